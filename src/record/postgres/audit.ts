@@ -7,7 +7,7 @@ import { walkStatements } from "./walk-statements.ts";
 
 const waitMs = 5000;
 
-/** `head`: what an earlier verify printed. Nothing is kept beside the database, so only that shows that its end was cut off. */
+/** `head` is what an earlier verify printed. No head is stored beside the database, so without it a truncated chain goes unnoticed. */
 export function verifyPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   head: string | undefined,

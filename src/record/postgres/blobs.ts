@@ -7,12 +7,12 @@ import { pruneInPages, type Unused } from "../prune-in-pages.ts";
 import { first, type Row, type SqlValue, type Work, write } from "../query.ts";
 import type { PostgresEngine } from "./engine.ts";
 
-/** Held in memory by whoever writes or reads one. */
+/** Writers and readers hold one part in memory. */
 export const partSize = 256 * 1024;
-/** Contents are stored before anything refers to them: whatever is this young may yet be about to get a name. */
+/** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
 const settledMs = 60 * 60 * 1000;
 
-/** By the database's clock, the only one that all coordinators share; in its place the one that is given. */
+/** The database's clock, the only one that all coordinators share, unless a time is given. */
 const now = `coalesce(?::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`;
 
 const insertPart = `
@@ -25,7 +25,7 @@ const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
 const selectPart = `select bytes from blob_parts where upload_id = ? and part = ?`;
 const selectNow = `select ${now} as now`;
 
-/** Who brings the same contents again renews them without the lock: their age is judged by the row that is deleted. */
+/** Uploading the same contents again renews them without the lock, so their age is checked on the row being deleted. */
 const blobs: Unused = {
   table: "blobs",
   key: "sha256",
@@ -35,7 +35,7 @@ const blobs: Unused = {
     and not exists (select 1 from uploads where uploads.sha256 = blobs.sha256)`,
   returning: "upload_id",
 };
-/** An upload that is slow goes on: its last part is young. */
+/** A slow upload is kept: its last part is young. */
 const leftParts: Unused = {
   table: "blob_parts",
   key: "upload_id",
@@ -45,7 +45,7 @@ const leftParts: Unused = {
       select 1 from blob_parts other where other.upload_id = blob_parts.upload_id and other.stored_at >= ?3)`,
 };
 
-/** Contents in the database itself: any coordinator can give what another has taken. */
+/** Stores contents in the database itself, so that any coordinator can serve what another has received. */
 export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
   const given = (): number | null => clock?.().getTime() ?? null;
   return {
@@ -69,7 +69,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
     },
   };
 
-  /** The hash of what came; null as soon as it cannot be what was announced. */
+  /** Returns the hash of the content, or null as soon as it cannot match what was announced. */
   async function storeParts(
     upload_id: string,
     content: AsyncIterable<Uint8Array>,
@@ -101,7 +101,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
     }
   }
 
-  /** Under its hash from here on; where it was there already, that one stays. */
+  /** Registers the upload under its hash. If the content already exists, that one stays. */
   function* give(upload_id: string, sha256: string, size: number): Work<void> {
     const [row] = yield first(insertBlob, sha256, size, upload_id, given());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);
@@ -111,7 +111,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
     yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
-  /** Never less than was announced, which would look like all of it. */
+  /** Throws rather than ending early, because a short stream would look complete. */
   async function* parts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
     for (let [part, read] = [0, 0]; read < size; part += 1) {
       const [row] = await engine.read(() => ask(selectPart, upload_id, part));
@@ -127,7 +127,7 @@ function cutShort({ name }: PostgresEngine, sha256: string, { read, size }: { re
   return new HostError({
     code: "DROVER-STA-004",
     message: `${name} has only ${read} of ${size} bytes of the contents ${sha256}.`,
-    next: "Try again: they may have been removed meanwhile. If that is not so, restore a backup.",
+    next: "Try again: the contents may just have been removed. If it happens again, restore a backup.",
   });
 }
 
@@ -135,7 +135,7 @@ function* ask(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield first(text, ...values);
 }
 
-/** In turn with every operation that gives contents a name, so that nothing is removed that is about to get one. `at`: by a clock in place of the database's. */
+/** Takes turns with every operation that refers to contents, so that nothing is removed that is about to be used. `at` replaces the database's clock. */
 export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
   await forgetUploads(engine);
   const [row] = await engine.read(() => ask(selectNow, at?.getTime() ?? null));

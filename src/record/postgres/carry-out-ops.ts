@@ -13,8 +13,8 @@ interface Asked<O extends Op = Op> {
 type ApplyOp = (tx: Transaction, op: Op) => Work<StoreResult>;
 
 /**
- * The operations of one transaction, as if one after the other, but waiting for as few answers as possible: new runs
- * are made all at once, and what is written to different runs' logs goes side by side over the connection.
+ * Runs the operations of one transaction as if one after the other, with as few round trips as possible: new runs are
+ * created together, and writes to the logs of different runs are pipelined.
  */
 export async function carryOutOps(
   client: Client,
@@ -54,7 +54,7 @@ export async function carryOutOps(
   }
 }
 
-/** Neighbours of one kind: new runs, writes to logs, and everything else. */
+/** Groups neighbouring operations of one kind: new runs, writes to logs, and everything else. */
 function grouped(asked: readonly Asked[]): Asked[][] {
   const groups: Asked[][] = [];
   let before: string | null = null;
@@ -68,8 +68,8 @@ function grouped(asked: readonly Asked[]): Asked[][] {
 }
 
 /**
- * Whose log it writes to. Two of different runs write different rows, as a session, a directory and an attempt each
- * have one run that is at work, and only such a one writes; but for the demands that what they free may share.
+ * The run whose log the operation writes to. Operations on different runs write different rows, because a session, a
+ * directory and an attempt each have one active run, and only that one writes. Only the demands they release may be shared.
  */
 function runOf(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;

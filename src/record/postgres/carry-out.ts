@@ -2,8 +2,8 @@ import type { Work } from "../query.ts";
 import type { Client } from "./client.ts";
 
 /**
- * Several works of one transaction, waiting for each other's answers and not one after the other. It ends when all of
- * them have: one that went on behind a rollback would write outside of any transaction. Throws the first fault.
+ * Waits for several works of one transaction that run concurrently. It returns only when all of them have settled: one that
+ * continued after a rollback would write outside of any transaction. Throws the first error.
  */
 export async function sideBySide<const T extends readonly Promise<unknown>[]>(
   works: T,

@@ -123,5 +123,5 @@ test("notices that do not come are missed, also by one that has heard none, or w
   changes.compare(8);
   expect(faults).toEqual([]);
   changes.compare(8);
-  await expect.poll(() => faults.map(String)).toEqual(["Error: notices went missing"]);
+  await expect.poll(() => faults.map(String)).toEqual(["Error: notifications were lost"]);
 });

@@ -6,12 +6,12 @@ import { type Client, connect } from "./client.ts";
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
   publish(changed: Changed): void;
-  /** What others are told of a commit of ours. */
+  /** The notification for other coordinators about a commit of this one. */
   notice(no: number, changed: Changed): string;
-  /** null: longer than can be told. */
+  /** The notification for a message; null if it is too long. */
   passing(text: string): string | null;
   othersTell(listener: (text: string) => void): () => void;
-  /** Given how many commits there are: were we told of all of them? */
+  /** Compares with the number of commits in the database, to find out whether notifications were lost. */
   compare(commits: number): void;
   stop(): void;
 }
@@ -19,16 +19,16 @@ export interface Changes {
 interface Notice {
   from: string;
   no: number;
-  /** null: too many to name. */
+  /** null if there are too many to list. */
   runs: string[] | null;
-  /** And how many runs of each; null: too many to name. */
+  /** Demands with their number of runs; null if there are too many to list. */
   claimable: [Demands, number][] | null;
   resumed?: [Demands, number][];
   ordered: string[];
   schedules?: true;
 }
 
-/** What is kept nowhere. */
+/** A message that is not stored. */
 interface Passing {
   from: string;
   text: string;
@@ -36,14 +36,14 @@ interface Passing {
 
 export const liveChannel = "drover_live";
 
-/** PostgreSQL takes no longer ones. */
+/** PostgreSQL limits the length of a notification. */
 const longestNotice = 7900;
 
 const anything: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
 
 /**
- * Commits of other coordinators come as notices over a connection that does nothing else. Each has its number, so that
- * one that went missing shows; and while there is no such connection, nobody knows what was written.
+ * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
+ * is noticed. While the connection is down, listeners have to assume that anything may have changed.
  */
 export function openChanges(url: string, me: string, onFault: (fault: unknown) => void): Changes {
   const listeners = new Set<(change: Change) => void>();
@@ -86,11 +86,11 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     },
     compare(commits) {
       if (last === null) {
-        // Nothing was heard since the connection was made, which may be because it is deaf.
+        // No notification since connecting. The connection may be dead, so assume that anything has changed.
         last = commits;
         tell(anything);
       } else if (commits <= last) missing = null;
-      else if (missing !== null && last < missing) giveUp(new Error("notices went missing"));
+      else if (missing !== null && last < missing) giveUp(new Error("notifications were lost"));
       else missing = commits;
     },
     stop() {
@@ -113,7 +113,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     try {
       understand(channel, text);
     } catch (fault) {
-      // Anybody who may connect to this database may say anything there.
+      // Anyone with access to this database can send anything on the channel.
       onFault(fault);
       tell(anything);
     }
@@ -121,15 +121,16 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
 
   function understand(channel: string, text: string): void {
     if (channel === liveChannel) {
-      // Written by `passing`.
+      // `passing` wrote it.
       const { from, text: passed } = JSON.parse(text) as Passing;
-      if (typeof passed !== "string") throw new Error("a notice that no Drover has sent");
+      if (typeof passed !== "string") throw new Error("received a notification that no Drover has sent");
       if (from !== me) for (const hearer of hearers) hearer(passed);
       return;
     }
-    // Written by `notice`, here or in another coordinator.
+    // `notice` wrote it, here or in another coordinator.
     const { from, no, runs, claimable, resumed = [], ordered, schedules } = JSON.parse(text) as Notice;
-    if (!Number.isInteger(no) || !Array.isArray(ordered)) throw new Error("a notice that no Drover has sent");
+    if (!Number.isInteger(no) || !Array.isArray(ordered))
+      throw new Error("received a notification that no Drover has sent");
     const gap = last !== null && no !== last + 1;
     last = no;
     if (gap || (from !== me && claimable === null)) tell(anything);
@@ -152,7 +153,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     }
   }
 
-  /** Until the connection breaks. */
+  /** Listens until the connection breaks. */
   function listening(): Promise<void> {
     return new Promise((resolve, reject) => {
       giveUp = reject;
@@ -172,12 +173,12 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   }
 }
 
-/** Of a commit that nobody waits for: it counts all the same. */
+/** For a commit that no listener cares about. It still has to be numbered. */
 export function emptyNotice(from: string, no: number): string {
   return JSON.stringify({ from, no, runs: [], claimable: [], ordered: [] } satisfies Notice);
 }
 
-/** Waiters are woken one for each run: more than this many wait nowhere. */
+/** One waiter is woken per run; there are never more waiters than this. */
 const mostWoken = 10_000;
 
 function counted(claimable: readonly Demands[]): [Demands, number][] {

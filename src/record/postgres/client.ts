@@ -4,15 +4,15 @@ import { BugError } from "../../model/errors.ts";
 import type { Query, Row } from "../query.ts";
 import { prepared } from "./dialect.ts";
 
-/** Everything of ours lies in a schema of its own: a database may be shared with other programs. */
+/** All tables are in their own schema, because a database may be shared with other programs. */
 export const schema = "drover";
 
 export interface Client {
-  /** Waits for what a query gives; one that gives nothing is only sent, and `settled` tells how it went. */
+  /** Waits for the rows of a query. A query without rows is only sent; `settled` reports its error. */
   query(query: Query): Promise<Row[]>;
-  /** Several statements in one message, without values: what the last of them with rows gave. */
+  /** Sends several statements without values in one message. Returns the rows of the last one that has any. */
   exec(text: string): Promise<Row[]>;
-  /** Resolves once everything that was sent is done; throws the first fault of it. */
+  /** Resolves once everything that was sent is done. Throws the first error. */
   settled(): Promise<void>;
   quoted(text: string): string;
   onNotice(listener: (channel: string, payload: string) => void): void;
@@ -22,20 +22,20 @@ export interface Client {
 
 interface ClientOptions {
   /**
-   * Ends a transaction of ours that stands still, as it would hold up everybody else; also one that does not fetch what
-   * the server has for it.
+   * Aborts a stalled transaction, because it would hold up everybody else. Also applies if the client does not read the
+   * server's answers.
    */
   idleInTransactionMs?: number;
-  /** How long a lock that somebody else has is waited for; for ever unless given. */
+  /** How long to wait for a lock; forever by default. */
   lockMs?: number;
   /**
-   * Every statement finds its few rows by an index, however large the tables are and however little the server
-   * knows of them yet: what it would guess otherwise depends on when it last looked.
+   * Makes every statement use an index, however large the tables are and however outdated the server's statistics.
+   * Otherwise the plan would depend on when the server last analyzed the tables.
    */
   byIndexOnly?: true;
-  /** After which a server that says nothing is taken to be gone, and the connection with it. */
+  /** If the server does not answer within this time, the connection counts as broken. */
   answerMs?: number;
-  /** Called once, where the connection breaks before it was ended by us. */
+  /** Called once if the connection breaks before `end`. */
   onBroken?(fault: unknown): void;
 }
 
@@ -45,7 +45,7 @@ const goodbyeMs = 1000;
 const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
-/** As SQLite gives them: truth is 1 or 0, and our integers all fit into a number. */
+/** Parses values as SQLite returns them: booleans are 1 or 0, and all our integers fit into a number. */
 type TypeId = Parameters<typeof types.getTypeParser>[0];
 const parsers = new Map<TypeId, (text: string) => number>([
   [BOOL, (text) => (text === "t" ? 1 : 0)],
@@ -53,7 +53,7 @@ const parsers = new Map<TypeId, (text: string) => number>([
   [NUMERIC, Number],
 ]);
 
-/** One connection. Statements are sent as they come, without waiting for each other's answers. */
+/** Opens one connection. Statements are pipelined: each is sent without waiting for earlier answers. */
 export async function connect(url: string, options: ClientOptions = {}): Promise<Client> {
   const socket = new Socket();
   const client = new pg.Client({
@@ -96,9 +96,9 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
       sendTogether();
       const given: unknown = await client.query(text);
       const results = (Array.isArray(given) ? given : [given]) as { rows: Row[]; command: string }[];
-      // PostgreSQL takes the commit of a transaction that has failed for a rollback, and calls that no fault.
+      // PostgreSQL treats the commit of a failed transaction as a rollback and reports no error.
       if (text.endsWith("commit") && results.at(-1)?.command !== "COMMIT")
-        throw new BugError("a transaction that had failed was committed");
+        throw new BugError("a failed transaction was committed");
       return results.findLast(({ rows }) => rows.length > 0)?.rows ?? [];
     },
     async settled() {
@@ -111,14 +111,14 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     onNotice: (listener) => void client.on("notification", ({ channel, payload }) => listener(channel, payload ?? "")),
     end() {
       ending = true;
-      // A server that is in the midst of a statement, or says nothing, does not hear a goodbye.
+      // A server that is busy with a statement, or unresponsive, does not react to a polite close.
       const late = setTimeout(() => socket.destroy(), goodbyeMs).unref();
       socket.once("close", () => clearTimeout(late));
-      client.end().catch(() => undefined); // it is being left either way
+      client.end().catch(() => undefined); // the connection is closed either way
     },
   };
 
-  /** What is asked in one turn of the event loop goes out in one piece, unless it is so much that it had better be on its way. */
+  /** Sends everything from one turn of the event loop in one packet, unless there is so much that it should go out earlier. */
   function sendTogether(): void {
     if (gathering && socket.writableLength > muchBytes) {
       socket.uncork();
@@ -147,9 +147,9 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
 
 const nothing: Promise<Row[]> = Promise.resolve([]);
 
-/** What was answered must be on disk, whatever the server's default says. */
+/** An acknowledged write must be on disk, whatever the server's default is. */
 function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ClientOptions): string {
-  // and what seems dear is not compiled first
+  // JIT compilation is off too: it would delay statements that look expensive.
   const otherWays = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
   const planning = byIndexOnly
     ? `${otherWays.map((name) => `set ${name} = off;`).join(" ")} set plan_cache_mode = force_generic_plan;`

@@ -14,7 +14,7 @@ import { carryOut, sideBySide } from "./carry-out.ts";
 import type { Client } from "./client.ts";
 import { listText } from "./list-text.ts";
 
-/** A run that goes on from nothing: made of what it brings along. */
+/** A run that continues nothing, so it can be created from the operation alone. */
 export type NewRun = CreateRun & { agent: Agent };
 
 export function isNewRun(op: Op): op is NewRun {
@@ -33,7 +33,7 @@ export function isNewRun(op: Op): op is NewRun {
   );
 }
 
-/** Runs that are alike but for what each has for itself. */
+/** Runs that differ only in their own columns. */
 interface Kind {
   first: NewRun;
   place: Place;
@@ -45,14 +45,14 @@ interface Place {
   agentRevId: number;
 }
 
-/** Some at a time: while the database stores these, the next ones are written down for it. */
+/** Runs per batch. While the database stores one batch, the next is encoded. */
 const atOnce = 200;
 
 const ownColumns: ReadonlySet<string> = new Set(["run_id", "session_id", "created_at"]);
 const sharedColumns = runColumns.filter((name) => !ownColumns.has(name));
 const sharedFields = runFields.filter((name) => !ownColumns.has(name));
 
-/** All runs of a kind: `v` is what each has for itself, `k` what they share. They are numbered from ?1 on. */
+/** Inserts all runs of a kind: `v` holds each run's own columns, `k` the shared ones. Numbers start at ?1. */
 const insertKind = `
   with v as materialized (
     select ?1::bigint + place - 1 as run_no, run_id, session_id, created_at, parameters, prompt
@@ -80,7 +80,7 @@ const putKeys = `
   insert into idempotency (subject, key, fingerprint, run_id, at)
   select *, ?5 from unnest(?1::text[], ?2::text[], ?3::text[], ?4::text[])
   on conflict (subject, key) do update set fingerprint = excluded.fingerprint, run_id = excluded.run_id, at = excluded.at`;
-/** What is there already, and the first of as many numbers as are wanted: under the write lock nobody else takes any. */
+/** What already exists, and the first of a range of new numbers. Nobody else takes numbers under the write lock. */
 const selectTaken = `
   select run_id, null as subject, null as key, null::bigint as run_no from runs where run_id = any (?1::text[])
   union all
@@ -90,8 +90,8 @@ const selectTaken = `
   select null, null, null, setval('runs_run_no_seq', nextval('runs_run_no_seq') + ?4 - 1) - ?4 + 1`;
 
 /**
- * Many new runs in a few statements. null in place of a result: this one is there already, has a key that was used, or
- * goes with another one of the same call, and is for the operation itself to judge.
+ * Creates many runs with few statements. A null result means that the run already exists, has a used key, or shares something
+ * with another run of the call; the regular operation has to handle it.
  */
 export async function createRuns(
   client: Client,
@@ -100,7 +100,7 @@ export async function createRuns(
 ): Promise<(OpResult | null)[]> {
   const apart = apartFromEachOther(ops);
   const agentName = agentNames();
-  // Asked for all at once: over a network each question is a wait.
+  // Pipelined to save round trips.
   const [taken, demandOf, revOf] = await sideBySide([
     carryOut(client, findTaken(apart)),
     carryOut(client, findDemands(tx, apart, agentName)),
@@ -123,7 +123,7 @@ export async function createRuns(
   return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));
 }
 
-/** At most `atOnce` in each, and one with large parameters alone: to encode several would keep everybody waiting. */
+/** Groups of at most `atOnce` runs. A run with large parameters gets its own group, because encoding several would block everyone. */
 function groupsOf(ops: readonly NewRun[]): NewRun[][] {
   const groups: NewRun[][] = [];
   let isFull = true;
@@ -182,7 +182,7 @@ function kindsOf(ops: readonly NewRun[], placeOf: (op: NewRun) => Place): Kind[]
   const kinds: Kind[] = [];
   for (const op of ops) {
     const { demandId, agentRevId } = placeOf(op);
-    // The last one first: those that come together are mostly of one kind.
+    // Search from the end: runs that arrive together are mostly of the same kind.
     const kind = kinds.findLast(
       ({ first, place }) => place.demandId === demandId && place.agentRevId === agentRevId && areAlike(first, op),
     );
@@ -192,7 +192,7 @@ function kindsOf(ops: readonly NewRun[], placeOf: (op: NewRun) => Place): Kind[]
   return kinds;
 }
 
-/** Of one agent and demand. */
+/** Compares runs with the same agent and demand. */
 function areAlike(a: NewRun, b: NewRun): boolean {
   return a.timeout_seconds === b.timeout_seconds && sharedFields.every((name) => a.run[name] === b.run[name]);
 }
@@ -218,7 +218,7 @@ function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number
   }
 }
 
-/** What is not there is null: most of a run that has not begun. */
+/** Leaves out nulls, which are most columns of a new run. */
 function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
   const values = runValues(run, {
     ...place,
@@ -245,7 +245,7 @@ function* insertKeys(tx: Transaction, ops: readonly NewRun[]): Work<void> {
   yield write(putKeys, ...columns.map(listText), tx.now.toISOString());
 }
 
-/** A short name for each agent; the same for equal ones. */
+/** A short name for each agent. Equal agents have the same name. */
 function agentNames(): (agent: Agent) => number {
   const byText = new Map<string, number>();
   const byAgent = new Map<Agent, number>();
@@ -283,7 +283,7 @@ function keysOf(ops: readonly NewRun[]): Key[] {
   });
 }
 
-/** The first of those that share a run, a session or a key. */
+/** Keeps only the first of those that share a run, a session or a key. */
 function apartFromEachOther(ops: readonly NewRun[]): NewRun[] {
   const seen = new Set<string>();
   return ops.filter((op) => {

@@ -2,16 +2,16 @@ const translated = new Map<string, Prepared>();
 
 export interface Prepared {
   text: string;
-  /** Of the prepared statement, the same on every connection. Without one it is not kept. */
+  /** Name of the prepared statement, the same on every connection. Without a name it is not cached. */
   name?: string;
 }
 
-/** A server keeps each for every connection, for as long as that lives: more than we have, but for filters put together at will. */
+/** The server keeps a prepared statement as long as its connection. More than our own statements, but limited because filters combine freely. */
 const mostKept = 1000;
 
 /**
- * A statement of the common SQL as PostgreSQL wants it: values are numbered with a dollar, and the planner takes no
- * hints. Our texts hold no question mark of their own.
+ * Translates a statement for PostgreSQL: values become $1, $2, ..., and index hints are removed. Our statements contain no
+ * other question marks.
  */
 export function prepared(text: string): Prepared {
   let known = translated.get(text);

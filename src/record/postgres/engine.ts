@@ -10,15 +10,15 @@ import { commit, lockForWriting } from "./write-lock.ts";
 
 export interface PostgresEngine extends Engine {
   readonly url: string;
-  /** One of the connections for reading: whatever is asked over it may be asked twice. */
+  /** Uses one of the reading connections. The work may be repeated, so it must be safe to repeat. */
   ask<T>(work: (client: Client) => Promise<T>): Promise<T>;
   close(): void;
 }
 
-/** Statements of many callers share them, so that few do. */
+/** Many callers share these connections, so a few are enough. */
 const readers = 3;
 
-/** `me`: by which other processes know who it was that committed. */
+/** `me` identifies this process's commits to other processes. */
 export function openPostgresEngine(url: string, waitMs: number, me = ""): PostgresEngine {
   const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
   const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, answerMs: longestTidyingMs });
@@ -39,7 +39,7 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
         await client.exec("begin isolation level repeatable read read only");
         return carryOut(client, work());
       }),
-    // Nothing is sent by others over this link: it is one transaction after the other.
+    // Nothing else uses this link, so transactions run one after the other.
     write: inTurn((work) =>
       writing.use(async (client) => {
         try {
@@ -58,7 +58,7 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
   };
 }
 
-/** Gives the fault that came first: what follows one in a transaction only says that there was one. */
+/** Rolls back and returns the first error: later ones in a transaction only say that it has failed. */
 export async function rolledBack(client: Client, fault: unknown): Promise<unknown> {
   let cause = fault;
   try {
@@ -73,7 +73,7 @@ export async function rolledBack(client: Client, fault: unknown): Promise<unknow
 async function onItsOwn<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   let client: Client | null = null;
   try {
-    // Whoever is suspended in the middle must not keep the server from clearing away what others delete.
+    // A suspended process must not keep the server from vacuuming deleted rows.
     client = await connect(url, { idleInTransactionMs: longestTidyingMs });
     return await work(client);
   } catch (fault) {

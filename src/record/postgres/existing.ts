@@ -3,7 +3,7 @@ import { connect, schema } from "./client.ts";
 import { hostFault, publicName } from "./faults.ts";
 import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
-/** For those who only look: a record that is there, brought up to date. They make none. */
+/** Requires an existing record, and migrates it if it is older. For commands that only read: they never create one. */
 export async function requireRecord(url: string): Promise<void> {
   const version = await versionOf(url);
   if (version === null) throw missingRecord(url);
@@ -31,6 +31,6 @@ function missingRecord(url: string): HostError {
     code: "DROVER-STA-006",
     message: `There is no record in ${publicName(url)}.`,
     field: "DATABASE_URL",
-    next: "Nothing was recorded there yet: start a coordinator on it, or give another address in DATABASE_URL.",
+    next: "Nothing has been recorded there yet: start a coordinator on it, or set DATABASE_URL to another address.",
   });
 }

@@ -1,6 +1,6 @@
 import { HostError } from "../../model/errors.ts";
 
-/** The address without what is secret in it. */
+/** The address without user and password. */
 export function publicName(url: string): string {
   try {
     const { protocol, hostname, port, pathname } = new URL(url);
@@ -10,7 +10,7 @@ export function publicName(url: string): string {
   }
 }
 
-/** The connection is gone, or the server is on its way down or up: worth another try on a new connection. */
+/** The connection is gone, or the server is starting up or shutting down: worth a retry on a new connection. */
 export function isAway(fault: unknown): boolean {
   const code = codeOf(fault);
   if (code === null) return fault instanceof Error && /connection|terminat|timeout/i.test(fault.message);
@@ -28,14 +28,14 @@ const awayCodes = new Set([
   "EAI_AGAIN",
   "ENOTFOUND",
   "53300", // too many connections
-  "25P03", // our transaction stood still for too long
-  "25006", // a standby by now: the next connection may lead to who writes
-  "0A000", // a statement was prepared before a newer Drover changed its table
+  "25P03", // our transaction was idle for too long
+  "25006", // now a standby: the next connection may reach the primary
+  "0A000", // a newer Drover changed the table after the statement was prepared
   "40001",
   "40P01",
 ]);
 
-/** PostgreSQL's complaints about itself as HostErrors; anything else is not the host's fault and stays. */
+/** Turns PostgreSQL's errors about the host into HostErrors. Anything else is returned unchanged. */
 export function hostFault(fault: unknown, url: string): unknown {
   if (fault instanceof HostError) return fault;
   const code = codeOf(fault) ?? "";
@@ -45,7 +45,7 @@ export function hostFault(fault: unknown, url: string): unknown {
       code: "DROVER-STA-002",
       message: `The disk of ${name} is full.`,
       field: "DATABASE_URL",
-      next: "Make room on the database's disk. Nothing was half stored.",
+      next: "Free some space on the database's disk. Nothing was partially stored.",
       cause: fault,
     });
   }
@@ -54,7 +54,7 @@ export function hostFault(fault: unknown, url: string): unknown {
       code: "DROVER-STA-003",
       message: `${name} is locked by something else: ${messageOf(fault)}.`,
       field: "DATABASE_URL",
-      next: "See pg_stat_activity for who holds a lock on Drover's tables. What was asked for can be asked for again.",
+      next: "Check pg_stat_activity for who holds a lock on Drover's tables. The request can be repeated.",
       cause: fault,
     });
   }
@@ -72,7 +72,7 @@ export function hostFault(fault: unknown, url: string): unknown {
       code: "DROVER-STA-004",
       message: `${name} reports damage: ${messageOf(fault)}.`,
       field: "DATABASE_URL",
-      next: "Look at the server's log, and restore a backup where it says so.",
+      next: "Check the server's log, and restore a backup if it reports data loss.",
       cause: fault,
     });
   }
@@ -80,7 +80,7 @@ export function hostFault(fault: unknown, url: string): unknown {
   return fault;
 }
 
-/** The driver says so itself, without a code, before the server can. */
+/** The driver itself rejects a missing password, without a code. */
 function isWithoutPassword(fault: unknown): boolean {
   return codeOf(fault) === null && messageOf(fault).startsWith("SASL: ");
 }
@@ -90,7 +90,7 @@ export function away(url: string, cause: unknown): HostError {
     code: "DROVER-STA-008",
     message: `${publicName(url)} cannot be reached: ${messageOf(cause)}.`,
     field: "DATABASE_URL",
-    next: "Check that the server runs, takes connections and is no read-only standby. What was asked for can be asked for again.",
+    next: "Check that the server is running, accepts connections and is not a read-only standby. The request can be repeated.",
     cause,
   });
 }
@@ -100,7 +100,7 @@ export function anotherSecret(url: string): HostError {
     code: "DROVER-AUD-001",
     message: `The secret does not match: the record in ${publicName(url)} is sealed with another one.`,
     field: "DROVER_SECRET",
-    next: "Give the secret that its coordinators have, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
+    next: "Use the secret of its coordinators, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
   });
 }
 

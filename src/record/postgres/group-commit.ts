@@ -14,9 +14,9 @@ import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
 interface Options extends CommitWork {
   link: Link;
-  /** In place of the database's clock. */
+  /** Replaces the database's clock. */
   now?: () => Date;
-  /** What others are told of a commit. */
+  /** The notification for other coordinators about a commit. */
   notice(no: number, changed: Changed): string;
 }
 
@@ -32,10 +32,10 @@ interface Done {
   changed: Changed;
 }
 
-/** In one transaction: whoever else wants to write waits for as long. */
+/** Operations per transaction. All other writers wait for that long. */
 const mostOps = 1000;
 
-/** One transaction for all callers that wait; while it is under way, the next ones gather. */
+/** Runs one transaction for all waiting callers. While it runs, the next callers queue up. */
 export function groupCommit(options: Options): GroupCommit {
   let waiting: Caller[] = [];
   let idlers: (() => void)[] = [];
@@ -68,14 +68,14 @@ export function groupCommit(options: Options): GroupCommit {
     return taken;
   }
 
-  /** Those that came meanwhile have waited for this very fault: the same again would take twice as long as anybody waits. */
+  /** Callers that arrived meanwhile have already waited through this outage, so they fail with it instead of waiting twice as long. */
   function giveUp(): Caller[] {
     const late = waiting;
     waiting = [];
     return late;
   }
 
-  /** Never throws: each caller is told. What the host cannot do fails for all; anything else is the fault of one, found by asking each alone. */
+  /** Never throws: each caller gets its own result. A host error fails all callers. Any other error belongs to one of them, so each is tried alone. */
   async function store(callers: Caller[]): Promise<void> {
     let done: Done;
     try {
@@ -90,11 +90,11 @@ export function groupCommit(options: Options): GroupCommit {
     options.changed(done.changed);
   }
 
-  /** Over a connection that breaks, too: a commit that was not answered is looked up, not repeated. */
+  /** Survives a broken connection: a commit without an answer is looked up, not repeated. */
   function committedOnce(callers: Caller[]): Promise<Done> {
     let sent: { no: number; mark: string; done: Done } | null = null;
     return options.link.use(async (client) => {
-      // One for each try: the next may well get the same number.
+      // A new mark for each attempt: the next one may get the same number.
       const mark = randomBytes(12).toString("hex");
       try {
         const { no, now } = await lockForWriting(client, mark);

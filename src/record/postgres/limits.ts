@@ -1,14 +1,14 @@
-/** A transaction that stands still for so long is ended by the server: its coordinator hangs, and everybody waits. */
+/** The server aborts a transaction that is idle for this long: its coordinator hangs, and everybody waits for it. */
 export const longestPauseMs = 5000;
 
 /**
- * Who waits longer for a lock is told so while somebody still listens. Longer than a coordinator that stands still may
- * keep it, shorter than a runner's lease lasts after its last report.
+ * How long to wait for a lock before failing, while the caller still listens. Longer than a hanging coordinator can keep the
+ * lock, and shorter than a runner's lease lasts after its last report.
  */
 export const longestLockMs = longestPauseMs + 1000;
 
-/** A statement has its turn to write by then, or was told that it has not. */
+/** By then a statement has got the write lock, or has failed to get it. */
 export const longestAnswerMs = longestLockMs + 500;
 
-/** Of what tidies up: nobody waits for it. */
+/** For maintenance, which nobody waits for. */
 export const longestTidyingMs = 60_000;

@@ -2,11 +2,11 @@ import { type Client, connect } from "./client.ts";
 import { away, hostFault, isAway } from "./faults.ts";
 import { longestAnswerMs, longestLockMs } from "./limits.ts";
 
-/** A connection that is made when it is needed, and made anew when it has broken. */
+/** A connection that is opened on demand, and reopened after it breaks. */
 export interface Link {
   /**
-   * Tries again over a new connection while the database is away; so only for what may begin again. Who comes later into
-   * an outage waits the less, and after it has lasted `waitMs` not at all: an answer that says so is worth more than one
+   * Retries the work over a new connection while the database is down, so the work must be safe to repeat. Callers that
+   * arrive later in an outage wait less, and after `waitMs` of outage not at all: a prompt error is better than an answer
    * that nobody waits for any more.
    */
   use<T>(work: (client: Client) => Promise<T>): Promise<T>;
@@ -18,7 +18,7 @@ interface LinkOptions {
   waitMs: number;
   idleInTransactionMs?: number;
   byIndexOnly?: true;
-  /** After which a server that says nothing is taken to be away. */
+  /** If the server does not answer within this time, it counts as down. */
   answerMs?: number;
 }
 
@@ -50,9 +50,9 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
   };
 
   /**
-   * Whether a try that was in vain began after the outage had lasted long enough. That began when the first try in vain
-   * ended, and who has slept meanwhile, as this process itself may have, tries once more. A fault of long ago, with
-   * nothing asked since, is another matter.
+   * Whether a failed attempt started after the outage had lasted for `waitMs`. An outage starts when the first attempt fails.
+   * A caller that slept meanwhile, for example because this process was suspended, gets one more attempt. An old failure
+   * without later attempts counts as a separate outage.
    */
   function isOver(began: number): boolean {
     const now = performance.now();
@@ -64,7 +64,7 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
   function connectAnew(): Promise<Client> {
     const made = connect(url, { ...options, answerMs, lockMs: longestLockMs });
     connecting = made;
-    // Whatever stood in its way, the next one tries again.
+    // Whatever the error was, the next caller tries again.
     made.catch(() => {
       if (connecting === made) connecting = null;
     });
@@ -74,7 +74,7 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
   function drop(): void {
     connecting?.then(
       (client) => client.end(),
-      () => undefined, // it never came to be, which whoever asked for it was told
+      () => undefined, // it never opened, and its caller got the error
     );
     connecting = null;
   }

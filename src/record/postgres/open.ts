@@ -19,20 +19,20 @@ import { readTokensTogether } from "./tokens-together.ts";
 
 export interface PostgresOptions {
   url: string;
-  /** What seals the audit chain: the same for everybody who writes to this record. */
+  /** Seals the audit chain. The same for everybody who writes to this record. */
   secret: Uint8Array;
-  /** In place of the database's clock. */
+  /** Replaces the database's clock. */
   now?: () => Date;
   redactor?: Redactor;
-  /** How long a database that is away is waited for. */
+  /** How long to wait while the database is down. */
   waitMs?: number;
-  /** Of the connection that hears of other coordinators' commits; it is made again by itself. */
+  /** Errors of the connection that listens to other coordinators' commits. It reconnects by itself. */
   onFault?(fault: unknown): void;
 }
 
 const lookEveryMs = 2000;
 
-/** The record of a fleet: any number of processes may have it open at the same time. Nothing of it is on their disks. */
+/** Opens the record of a fleet. Any number of processes may open it at the same time, and nothing of it is on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
   const { url, secret, redactor, waitMs = 5000 } = options;
   const onFault = (fault: unknown): void => options.onFault?.(hostFault(fault, url));
@@ -61,7 +61,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     read: { ...readsOf(engine, true), token: readTokensTogether(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
-    // others see to that a database stays where it is
+    // A database server looks after its own files.
     placeFault: async () => null,
     lookForForeign() {
       if (performance.now() - lookedAt < lookEveryMs) return;

@@ -10,7 +10,7 @@ export interface RecordReader extends Pick<Store, "read" | "blobs" | "apply"> {
 
 const waitMs = 5000;
 
-/** The record of a fleet for a command that looks something up: it listens to nobody, and whatever it applies is refused. */
+/** Opens the record of a fleet for a command that only reads. It does not listen for changes, and refuses all operations. */
 export async function openPostgresReader(url: string): Promise<RecordReader> {
   await requireRecord(url);
   const engine = openPostgresEngine(url, waitMs);

@@ -2,7 +2,7 @@ import type { SearchTerm } from "../../model/search-terms.ts";
 import { all, write } from "../query.ts";
 import type { SearchStatements } from "../search/statements.ts";
 
-/** Words come as words of the vector itself: no parser of the server's takes them apart once more. */
+/** The words are passed as ready-made lexemes, so the server's parser does not split them again. */
 export const searchStatements: SearchStatements = {
   available: null,
   exists: null,
@@ -18,7 +18,7 @@ export const searchStatements: SearchStatements = {
     ),
   remove: `delete from run_search where run_no = ?`,
   removeOfEvents: `delete from run_search where run_no = ? and seq > 0`,
-  // Materialized: for a rare word, the newest rows would be gone through one by one until enough of them have it.
+  // Materialized: otherwise a search for a rare word would scan the newest rows one by one until enough of them match.
   find: (terms, before, limit) =>
     all(
       `with found as materialized (select run_no, seq from run_search where words @@ ?2::tsquery and run_no < ?1)

@@ -10,8 +10,8 @@ import { listText } from "./list-text.ts";
 const selectTokens = `select * from tokens where hash = any (?::text[])`;
 
 /**
- * Each request asks for its token. Those that ask in one turn of the event loop share a statement, which is sent after
- * the last of them has asked: whatever was revoked before somebody asked is revoked for him.
+ * Batches token lookups, because every request needs one. Lookups from one turn of the event loop share a statement. It is
+ * sent after the last of them, so a token revoked before a lookup is revoked for it.
  */
 export function readTokensTogether(engine: Engine): Reads["token"] {
   let next: { hashes: Set<string>; found: Promise<ReadonlyMap<string, Token>> } | null = null;

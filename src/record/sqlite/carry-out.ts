@@ -2,17 +2,17 @@ import { monotonicMs } from "../../model/clock.ts";
 import type { Query, Row, Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
-/** In one go: nothing else of this process comes between its statements. */
+/** Runs synchronously: nothing else in this process happens between its statements. */
 export function carryOut<T>(connection: Connection, work: Work<T>): T {
   let step = work.next();
   while (!step.done) step = work.next(rowsOf(connection, step.value));
   return step.value;
 }
 
-/** The event loop is held up for so long at a time. */
+/** How long to block the event loop at a time. */
 const turnMs = 8;
 
-/** For work that takes long, over a connection that nobody else uses. */
+/** For long work over a connection that nobody else uses. */
 export async function carryOutInTurns<T>(connection: Connection, work: Work<T>): Promise<T> {
   let since = monotonicMs();
   let step = work.next();

@@ -8,7 +8,7 @@ export interface Changes {
   lookForForeign(): void;
 }
 
-/** Who listens for commits. SQLite counts the commits of other connections; our own do not move that number. */
+/** Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with our own. */
 export function openChanges(connection: Connection): Changes {
   const listeners = new Set<(change: Change) => void>();
   let seen: number | null = null;

@@ -2,13 +2,13 @@ import { openDatabase, type Statement } from "./driver.ts";
 
 export interface Connection {
   readonly file: string;
-  /** Prepared once per connection, and kept; of more than are ever ours, as of filters put together at will, the oldest goes. */
+  /** Prepares a statement once per connection and caches it. Filters combine freely, so the cache is limited and drops the oldest. */
   sql(text: string): Statement;
   exec(text: string): void;
   close(): void;
 }
 
-/** `immutable`: nobody can write where the file lies, so SQLite need not look for a WAL, nor make one. */
+/** `immutable`: the file's directory is not writable, so SQLite neither looks for a WAL nor creates one. */
 export type ConnectionMode = "read" | "write" | "immutable";
 
 const mostKept = 1000;

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import type { Row, SqlValue } from "../query.ts";
 
-/** What we use of the node:sqlite API, whoever provides it. */
+/** The part of the node:sqlite API that we use, whoever provides it. */
 export interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
@@ -32,8 +32,8 @@ type SqliteModule = {
 const packageName = "@photostructure/sqlite";
 
 /**
- * The prebuilt library is loaded by its path: the package's own loader looks through directories
- * for 5 ms, which a cold `exec` cannot afford. It is the fallback, then Node's own module.
+ * Loads the prebuilt library by its path: the package's own loader searches directories for 5 ms, too long for a cold
+ * `exec`. The package and then Node's own module are the fallbacks.
  */
 export function openDatabase(path: string, options: DatabaseOptions): Database {
   const { DatabaseSync } = loadSqlite();
@@ -41,8 +41,8 @@ export function openDatabase(path: string, options: DatabaseOptions): Database {
 }
 
 /**
- * A consistent copy as of this moment, made on another thread while this one goes on writing. All pages in
- * one go: page by page, it would begin again with each write.
+ * Makes a consistent copy on another thread while this one keeps writing. It copies all pages in one step, because a copy
+ * page by page would start over with each write.
  */
 export async function copyDatabase(path: string, to: string): Promise<void> {
   const { DatabaseSync, backup } = loadSqlite();
@@ -60,7 +60,7 @@ function loadSqlite(): SqliteModule {
   const faults: unknown[] = [];
   for (const source of [...prebuilds(here), packageName, "node:sqlite"]) {
     try {
-      // The type of a native module cannot be known; the contract tests exercise it.
+      // A native module has no types. The contract tests exercise it.
       return require(source) as SqliteModule;
     } catch (fault) {
       faults.push(fault);
@@ -69,12 +69,12 @@ function loadSqlite(): SqliteModule {
   throw new HostError({
     code: "DROVER-STA-007",
     message: `SQLite cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node}.`,
-    next: "Reinstall Drover on this machine (npm install), or use Node 22.13 or newer, which brings its own SQLite.",
+    next: "Reinstall Drover on this machine (npm install), or use Node 22.13 or newer, which includes SQLite.",
     cause: new AggregateError(faults),
   });
 }
 
-/** The prebuilt libraries, the likelier C library first. The wrong one, or one that is not there, fails to load and is passed over. */
+/** Prebuilt libraries, the likelier C library first. A wrong or missing one fails to load and is skipped. */
 function prebuilds(here: string): string[] {
   const musl = process.platform === "linux" && existsSync("/etc/alpine-release");
   for (let folder = here; ; folder = dirname(folder)) {

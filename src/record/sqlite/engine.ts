@@ -27,7 +27,7 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
   };
 }
 
-/** A reader is refused while another process repairs the WAL of one that died, and asks again. */
+/** A read fails while another process recovers the WAL of one that died, so it is retried. */
 async function reading<T>(connection: Connection, waitMs: number, read: () => T): Promise<T> {
   try {
     return await patiently(read, connection.file, waitMs);
@@ -36,7 +36,7 @@ async function reading<T>(connection: Connection, waitMs: number, read: () => T)
   }
 }
 
-/** Over a connection of its own: it may take long, and others read and write meanwhile. */
+/** Uses its own connection, because it may take long while others read and write. */
 async function onItsOwn<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
   const connection = await openConnection(file, "read", waitMs);
   try {
@@ -50,7 +50,7 @@ async function onItsOwn<T>(file: string, waitMs: number, work: () => Work<T>): P
   }
 }
 
-/** The moment is that of the first read. */
+/** The first read determines the snapshot. */
 function beginReading(connection: Connection): void {
   connection.sql("begin").run();
   try {

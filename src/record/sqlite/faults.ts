@@ -13,13 +13,13 @@ const protocol = 15;
 const badFormat = 24;
 const notADatabase = 26;
 
-/** Someone else holds the lock for now: worth another try. */
+/** Another connection holds the lock: worth a retry. */
 export function isBusy(fault: unknown): boolean {
   const code = sqliteCode(fault);
   return code === busy || code === locked || code === protocol;
 }
 
-/** SQLite's and the file system's complaints as HostErrors; anything else is not ours to judge and stays. */
+/** Turns errors of SQLite and the file system into HostErrors. Anything else is returned unchanged. */
 export function hostFault(fault: unknown, file: string): unknown {
   const code = sqliteCode(fault);
   if (isPartMissing(fault)) return damaged(file, fault);
@@ -38,7 +38,7 @@ export function hostFault(fault: unknown, file: string): unknown {
         code: "DROVER-STA-006",
         message: `The database ${file} cannot be opened: ${messageOf(fault)}.`,
         field: file,
-        next: `Check that ${dirname(file)} exists, is a directory of yours and lies on a healthy disk, or choose another with DROVER_STATE_DIR.`,
+        next: `Check that ${dirname(file)} exists, is a directory that you own and is on a healthy disk, or choose another with DROVER_STATE_DIR.`,
         cause: fault,
       });
     default:
@@ -46,7 +46,7 @@ export function hostFault(fault: unknown, file: string): unknown {
   }
 }
 
-/** Every statement is made for the tables that the migrations made: somebody has changed them since. */
+/** All statements fit the migrated schema, so a missing table or column means that somebody changed it. */
 function isPartMissing(fault: unknown): boolean {
   const isSqlite = property(fault, "code") === "ERR_SQLITE_ERROR" || property(fault, "errcode") === 1;
   return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(fault));
@@ -57,7 +57,7 @@ export function stillLocked(file: string, waitedMs: number, cause: unknown): Hos
     code: "DROVER-STA-003",
     message: `The database ${file} was locked by another process for more than ${waitedMs / 1000} s.`,
     field: file,
-    next: `Find who holds it (fuser ${file}), end that process or wait for it, then try again.`,
+    next: `Find the process that holds it (fuser ${file}), stop it or wait for it, then try again.`,
     cause,
   });
 }
@@ -67,7 +67,7 @@ export function damaged(file: string, cause: unknown): HostError {
     code: "DROVER-STA-004",
     message: `The database ${file} is damaged: ${messageOf(cause)}.`,
     field: file,
-    next: `Restore it from a backup, or move ${dirname(file)} aside: Drover then starts with an empty one. Nothing was changed.`,
+    next: `Restore it from a backup, or move ${dirname(file)} aside to start with an empty one. Nothing was changed.`,
     cause,
   });
 }
@@ -91,7 +91,7 @@ function noSpace(file: string, cause: unknown): HostError {
     code: "DROVER-STA-002",
     message: `No space left for the database ${file}.`,
     field: file,
-    next: "Free some space on that disk, then try again. Nothing of this was stored.",
+    next: "Free some space on that disk, then try again. Nothing was stored.",
     cause,
   });
 }
@@ -110,12 +110,12 @@ function isWriteFault(code: number): boolean {
   return code === ioError || code === cannotOpen;
 }
 
-/** SQLite reports a failed growth of its shared memory file as an I/O error: only the disk tells that it is full. */
+/** SQLite reports it as an I/O error if its shared memory file cannot grow, so check the disk itself. */
 function diskIsFull(file: string): boolean {
   try {
     return statfsSync(dirname(file)).bavail === 0;
   } catch {
-    // No such directory: then that, and not a full disk, is what the first fault is about.
+    // The directory does not exist, so that is the problem rather than a full disk.
     return false;
   }
 }
@@ -132,7 +132,7 @@ function sqliteCode(fault: unknown): number | null {
   return property(fault, "code") === "ERR_SQLITE_ERROR" ? (codeOfText.get(messageOf(fault)) ?? null) : null;
 }
 
-/** SQLite's own texts, for the faults that the driver throws without a number: those of reading statements. */
+/** SQLite's messages, because the driver throws errors of reading statements without a code. */
 const codeOfText = new Map([
   ["database is locked", busy],
   ["database table is locked", locked],

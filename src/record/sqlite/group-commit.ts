@@ -24,20 +24,19 @@ interface Caller {
   reject(fault: unknown): void;
 }
 
-/** Commits after which a process is taken to stay, and its WAL may grow: see ./open-connection.ts. */
+/** After this many commits a process counts as long-lived, and its WAL may grow: see ./open-connection.ts. */
 const commitsOfOneThatStays = 50;
 
-/** How often such a process looks whether its files are still there; one that has just begun does with each commit. */
+/** How often a long-lived process checks that its files still exist. A new one checks with each commit. */
 const lookEveryMs = 100;
 
-/** Transactions one turn of the event loop may hold before callers are gathered until its end. */
+/** Immediate transactions per turn of the event loop. Further callers are gathered until the turn ends. */
 const promptPerTurn = 2;
 
 /**
- * One transaction for all callers that wait at the same moment. A lone caller waits for a microtask
- * only; but callers woken by I/O come one by one within a turn of the event loop, so once a turn has
- * brought several of them, they are gathered until its end. Gathering also lets timers and I/O
- * through when one caller writes without a pause.
+ * Runs one transaction for all callers that wait at the same time. A lone caller waits only for a microtask. Callers woken by
+ * I/O arrive one by one within a turn of the event loop, so once a turn has brought several, they are gathered until its end.
+ * Gathering also lets timers and I/O through when one caller writes without a pause.
  */
 export function groupCommit(options: Options): GroupCommit {
   const { connection, waitMs, held } = options;
@@ -80,14 +79,14 @@ export function groupCommit(options: Options): GroupCommit {
   }
 
   function flush(deadline = monotonicMs() + waitMs): void {
-    // asked again only where it was so before: a commit looks for them afterwards
+    // Check again only after a loss: otherwise each commit checks afterwards.
     const lost = held.known() === null ? null : held.fault();
     if (lost !== null) return rejectAll(takeWaiting(), lost);
     try {
       connection.sql("begin immediate").run();
     } catch (fault) {
       if (isBusy(fault) && monotonicMs() < deadline) {
-        // Whoever comes meanwhile joins this transaction.
+        // Callers that arrive meanwhile join this transaction.
         setTimeout(() => flush(deadline), randomDelayMs());
         return;
       }
@@ -105,7 +104,7 @@ export function groupCommit(options: Options): GroupCommit {
     return callers;
   }
 
-  /** Inside a transaction that has begun. */
+  /** Runs inside an open transaction. */
   function commit(callers: Caller[]): void {
     const changed: Changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     try {
@@ -129,7 +128,7 @@ export function groupCommit(options: Options): GroupCommit {
     options.changed(changed);
   }
 
-  /** A commit to files that nobody else can find any more is not acknowledged. What was since the last look is rescued. */
+  /** Does not acknowledge a commit to files that nobody else can find any more. The rescue copies commits since the last check. */
   function lookForFiles(): HostError | null {
     const fresh = commits > commitsOfOneThatStays && monotonicMs() - lookedAt < lookEveryMs;
     if (fresh && held.known() === null) return null;
@@ -137,7 +136,7 @@ export function groupCommit(options: Options): GroupCommit {
     return held.fault();
   }
 
-  /** What the host cannot do fails for all; anything else is the fault of one caller, found by asking each alone. */
+  /** A host error fails all callers. Any other error belongs to one of them, so each is tried alone. */
   function failOf(callers: Caller[], fault: unknown): void {
     const known = hostFault(fault, connection.file);
     if (callers.length === 1 || known instanceof HostError) {

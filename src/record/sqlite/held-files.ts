@@ -3,24 +3,24 @@ import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import { hostFault } from "./faults.ts";
 
-/** The files of a database that this process has open, by which it can tell that others no longer see the same ones. */
+/** The open files of a database. Detects that others no longer see the same ones. */
 export interface HeldFiles {
-  /** What became of them; null while their names still lead to them. A few microseconds. */
+  /** Checks the files; null while their names still lead to them. Takes a few microseconds. */
   fault(): HostError | null;
-  /** The result of the last check, by any caller. After a loss nothing may be acknowledged that the rescue has not copied. */
+  /** The result of the last check, by any caller. After a loss, nothing may be acknowledged that the rescue has not copied. */
   known(): HostError | null;
-  /** The same as `fault`, and whether they can be written. */
+  /** Like `fault`, and also checks whether the files are writable. */
   writeFault(): unknown;
 }
 
-/** SQLite makes the last two when it first reads, and keeps them while anybody has the database open. */
+/** SQLite creates the last two on the first read, and keeps them while the database is open anywhere. */
 const ends = ["", "-wal", "-shm"] as const;
-/** A database has a header of so many bytes, however little is in it. */
+/** Size of a database header: no database is smaller. */
 const leastBytes = 100n;
 
 /**
- * To be called right after the database was opened and read. An open file lives on without its name: everything that is
- * written to it then is lost with this process, although each commit succeeds.
+ * Call it right after the database was opened and read. An open file survives without its name: writes to it still succeed,
+ * but are lost with this process.
  */
 export function holdFiles(file: string): HeldFiles {
   const held = new Map<string, BigIntStats>();
@@ -61,7 +61,7 @@ function statOf(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // its directory became something else, or may not be entered: it cannot be reached by its name
+    // Its directory was replaced or is not accessible, so the name no longer leads to the file.
     return undefined;
   }
 }
@@ -73,7 +73,7 @@ export function isLost(fault: unknown): fault is HostError {
 function lost(path: string, what: string): HostError {
   return new HostError({
     code: "DROVER-STA-012",
-    message: `${path} ${what} while Drover had it open. Nothing is stored any more.`,
+    message: `${path} ${what} while Drover had it open. Nothing can be stored any more.`,
     field: path,
     next: "Put it back as it was, or restart Drover on a restored record.",
   });

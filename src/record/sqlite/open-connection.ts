@@ -8,12 +8,12 @@ import { newerDatabase } from "./newer-database.ts";
 import { patiently } from "./patience.ts";
 
 /**
- * Pages after which the WAL is written back. A process that starts reads it whole, which takes 2 ms
- * at SQLite's 1,000 pages; a process that stays raises this, see ./group-commit.ts.
+ * Number of pages before the WAL is checkpointed. A new process reads the whole WAL, which takes 2 ms at SQLite's default of
+ * 1,000 pages. A long-lived process raises it, see ./group-commit.ts.
  */
 const walPages = 250;
 
-/** A connection to a database whose schema is this Drover's: brought up to date, or refused. */
+/** Opens a database and migrates it to this Drover's schema. Refuses a newer one. */
 export async function openConnection(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
   if (!existsSync(file)) throw missingDatabase(file);
   let connection: Connection | null = null;
@@ -32,7 +32,7 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
   }
 }
 
-/** The first thing read of the file: damage shows here, and so does another process that repairs a WAL. */
+/** The first read of the file. It fails if the file is damaged or another process is recovering the WAL. */
 function versionWith(connection: Connection): () => number {
   return () => {
     connection.exec(`pragma synchronous = full; pragma cache_size = -8000; pragma wal_autocheckpoint = ${walPages}`);
@@ -60,7 +60,7 @@ function readingMode(file: string): ConnectionMode {
     accessSync(dirname(file), constants.W_OK);
     return "read";
   } catch {
-    // Not ours to write: then nobody changes it under us either, as there is no WAL.
+    // The directory is not writable and there is no WAL, so nobody changes the file while we read.
     return "immutable";
   }
 }
@@ -70,6 +70,6 @@ function missingDatabase(file: string): HostError {
     code: "DROVER-STA-006",
     message: `There is no database at ${file}.`,
     field: file,
-    next: 'Nothing was recorded here yet: run something first (drover exec "echo hello"), or name another place with DROVER_STATE_DIR.',
+    next: 'Nothing has been recorded here yet: run something first (drover exec "echo hello"), or choose another directory with DROVER_STATE_DIR.',
   });
 }

@@ -2,8 +2,8 @@ import { monotonicMs } from "../../model/clock.ts";
 import { isBusy, stillLocked } from "./faults.ts";
 
 /**
- * SQLite's own busy_timeout sleeps inside the call, which stops the whole process and lets others
- * starve. We ask again instead, after short random delays, and give up in the end.
+ * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process and
+ * can starve others. We retry after short random delays instead, and give up after `waitMs`.
  */
 export async function patiently<T>(attempt: () => T, file: string, waitMs: number): Promise<T> {
   const deadline = monotonicMs() + waitMs;
@@ -24,7 +24,7 @@ function shortDelay(): Promise<void> {
   });
 }
 
-/** Random, so that two waiting processes do not meet again at every try. */
+/** Random, so that two waiting processes do not collide on every attempt. */
 export function randomDelayMs(): number {
   return 1 + Math.random() * 4;
 }

@@ -1,11 +1,11 @@
 import { all, write } from "../query.ts";
 import type { SearchStatements } from "../search/statements.ts";
 
-/** A document's rowid has its run and its seq: there is no table that says whose it is. A log of 256 MB has fewer events. */
+/** A rowid combines run number and seq, so no other table is needed. A log of 256 MB has fewer events than this. */
 const seqs = 8_388_608;
 const rowid = `cast(?1 as integer) * ${seqs}`;
 
-/** Contentless: it keeps no text, and so nothing that retention or a reader could miss. */
+/** A contentless index stores no text, so there is nothing that retention or a reader could overlook. */
 export const searchStatements: SearchStatements = {
   available: `select 1 as yes from pragma_module_list where name = 'fts5'`,
   exists: `select 1 as yes from sqlite_master where type = 'table' and name = 'run_search'`,

@@ -1,6 +1,6 @@
 import type { WalkStatements } from "../audit/walk.ts";
 
-/** A column takes values of any type, whatever it was declared as; so each is asked for its own. */
+/** A SQLite column accepts values of any type, whatever it was declared as, so each value's type is checked. */
 export const walkStatements: WalkStatements = {
   anchors: `
     select batch_no, last_no, cast(pruned_before as blob) as pruned_before, cast(at as blob) as at, mac, seal,

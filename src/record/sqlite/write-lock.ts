@@ -2,7 +2,7 @@ import type { Connection } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { patiently } from "./patience.ts";
 
-/** One transaction under the write lock, for work that is not an operation. All of it is stored, or nothing. */
+/** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */
 export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
   try {
     return await patiently(() => transact(connection, work), connection.file, waitMs);
@@ -11,7 +11,7 @@ export async function underWriteLock<T>(connection: Connection, waitMs: number, 
   }
 }
 
-/** In one go, without a pause in which another transaction could begin on the same connection. */
+/** Synchronous, so that no other transaction can start on the same connection in between. */
 function transact<T>(connection: Connection, work: () => T): T {
   connection.sql("begin immediate").run();
   try {
@@ -24,7 +24,7 @@ function transact<T>(connection: Connection, work: () => T): T {
   }
 }
 
-/** A failed commit leaves the transaction open, except where SQLite has already rolled it back itself. */
+/** A failed commit leaves the transaction open, unless SQLite has already rolled it back. */
 export function rollBack(connection: Connection): void {
   try {
     connection.sql("rollback").run();

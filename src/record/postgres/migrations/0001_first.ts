@@ -1,11 +1,11 @@
 /**
- * The tables of SQLite's five first migrations (see ../../sqlite/migrations, which say what they are for), with
- * PostgreSQL's types. Text compares byte by byte on every server, whatever its locale. Truth is 1 or 0.
+ * The tables of SQLite's first five migrations with PostgreSQL's types; ../../sqlite/migrations explains them. Text is
+ * compared byte by byte on every server, whatever its locale. Booleans are 1 or 0.
  *
- * store: one row. `commits` counts the transactions that write; whoever has changed it has the write lock.
+ * store: one row. `commits` counts the writing transactions; updating it takes the write lock.
  *
- * blobs: contents by their hash, in parts of a size that is held in memory. Parts whose upload has no blob belong to
- * one that is under way, or was left half done.
+ * blobs: contents by hash, in parts that fit into memory. Parts whose upload has no blob belong to an upload that is in
+ * progress or was abandoned.
  */
 export const first = `
 create table store (store_id text collate "C" not null, commits bigint not null) with (fillfactor = 10);

@@ -1,10 +1,9 @@
 /**
- * Indexes for what is asked for among many rows. runner_agents_by_name: whoever submits an agent that is not a file asks
- * for one name among those of all runners. runners_lost: what rescue takes up. audit_rows_mismatch: what retention must
- * not lose. runs_by_origin: whether a fork still needs a session.
- * runs_by_demand: which demands retention may forget. *_by_creator: what whoever is no admin sees of all. runs_to_claim_of:
- * what waits for a runner that takes the runs of one agent alone.
- * blobs_by_upload: whether parts belong to contents.
+ * Indexes for lookups in large tables. runner_agents_by_name: finds an agent by name among those of all runners.
+ * runners_lost: the runners that rescue handles. audit_rows_mismatch: the rows that retention must carry forward.
+ * runs_by_origin: whether a fork still needs a session. runs_by_demand: which demands retention may remove. *_by_creator:
+ * what a user without the admin role may see. runs_to_claim_of: the queue of a runner restricted to one agent.
+ * blobs_by_upload: whether parts belong to stored contents.
  */
 export const agentsByName = `
 create index runner_agents_by_name on runner_agents (name);

@@ -1,6 +1,6 @@
 /**
- * turns: who made which commit of late, in a ring. A transaction whose commit was not answered is found again by its
- * mark: a server that has crashed gives the transaction ids of what it has lost to others.
+ * turns: a ring of recent commits with their marks. A transaction whose commit was not acknowledged is found again by its
+ * mark. Transaction ids would not do: after a crash the server reuses those of lost transactions.
  */
 export const turns = `
 create table turns (

@@ -1,7 +1,7 @@
 /**
- * place_id: the state directory that a runner works in, and in which a session lies; null for those of older versions.
- * runner_dir: the directory of the runner that had the session last, which says where its profile is found.
- * only_pinned: such a runner takes no run but those that demand it by its id.
+ * place_id: the state directory that a runner works in, and where a session is; null for older versions.
+ * runner_dir: the directory of the runner that last had the session, which tells where its profile is.
+ * only_pinned: the runner only takes runs that demand it by id.
  */
 export const places = `
 alter table runners add column place_id text collate "C";

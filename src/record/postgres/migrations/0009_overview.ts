@@ -1,9 +1,9 @@
 /**
- * run_counts: how many runs ended in each quarter of an hour (`slot`, since 1970), by who asked for them and how they ended;
- * `reason` is empty where there is none. Those of the last 90 days are counted here, once.
+ * run_counts: number of runs that ended in each quarter of an hour (`slot`, since 1970), by who submitted them and how they
+ * ended; `reason` is empty if there is none. This migration counts the runs of the last 90 days once.
  *
- * run_search: the words of a run (`seq` 0) and of what its tools were called with, for full-text search; derived from the
- * rest of the record. store.indexed_to: the cursor of the last event that it has taken in, see ../../search/.
+ * run_search: the words of a run (`seq` 0) and of its tool inputs, for full-text search; derived from the rest of the record.
+ * store.indexed_to: the cursor of the last indexed event, see ../../search/.
  */
 export const overview = `
 create table run_counts (

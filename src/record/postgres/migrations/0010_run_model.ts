@@ -1,4 +1,4 @@
-/** model: what a run was asked to use in place of its agent's own model, so that a retry can ask for the same. */
+/** model: the model that a run requested instead of its agent's own, so that a retry can request the same. */
 export const runModel = `
 alter table runs add column model text collate "C";
 `;

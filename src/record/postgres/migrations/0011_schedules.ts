@@ -1,8 +1,8 @@
 /**
- * schedules: what runs by itself, and when next (`due_at`; a time in the form of `created_at`, as all times here). `enabled` is
- * what the definition in `body` says unless somebody has changed it. `last_run_id` is what the next slot may overlap with.
- * schedule_slots: what became of each slot; they stay when their schedule is removed. `waits_for` is the run that has to end
- * before this one may begin.
+ * schedules: `due_at` is the next time, in the format of `created_at` like all times here. `enabled` follows the definition in
+ * `body` unless somebody has changed it. `last_run_id` is the run that the next slot may overlap with.
+ * schedule_slots: the outcome of each slot. Slots stay when their schedule is removed. `waits_for` is the run that has to end
+ * before this one may start.
  */
 export const schedules = `
 create table schedules (

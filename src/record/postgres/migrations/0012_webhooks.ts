@@ -1,8 +1,8 @@
 /**
- * hooks: addresses that submit runs; `body` is the definition. hook_keys: deliveries that made a run, until `until`
- * (milliseconds). webhooks: addresses that are notified; `everyones` of an admin. run_webhooks: those that a run or its agent
- * names. deliveries: what is sent to them. `next_at` (milliseconds) is when it may be handed out; a claim moves it past its lease.
- * chains: what follows a run that ended, one row for each such run; `depth` counts the runs before it.
+ * hooks: addresses that submit runs; `body` is the definition. hook_keys: deliveries that created a run, kept until `until`
+ * (milliseconds). webhooks: addresses to notify; `everyones` if an admin's covers all users. run_webhooks: those that a run or
+ * its agent names. deliveries: what is sent to them. `next_at` (milliseconds) is when one may be handed out; a claim moves it
+ * past its lease. chains: the follow-up of an ended run, one row per run; `depth` counts the runs before it.
  * `secret` is sealed, see docs/decisions/0027-webhooks-and-chains.md.
  *
  * runs.chained: its agent has a chain.

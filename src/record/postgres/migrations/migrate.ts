@@ -16,7 +16,7 @@ import { webhooks } from "./0012_webhooks.ts";
 import { sealedParameters } from "./0013_sealed_parameters.ts";
 import { receivedAt } from "./0014_received_at.ts";
 
-/** Append only: a text that was released never changes. */
+/** Append only: never change a released migration. */
 const migrations = [
   first,
   agentsByName,
@@ -34,13 +34,13 @@ const migrations = [
   receivedAt,
 ];
 
-/** The schema this Drover writes. */
+/** The schema version that this Drover writes. */
 export const schemaVersion = migrations.length;
 
-/** Any number that nobody else uses: coordinators that start at the same moment wait for each other. */
+/** An arbitrary key for the advisory lock that serializes coordinators starting at the same time. */
 const lock = 7_305_211_846;
 
-/** Brings a new or older database up to date: all or nothing, one process at a time. A newer one is refused. */
+/** Migrates a new or older database to the current schema: completely or not at all, one process at a time. Refuses a newer one. */
 export async function migrate(url: string): Promise<void> {
   try {
     const client = await connect(url);
@@ -67,16 +67,16 @@ export async function migrate(url: string): Promise<void> {
 function anotherEncoding(url: string, encoding: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
-    message: `${publicName(url)} has the encoding ${encoding}, which cannot hold every text.`,
+    message: `${publicName(url)} uses the encoding ${encoding}, which cannot store every text.`,
     field: "DATABASE_URL",
-    next: "Make another: create database NAME encoding 'UTF8' template template0. Nothing was changed.",
+    next: "Create another one with: create database NAME encoding 'UTF8' template template0. Nothing was changed.",
   });
 }
 
 function newerDatabase(url: string, version: number): HostError {
   return new HostError({
     code: "DROVER-STA-005",
-    message: `${publicName(url)} has version ${version}; this Drover knows versions up to ${migrations.length}.`,
+    message: `${publicName(url)} has schema version ${version}; this Drover supports versions up to ${migrations.length}.`,
     field: "DATABASE_URL",
     next: "Update Drover on this machine. Nothing was changed.",
   });

@@ -1,14 +1,13 @@
 /**
- * runs: narrow rows that change often; what is long is in run_bodies. `run_no` is what other tables
- * refer to: one small integer in place of a 36-character id in each event and its index. Lists go by
- * `run_id`, which is a uuidv7 and so in order of creation; every index ends with it and grows at its
- * end. Ids that are seldom given are indexed only where they are.
+ * runs: narrow rows that change often; long values are in run_bodies. Other tables refer to `run_no`, a small integer instead
+ * of a 36-character id in each event and its index. Lists are ordered by `run_id`, a uuidv7 and therefore in order of
+ * creation; every index ends with it and grows at its end. Rarely used ids are in partial indexes.
  *
- * events: `cursor` is the commit order over all runs. There is no index on (run_no, attempt, n):
- * `n` is dense, so runs.last_n tells what is stored of the current attempt, and others are fenced.
+ * events: `cursor` is the commit order over all runs. There is no index on (run_no, attempt, n): `n` is dense, so runs.last_n
+ * tells what is stored of the current attempt, and other attempts are fenced.
  *
- * audit_*: see ../audit/chain.ts. open_executions is an index of starts without an end; it is
- * derived from audit_rows and no evidence itself.
+ * audit_*: see ../audit/chain.ts. open_executions is an index of starts without an end. It is derived from audit_rows and is
+ * not evidence itself.
  */
 export const first = `
 create table demands (

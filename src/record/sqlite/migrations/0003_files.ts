@@ -1,12 +1,12 @@
 /**
- * uploads: contents that an attempt has brought, which its `file` events may name. files: what became of
- * them; of a run those of its last attempt are shown. Contents lie outside, by their hash.
+ * uploads: contents that an attempt has uploaded and that its `file` events may name. files: the resulting files; a run shows
+ * those of its last attempt. Contents are stored outside of the database, by hash.
  *
- * sessions.runner_id is the runner that has the conversation: its work folder and HOME lie there.
- * runs.executor_session_id is what the executor called the session in this run.
+ * sessions.runner_id: the runner that has the conversation, with its work directory and HOME.
+ * runs.executor_session_id: the executor's name of the session in this run.
  *
- * runs.in_place marks a run that works in a directory of its own choice, alone; `directory` is which one, with
- * its host, known from the first claim that looked at it. runners.only_agent: it is handed no others.
+ * runs.in_place: the run works in a project directory and needs it to itself. `directory` is that directory with its host,
+ * known from the first claim that considered it. runners.only_agent: the runner only gets runs of this agent.
  */
 export const files = `
 create table uploads (

@@ -1,4 +1,4 @@
-/** store: one row, made here once. A backup has it too: what is restored from one is the same record. */
+/** store: one row, created here once. A backup contains it too, so a restored record is the same record. */
 export const storeId = `
 create table store (store_id text not null);
 insert into store values (lower(hex(randomblob(16))));

@@ -1,9 +1,9 @@
 /**
- * session_states: what an executor needs to continue a session, saved by the attempt of a run. session_files: the work
+ * session_states: what an executor needs to continue a session, saved by an attempt of a run. session_files: the work
  * directory that belongs to it.
  *
- * runs.continued counts the lost attempts that cost nothing, because the run continues from a saved state. A run
- * demands the place its session lies in until prefer_until; then rescue replaces its demands by demands_after.
+ * runs.continued counts lost attempts that did not use up an attempt, because the run continues from a saved state. A run
+ * demands the place of its session until prefer_until; then rescue replaces its demands by demands_after.
  */
 export const sessionState = `
 create table session_states (

@@ -1,12 +1,11 @@
 /**
- * questions: what runs ask people. `created_by` is the run's; `expires_at` is judged by the store's clock, in
- * milliseconds. usage_days: what the runs of an agent used on a UTC day, by who asked for them. usage_sessions: the same by
- * session. A run is counted on the day of its first turn. usage_limits: until when the runners of a place cannot use a
- * provider.
+ * questions: what runs ask people. `created_by` is copied from the run. `expires_at` is in milliseconds of the store's clock.
+ * usage_days: usage of an agent on a UTC day, by who submitted the runs. usage_sessions: the same by session. A run counts on
+ * the day of its first turn. usage_limits: until when the runners of a place cannot use a provider.
  *
- * runs.asked: it has questions. resumed: handed out without a free slot, and whatever its agent has spent.
- * budgeted: its agent has a budget for the day. continues: an attempt of it was parked, and the next one continues from there.
- * sessions.granted_tools: what somebody allowed for the rest of it, a JSON list.
+ * runs.asked: it has asked questions. resumed: it is handed out without a free slot, regardless of its agent's budget.
+ * budgeted: its agent has a daily budget. continues: an attempt of it was parked, and the next one continues from there.
+ * sessions.granted_tools: JSON list of tools that a person allowed for the rest of the session.
  */
 export const questions = `
 create table questions (

@@ -1,6 +1,5 @@
 /**
- * fork_at_turn: how many turns of the session it was forked from a fork keeps; null: all. sessions_by_origin: the forks of
- * a session.
+ * fork_at_turn: how many turns of its origin a fork keeps; null for all. sessions_by_origin: the forks of a session.
  */
 export const forkAtTurn = `
 alter table runs add column fork_at_turn integer;

@@ -1,9 +1,9 @@
 /**
- * run_counts: how many runs ended in each quarter of an hour (`slot`, since 1970), by who asked for them and how they ended;
- * `reason` is empty where there is none. Those of the last 90 days are counted here, once.
+ * run_counts: number of runs that ended in each quarter of an hour (`slot`, since 1970), by who submitted them and how they
+ * ended; `reason` is empty if there is none. This migration counts the runs of the last 90 days once.
  *
- * store.indexed_to: the cursor of the last event that the search index has taken in, see ../../search/. That index is made
- * when it is first written to: not every SQLite that opens this file has FTS5.
+ * store.indexed_to: the cursor of the last indexed event, see ../../search/. The search index is created when it is first
+ * written, because not every SQLite that opens this file has FTS5.
  */
 export const overview = `
 create table run_counts (

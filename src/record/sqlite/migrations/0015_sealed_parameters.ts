@@ -1,5 +1,5 @@
 /**
- * run_bodies.sealed: the parameters and prompt of a run whose stored ones are redacted, encrypted, until it ends.
+ * run_bodies.sealed: the encrypted parameters and prompt of a run whose stored ones are redacted, kept until it ends.
  * runs.sealed: it has such. store.restored_at: when this record was last restored with its tokens revoked.
  */
 export const sealedParameters = `

@@ -22,7 +22,7 @@ import { sealedParameters } from "./0015_sealed_parameters.ts";
 import { receivedAt } from "./0016_received_at.ts";
 import { schemaVersion } from "./version.ts";
 
-/** Append only: a text that was released never changes. */
+/** Append only: never change a released migration. */
 const migrations = [
   first,
   dispatch,
@@ -42,14 +42,14 @@ const migrations = [
   receivedAt,
 ];
 
-/** Brings a new or older database up to date: all or nothing, one process at a time. */
+/** Migrates a new or older database to the current schema: completely or not at all, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {
   if (migrations.length !== schemaVersion) throw new BugError("schemaVersion does not count the migrations");
-  // A new file cannot be turned to WAL while another process does the same.
+  // A new file cannot be switched to WAL while another process is doing so.
   await patiently(() => connection.exec("pragma journal_mode = wal"), connection.file, waitMs);
   await patiently(() => connection.exec("begin immediate"), connection.file, waitMs);
   try {
-    // Read again under the lock: whoever had it before may have done the work, or more than we know of.
+    // Read again under the lock: another process may have migrated it meanwhile, perhaps to a newer version.
     const version = readVersion(connection);
     if (version > schemaVersion) throw newerDatabase(connection.file, version);
     for (const text of migrations.slice(version)) connection.exec(text);
