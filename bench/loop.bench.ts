@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createModelExecutor } from "../src/execute/executors/loop/model.ts";
+import { createModelExecutor } from "../src/execute/executors/loop/model-executor.ts";
 import type { ToolAnswer } from "../src/model/tool.ts";
 import { start } from "../src/process/start.ts";
 import { callTool, fileTools } from "../src/tools/file-tools.ts";

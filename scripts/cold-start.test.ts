@@ -99,6 +99,6 @@ test("a chat shows its prompt before it loads a client, a coordinator or a libra
 test("an agent without MCP servers does not load the MCP client, nor on the Agent SDK any other library", async () => {
   const onSdk = await loadedAtOnce("src/execute/executors/claude-sdk/claude-sdk.ts");
   expect(onSdk.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
-  const loop = await loadedAtOnce("src/execute/executors/loop/model.ts");
+  const loop = await loadedAtOnce("src/execute/executors/loop/model-executor.ts");
   expect(loop.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
 });

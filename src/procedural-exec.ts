@@ -1,7 +1,7 @@
 import { constants, homedir, tmpdir } from "node:os";
 import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
 import { write } from "./cli/io.ts";
-import { readLines } from "./execute/executors/lines.ts";
+import { readLines } from "./execute/executors/read-lines.ts";
 import { lazySchemas } from "./compose/lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
 import type { Invocation, Outcome, RunContext } from "./model/executor.ts";

@@ -1,8 +1,8 @@
 import { randomFillSync } from "node:crypto";
 import { basename } from "node:path";
 import type { LoadedProfile } from "../define/profiles.ts";
-import { createCommandExecutor } from "../execute/executors/command.ts";
-import { loadModuleExecutor } from "../execute/executors/module.ts";
+import { createCommandExecutor } from "../execute/executors/command-executor.ts";
+import { loadModuleExecutor } from "../execute/executors/module-executor.ts";
 import { createProceduralExecutor } from "../execute/executors/procedural/procedural.ts";
 import type { LazySchemas } from "./lazy-schemas.ts";
 import { RequestError } from "../model/errors.ts";
@@ -77,7 +77,7 @@ export async function createExecutor(
   }
   if (profile.type === "procedural") return procedural();
   if (profile.type === "model") {
-    const { createModelExecutor } = await import("../execute/executors/loop/model.ts");
+    const { createModelExecutor } = await import("../execute/executors/loop/model-executor.ts");
     return createModelExecutor({
       env: options.env,
       ...(options.provider ? { named: { config: options.provider } } : {}),

@@ -47,12 +47,14 @@ test("what an executor did wrong is a warning, also where nobody watches, but no
   const { run } = place();
   const event = await run("parrot", "--what", "bad event");
   expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
-  const wrong = "parrot sent it wrong: tool_use: tool_use_id: expected string, received undefined";
-  expect(event.stderr).toContain(`drover: warning: Left out, as ${wrong}\n`);
+  const wrong = "tool_use: tool_use_id: expected string, received undefined";
+  expect(event.stderr).toContain(
+    `drover: warning: The executor parrot sent an invalid event, which was left out: ${wrong}\n`,
+  );
   expect((await run("parrot", "--what", "bad event", "--quiet")).stderr).toBe("");
   const reason = await run("parrot", "--what", "bad reason");
   expect(reason.code).toBe(1);
-  expect(reason.stderr).toContain('drover: warning: There is no reason "tired"');
+  expect(reason.stderr).toContain('drover: warning: The executor parrot failed with the unknown reason "tired"');
   expect(reason.stderr).toContain("drover: failed (internal): no more crackers\n");
 });
 

@@ -3,7 +3,7 @@ import { failureReasons } from "../../model/states.ts";
 import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
 
-/** Code that is not ours may hand over anything: what the coordinator would refuse must not get into the log. */
+/** Validates what third-party code passes in, so that nothing the coordinator would refuse gets into the log. */
 export async function checkedExecutor(executor: Executor): Promise<Executor> {
   const parse = await loadEventParser();
   return {
@@ -20,16 +20,20 @@ export async function checkedExecutor(executor: Executor): Promise<Executor> {
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
       const outcome = await executor.run(invocation, checkedContext(executor.name, context, parse));
-      const { sound, fault } = soundOutcome(outcome, executor.name);
+      const { valid, fault } = validateOutcome(outcome, executor.name);
       if (fault !== null) await context.emit({ type: "error", code: "bad_outcome", message: fault });
-      return sound;
+      return valid;
     },
   };
 }
 
 function checkedContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
   const leaveOut = (fault: string): Promise<void> =>
-    context.emit({ type: "error", code: "bad_event", message: `Left out, as ${name} sent it wrong: ${fault}` });
+    context.emit({
+      type: "error",
+      code: "bad_event",
+      message: `The executor ${name} sent an invalid event, which was left out: ${fault}`,
+    });
   return {
     ...context,
     async emit(event) {
@@ -50,23 +54,23 @@ function checkedContext(name: string, context: RunContext, parse: ParseEvent): R
       const parsed = parse({ ...question, type: "permission_request" });
       if (typeof parsed !== "string" && parsed.type === "permission_request") return context.ask(parsed);
       await leaveOut(String(parsed));
-      return { decision: "deny", message: "The question could not be asked." };
+      return { decision: "deny", message: "The question was invalid and could not be asked." };
     },
   };
 }
 
-function soundOutcome(outcome: Outcome, name: string): { sound: Outcome; fault: string | null } {
-  const sent = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // whatever it is, it is only looked at
+function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; fault: string | null } {
+  const sent = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // not trusted: each field is checked below
   const text = typeof sent?.text === "string" ? sent.text : undefined;
   const exit_code = Number.isInteger(sent?.exit_code) ? sent!.exit_code! : null;
   const data = sent?.data === undefined ? {} : { data: sent.data };
-  const fine = (sound: Outcome) => ({ sound, fault: null });
+  const accept = (valid: Outcome) => ({ valid, fault: null });
   switch (outcome?.status) {
     case "completed":
-      return fine({ status: "completed", exit_code, text: text ?? null, ...data });
+      return accept({ status: "completed", exit_code, text: text ?? null, ...data });
     case "failed": {
       const reason = failureReasons.find((known) => known === outcome.reason);
-      const sound: Outcome = {
+      const valid: Outcome = {
         status: "failed",
         reason: reason ?? "internal",
         message: String(outcome.message),
@@ -74,41 +78,46 @@ function soundOutcome(outcome: Outcome, name: string): { sound: Outcome; fault: 
         ...(text === undefined ? {} : { text }),
         ...data,
       };
-      return { sound, fault: reason === undefined ? unknownReason(outcome.reason, name) : null };
+      return { valid, fault: reason === undefined ? unknownReason(outcome.reason, name) : null };
     }
     case "cancelled":
-      return fine({ status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" });
+      return accept({ status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" });
     case "parked":
-      return soundParked(outcome, name);
+      return validateParked(outcome, name);
     default: {
-      const message = `The executor ${name} ended without an outcome.`;
-      return fine({ status: "failed", reason: "internal", message, exit_code: null });
+      const message = `The executor ${name} returned no valid outcome.`;
+      return accept({ status: "failed", reason: "internal", message, exit_code: null });
     }
   }
 }
 
-function soundParked(
+function validateParked(
   { why, until, message }: Extract<Outcome, { status: "parked" }>,
   name: string,
-): { sound: Outcome; fault: string | null } {
-  const known = parkReasons.find((one) => one === why);
+): { valid: Outcome; fault: string | null } {
+  const known = parkReasons.find((reason) => reason === why);
   if (known === undefined) {
     const fault = `The executor ${name} parked its run without one of the reasons ${parkReasons.join(", ")}.`;
-    return { sound: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
+    return { valid: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
   }
   const time = until === undefined ? Number.NaN : new Date(until).getTime();
-  const sound: Outcome = {
+  const valid: Outcome = {
     status: "parked",
     why: known,
     ...(Number.isNaN(time) ? {} : { until: new Date(time).toISOString() }),
     ...(typeof message === "string" ? { message } : {}),
   };
-  const isOdd = until !== undefined && Number.isNaN(time);
-  return { sound, fault: isOdd ? `\`until\` of the outcome of ${name} is no time, and was left out.` : null };
+  const isInvalid = until !== undefined && Number.isNaN(time);
+  return {
+    valid,
+    fault: isInvalid
+      ? `The executor ${name} parked its run with an invalid time in \`until\`, which was left out.`
+      : null,
+  };
 }
 
 function unknownReason(reason: unknown, name: string): string {
   const given = String(reason).slice(0, 100);
   const near = suggest(given, failureReasons);
-  return `There is no reason ${JSON.stringify(given)}, with which ${name} failed, so it is told as internal.${near === undefined ? "" : ` Did you mean ${near}?`} docs/states.md lists them.`;
+  return `The executor ${name} failed with the unknown reason ${JSON.stringify(given)}, which is reported as internal.${near === undefined ? "" : ` Did you mean ${near}?`} See docs/states.md for the list.`;
 }

@@ -10,18 +10,18 @@ import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { start } from "../../process/start.ts";
 import { createRedactor } from "../../redact/redactor.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
-import { createCommandExecutor } from "./command.ts";
-import { loadModuleExecutor } from "./module.ts";
+import { createCommandExecutor } from "./command-executor.ts";
+import { loadModuleExecutor } from "./module-executor.ts";
 import { createProceduralExecutor } from "./procedural/procedural.ts";
 
 const opened: { close(): Promise<void> }[] = [];
-let folder: string;
+let directory: string;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "drover-executors-"));
+  directory = await mkdtemp(join(tmpdir(), "drover-executors-"));
   await script("endless", "sleep 1000 & wait");
   await script("stubborn", "trap '' TERM; sleep 1000 & wait; wait");
-  // told by the file that it is there: it would be killed before it begins
+  // wait for the file, because the process would otherwise be killed before it starts
   await script(
     "leaving",
     '(touch "$0.left"; exec sleep 1000) >/dev/null 2>&1 & until [ -e "$0.left" ]; do :; done; echo {}',
@@ -30,7 +30,7 @@ beforeAll(async () => {
   await script("bad", "echo wrong >&2; exit 3");
   await build({
     entryPoints: [resolve("src/procedural-exec.ts")],
-    outfile: join(folder, "exec.cjs"),
+    outfile: join(directory, "exec.cjs"),
     bundle: true,
     platform: "node",
     format: "cjs",
@@ -41,14 +41,14 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function script(name: string, body: string): Promise<void> {
-  await writeFile(join(folder, name), `#!/bin/sh\n${body}\n`);
-  await chmod(join(folder, name), 0o755);
+  await writeFile(join(directory, name), `#!/bin/sh\n${body}\n`);
+  await chmod(join(directory, name), 0o755);
 }
 
-const place = () => ({ runnerDirectory: folder, variables: { allowed: [], env: process.env } });
+const resolveOptions = () => ({ runnerDirectory: directory, variables: { allowed: [], env: process.env } });
 
 function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSubject {
   const more = executor.can.ask
@@ -76,7 +76,7 @@ function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSu
 describeContract("the procedural executor", executorContract, async () =>
   subject(
     createProceduralExecutor({
-      ...place(),
+      ...resolveOptions(),
       redactor: createRedactor({ variables: {} }),
       maxOutputBytes: 1024 * 1024,
       checkOutput: () => Promise.resolve([]),
@@ -87,9 +87,9 @@ describeContract("the procedural executor", executorContract, async () =>
 describeContract("drover-procedural-exec as a command", executorContract, async () =>
   subject(
     createCommandExecutor({
-      ...place(),
+      ...resolveOptions(),
       name: "procedural-exec",
-      command: `${process.execPath} ${join(folder, "exec.cjs")}`,
+      command: `${process.execPath} ${join(directory, "exec.cjs")}`,
     }),
   ),
 );
@@ -97,12 +97,12 @@ describeContract("drover-procedural-exec as a command", executorContract, async 
 describeContract("a program that asks, hears and parks", executorContract, async () =>
   subject(
     createCommandExecutor({
-      ...place(),
+      ...resolveOptions(),
       name: "program",
       command: `${process.execPath} ${resolve("test/fixtures/execute/command-executor.mjs")}`,
       can: { ask: true, input: true, state: true, park: true },
     }),
-    `${folder}/`,
+    `${directory}/`,
   ),
 );
 
@@ -111,7 +111,7 @@ describeContract("an executor made by defineExecutor", executorContract, async (
     defineExecutor({
       name: "defined",
       async execute({ invocation, runCli }) {
-        return (await runCli({ command: [join(folder, invocation.agent.command!)] })).stdout;
+        return (await runCli({ command: [join(directory, invocation.agent.command!)] })).stdout;
       },
     }),
   ),
@@ -121,12 +121,12 @@ describeContract("an executor from a TypeScript module", executorContract, async
   subject(
     await loadModuleExecutor({
       module: resolve("test/fixtures/execute/module-executor.ts"),
-      runnerDirectory: folder,
-      cacheDirectory: join(folder, "cache"),
+      runnerDirectory: directory,
+      cacheDirectory: join(directory, "cache"),
       config: { greeting: "hi" },
       start,
       env: process.env,
     }),
-    `${folder}/`,
+    `${directory}/`,
   ),
 );

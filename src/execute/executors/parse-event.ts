@@ -1,10 +1,10 @@
 import type { RunEvent } from "../../model/event.ts";
 import { suggest } from "../../model/suggest.ts";
 
-/** What an executor of somebody else sent: an event, or in words what is wrong with it. */
+/** Parses what a third-party executor sent. Returns the event, or a description of what is wrong with it. */
 export type ParseEvent = (value: unknown) => RunEvent | string;
 
-/** Loaded when it is needed, as a runner without such executors never needs the schemas. */
+/** Loads the schemas on demand, because most runners have no such executors. */
 export async function loadEventParser(): Promise<ParseEvent> {
   const { runEventSchema } = await import("../../model/event.ts");
   const types = runEventSchema.options.map(({ shape }) => shape.type.value);
@@ -19,20 +19,20 @@ interface Issue {
   message: string;
 }
 
-/** As `tool_use: tool_use_id: expected string, received undefined`. */
+/** For example `tool_use: tool_use_id: expected string, received undefined`. */
 function describe(value: unknown, issues: readonly Issue[], types: readonly string[]): string {
-  if (typeof value !== "object" || value === null) return "an event is an object";
+  if (typeof value !== "object" || value === null) return "an event must be an object";
   const type: unknown = Reflect.get(value, "type");
-  if (typeof type !== "string") return "an event has a type";
+  if (typeof type !== "string") return "an event must have a type";
   if (!types.includes(type)) {
     const near = suggest(type, types);
     return `there is no event type ${JSON.stringify(type.slice(0, 100))}${near === undefined ? "" : `; did you mean ${near}?`}`;
   }
-  return `${type}: ${issues.map(({ path, message }) => `${path.map(String).join(".")}: ${inWords(message)}`).join("; ")}`;
+  return `${type}: ${issues.map(({ path, message }) => `${path.map(String).join(".")}: ${describeIssue(message)}`).join("; ")}`;
 }
 
-function inWords(message: string): string {
-  // of a field that may be anything
+function describeIssue(message: string): string {
+  // zod's message for a missing field that accepts any value
   if (message.includes("expected nonoptional")) return "is missing";
   return message.replace(/^Invalid input: /, "");
 }

@@ -2,10 +2,10 @@ import type { RunEvent } from "../../model/event.ts";
 import { type Parked, parkReasons } from "../../model/executor.ts";
 import { loadEventParser } from "./parse-event.ts";
 
-/** What a program of its own writes: events, and two lines that are not events. */
+/** What a program can write: events, and two lines that are not events. */
 export type ProgramLine = RunEvent | { type: "save"; state: unknown } | ({ type: "parked" } & Omit<Parked, "status">);
 
-/** A line, or in words what is wrong with it. */
+/** Returns the line, or a description of what is wrong with it. */
 export type ParseLine = (value: unknown) => ProgramLine | string;
 
 export async function loadLineParser(): Promise<ParseLine> {

@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { Running } from "../../model/process.ts";
 import { failureReasonOf } from "../executions/failure-reason.ts";
-import { readLines } from "../executors/lines.ts";
+import { readLines } from "../executors/read-lines.ts";
 import { emitOutput } from "../journal/output-events.ts";
 import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
 import { outcomeOfStop } from "../supervise/stop-outcome.ts";

@@ -6,7 +6,7 @@ import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
 import type { Asked, Turn } from "../../../test/model-server/script.ts";
 import { startModelServer } from "../../../test/model-server/server.ts";
 import type { Agent } from "../../model/agent.ts";
-import { createModelExecutor } from "../executors/loop/model.ts";
+import { createModelExecutor } from "../executors/loop/model-executor.ts";
 
 const closing: (() => unknown)[] = [];
 let ids = 0;

@@ -12,9 +12,9 @@ import type { AnswerQuestion } from "../../model/question.ts";
 import { isTerminal } from "../../model/states.ts";
 import { preferMs } from "../../record/ops/place-run.ts";
 import { start } from "../../process/start.ts";
-import { createCommandExecutor } from "../executors/command.ts";
-import { createModelExecutor } from "../executors/loop/model.ts";
-import { loadModuleExecutor } from "../executors/module.ts";
+import { createCommandExecutor } from "../executors/command-executor.ts";
+import { createModelExecutor } from "../executors/loop/model-executor.ts";
+import { loadModuleExecutor } from "../executors/module-executor.ts";
 
 const closing: (() => unknown)[] = [];
 

@@ -8,7 +8,7 @@ import { outcomeOf, poll, runnersOfEachTest, sh, textOf } from "../../../test/fi
 import type { Executor, RunContext } from "../../model/executor.ts";
 import { findOrphans } from "../../process/orphans.ts";
 import { start } from "../../process/start.ts";
-import { loadModuleExecutor } from "../executors/module.ts";
+import { loadModuleExecutor } from "../executors/module-executor.ts";
 
 const { setUp, closing } = runnersOfEachTest();
 const never = (): Promise<never> => new Promise(() => undefined);
@@ -173,7 +173,7 @@ test("a module executor that leaks timers and programs, or dies, ends its run an
   expect(await outcomeOf(coordinator, died)).toMatchObject({
     status: "failed",
     reason: "internal",
-    message: expect.stringMatching(/The executor module died: [^]*uncaught/),
+    message: expect.stringMatching(/The executor module stopped unexpectedly: [^]*uncaught/),
   });
   expect(await outcomeOf(coordinator, leaked)).toMatchObject({ status: "completed", text: "done" });
   expect(textOf(coordinator, leaked)).toBe("a note\n");

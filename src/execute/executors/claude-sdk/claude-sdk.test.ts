@@ -41,7 +41,7 @@ const typesOf = (events: readonly RunEvent[]): string[] =>
 const rawOf = (event: RunEvent): { type?: string; session_id?: string } | undefined =>
   "raw" in event ? (event.raw as { type?: string; session_id?: string } | undefined) : undefined;
 
-test("puts each message into the log whole, hands it on, and counts what it used in steps", async () => {
+test("logs each message in full, passes it on, and counts usage in increments", async () => {
   const session_id = newSession();
   const messages: unknown[] = [];
   const ran = await (
@@ -62,7 +62,7 @@ test("puts each message into the log whole, hands it on, and counts what it used
     "assistant",
     "system:result",
   ]);
-  // nothing is missing: the messages of the SDK are the log's, in their order
+  // no message is missing, and the order is the same
   expect(ran.events.flatMap((event) => rawOf(event) ?? [])).toEqual(messages);
   expect(new Set(messages.map((message) => rawOf({ type: "assistant", text: "", raw: message })?.session_id))).toEqual(
     new Set([session_id]),
@@ -77,7 +77,7 @@ test("puts each message into the log whole, hands it on, and counts what it used
 });
 
 describe("sessions", () => {
-  test("go on and fork elsewhere, with another HOME, from what the record has; a fork leaves the original as it was", async () => {
+  test("continue and fork from the record on another runner with another HOME, and a fork leaves the original unchanged", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
@@ -100,7 +100,7 @@ describe("sessions", () => {
     expect(second.outcome).toMatchObject({ status: "completed", text: "A file." });
     expect(heard(server.requests.at(-1)!)).toContain("hello.txt is there.");
     expect(heard(server.requests.at(-1)!)).not.toContain("in a branch");
-    // the SDK sums over the session; each run counts its own
+    // the SDK's totals cover the session, but each run counts only its own usage
     const cost = (ran: typeof first): number => ran.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
     expect(cost(second)).toBeLessThan(cost(first));
 
@@ -112,7 +112,7 @@ describe("sessions", () => {
     expect(heard(server.requests.at(-1)!)).toContain("and in a branch?");
   });
 
-  test("fork at an earlier turn with that turn alone, and not at one that there is not", async () => {
+  test("fork at an earlier turn with only that turn, and refuse a turn that does not exist", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const first = await run("what was first?", { invocation: { session_id } });
@@ -134,7 +134,7 @@ describe("sessions", () => {
     expect(server.requests.length).toBe(asked);
   });
 
-  test("that the record does not have, or another executor wrote, are not found", async () => {
+  test("fail as session_not_found if the record has none or another executor wrote it", async () => {
     const { run, server } = await kit;
     const asked = server.requests.length;
     for (const state of [null, { format: "drover-loop-1", bytes: Buffer.from("{}") }])
@@ -146,11 +146,11 @@ describe("sessions", () => {
     expect(server.requests.length).toBe(asked);
   });
 
-  test("continue where a lost run left off, and are told so", async () => {
+  test("continue where a lost run stopped, and tell the model so", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
-    // a rule of the script for the text that the executor sends then
+    // the script has no rule for the text that the executor sends now
     const again = await run("write it", {
       state: first.state,
       invocation: { session_id, continues: true, attempt: 2 },
@@ -172,7 +172,7 @@ describe("permission modes", () => {
     ["acceptEdits", "hi", "done"],
     ["bypassPermissions", "hi", "done"],
     ["plan", null, "denied"],
-  ] as const)("%s leaves %s in the file it is asked for", async (mode, content, end) => {
+  ] as const)("%s leaves %s in the requested file", async (mode, content, end) => {
     const ran = await (await kit).run("write it", { agent: { permissions: { mode } } });
     expect(await ran.read("hello.txt")).toBe(content);
     expect(ran.outcome).toMatchObject(
@@ -184,9 +184,9 @@ describe("permission modes", () => {
   });
 
   test.each([
-    ["a tool that is allowed", { allowed_tools: ["Bash"] }, "", "completed"],
-    ["a tool that the mode would ask about", {}, null, "failed"],
-    ["a tool that was taken away", { mode: "bypassPermissions", denied_tools: ["Bash"] }, null, "failed"],
+    ["allow a tool in allowed_tools", { allowed_tools: ["Bash"] }, "", "completed"],
+    ["deny a tool that the mode would ask about", {}, null, "failed"],
+    ["deny a tool in denied_tools", { mode: "bypassPermissions", denied_tools: ["Bash"] }, null, "failed"],
   ] as const)("%s", async (_title, permissions, content, status) => {
     const ran = await (
       await kit
@@ -195,7 +195,7 @@ describe("permission modes", () => {
     expect(ran.outcome).toMatchObject({ status, ...(status === "failed" ? { reason: "permission_denied" } : {}) });
   });
 
-  test("bypassPermissions as root, kept apart from nothing, is refused before anything starts", async () => {
+  test("refuse bypassPermissions as root without isolation before anything starts", async () => {
     const { run, server } = await kit;
     const asked = server.requests.length;
     const { outcome } = await run("write it", {
@@ -219,18 +219,18 @@ describe("failures", () => {
     expect(typesOf(events)).toContain("error");
   });
 
-  test("a stream that is cut is asked for again by Claude Code; where it may not, the run has failed", async () => {
+  test("Claude Code retries a cut stream; if it may not, the run fails", async () => {
     const { run, server } = await kit;
     const asked = server.requests.length;
-    const healed = await run("cut it");
-    expect(healed.outcome).toMatchObject({ status: "completed", text: "This text is cut in the middle of it." });
+    const retried = await run("cut it");
+    expect(retried.outcome).toMatchObject({ status: "completed", text: "This text is cut in the middle of it." });
     expect(server.requests.length).toBe(asked + 2);
     const cut = await run("cut it", { env: { CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1" } });
     expect(cut.outcome).toMatchObject({ status: "failed", reason: "provider_network" });
     expect(typesOf(cut.events)).toEqual(expect.arrayContaining(["error", "system:result"]));
   });
 
-  test("without a key or a login it says how to log in", async () => {
+  test("without a key or a login, the message says how to log in", async () => {
     const { run, server } = await kit;
     const asked = server.requests.length;
     const { outcome, events } = await run("write it", { env: { ANTHROPIC_API_KEY: "" } });
@@ -243,7 +243,7 @@ describe("failures", () => {
     expect(server.requests.length).toBe(asked);
   });
 
-  test("without the package it says what to install", async () => {
+  test("without the package, the message says what to install", async () => {
     const { outcome, folder } = await (await kit).run("write it", { context: { runnerDirectory: "/tmp" } });
     expect(outcome).toMatchObject({
       status: "failed",
@@ -267,18 +267,18 @@ describe("failures", () => {
     ["#!/bin/sh\nkill -KILL $$\n", "signalled", "SIGKILL"],
     ["#!/bin/sh\nexit 0\n", "provider_invalid_response", "reported no result"],
     [null, "dependency_missing", "nowhere"],
-  ])("a program that is not Claude Code (%j) has failed as %s", async (program, reason, message) => {
-    const folder = await mkdtemp(join(tmpdir(), "drover-sdk-bin-"));
-    const bin = join(folder, program === null ? "nowhere" : "claude");
+  ])("a program that is not Claude Code (%j) fails as %s", async (program, reason, message) => {
+    const directory = await mkdtemp(join(tmpdir(), "drover-sdk-bin-"));
+    const bin = join(directory, program === null ? "nowhere" : "claude");
     if (program !== null) await writeFile(bin, program, { mode: 0o755 });
     const { outcome } = await (await kit).run("write it", { invocation: { executor_config: { bin } } });
-    await rm(folder, { recursive: true });
+    await rm(directory, { recursive: true });
     expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
   });
 });
 
 describe("stopping", () => {
-  test.each(["hang", "wait for it"])("%s: no process and no further request is left", async (prompt) => {
+  test.each(["hang", "wait for it"])("%s: leaves no process and makes no further request", async (prompt) => {
     const { run, server } = await kit;
     const session_id = newSession();
     let asked = 0;
@@ -297,7 +297,7 @@ describe("stopping", () => {
     expect(server.requests.length).toBe(asked);
   });
 
-  test("at its time limit it has failed, and its session goes on", async () => {
+  test("fails at the time limit, and the session can continue", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const ran = await run("wait for it", {
@@ -316,7 +316,7 @@ describe("stopping", () => {
     expect(heard(server.requests.at(-1)!)).toContain("wait for it");
   });
 
-  test("too many turns are said so", async () => {
+  test("fails as max_turns after too many turns", async () => {
     const { outcome } = await (
       await kit
     ).run("never end", {

@@ -9,10 +9,10 @@ import { openClaudeHome, quietVariables } from "../clients/claude-home.ts";
 import { operatorHome } from "../clients/home-files.ts";
 import { authorizeFullAuto } from "../clients/permission-modes.ts";
 import { converse } from "./converse.ts";
-import type { ClaudeSdkHost, Place } from "./host.ts";
+import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
 import { modeOf } from "./options.ts";
 
-/** Claude Code by its Agent SDK: each message in the log as it arrives, questions to people, sessions that move. */
+/** Runs Claude Code through its Agent SDK: logs each message as it arrives, asks people, and moves sessions between runners. */
 export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
   return defineExecutor({
     name: "claude-sdk",
@@ -21,22 +21,22 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
     takesPreset: true,
     async execute(job) {
       const { agent, executor_config: config } = job.invocation;
-      refuseUseless(job);
+      refuseUnsupported(job);
       const sdk = await loadSdk(job, host);
       await authorizeFullAuto(job, { mode: modeOf(agent), config }, host);
-      return converse(job, { ...host, sdk, ...(await openPlace(job, host)) });
+      return converse(job, { ...host, sdk, ...(await openEnvironment(job, host)) });
     },
   });
 }
 
-function refuseUseless({ invocation, prompt }: Job): void {
-  const useless = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
-  if (useless.length > 0)
+function refuseUnsupported({ invocation, prompt }: Job): void {
+  const unsupported = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
+  if (unsupported.length > 0)
     throw new RunFailure(
       "refused",
-      `claude-sdk has no use for ${useless.join(" and ")} of the agent: its provider is its own, and what it answers is not checked. Remove that.`,
+      `claude-sdk does not support ${unsupported.join(" or ")}: it has its own provider, and its answer is not checked against a schema. Remove this from the agent.`,
     );
-  if (prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
+  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
 }
 
 async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<AgentSdk> {
@@ -48,24 +48,24 @@ async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<Agen
   }
 }
 
-/**
- * The variables that the SDK itself has to know. The rest of what the process gets is the runner's affair: its base
- * list, the names above, and the profile's.
- */
-async function openPlace({ invocation, homeDir, tmpDir }: Job, { env, isRoot }: ClaudeSdkHost): Promise<Place> {
+/** Returns the variables that the SDK itself needs. The runner adds its base list, the names above and the profile's. */
+async function openEnvironment(
+  { invocation, homeDir, tmpDir }: Job,
+  { env, isRoot }: ClaudeSdkHost,
+): Promise<ClaudeEnvironment> {
   const own = await openClaudeHome({ env, homeDir, config: invocation.executor_config });
-  const folder = own ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
-  // by this the SDK finds transcripts; without it, it looks in the HOME of this very process
-  const isUsual = own === null && folder === join(homedir(), ".claude");
+  const configDir = own ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
+  // the SDK finds transcripts by CLAUDE_CONFIG_DIR, and falls back to the HOME of this process
+  const isDefault = own === null && configDir === join(homedir(), ".claude");
   const variables = {
     HOME: homeDir,
     TMPDIR: tmpDir,
     ...quietVariables(env),
-    ...(isUsual ? {} : { CLAUDE_CONFIG_DIR: folder }),
-    // tools of MCP servers are offered at once, and not behind a search for them
+    ...(isDefault ? {} : { CLAUDE_CONFIG_DIR: configDir }),
+    // offer MCP tools directly instead of behind a tool search
     ENABLE_TOOL_SEARCH: env["ENABLE_TOOL_SEARCH"] ?? "0",
-    // refused as root otherwise; we are here only where the operator has allowed it
+    // Claude Code refuses this mode as root without IS_SANDBOX; authorizeFullAuto has already checked that it is allowed
     ...(modeOf(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
-  return { env: variables, folder, ownHome: own === null ? null : homeDir };
+  return { env: variables, configDir, ownHome: own === null ? null : homeDir };
 }

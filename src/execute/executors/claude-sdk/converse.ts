@@ -6,11 +6,11 @@ import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createUsageMeter } from "../clients/claude-usage.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
 import { type Fields, fieldsOf, listOf, textOf } from "../clients/fields.ts";
-import { warnOfUnmatched } from "../loop/permissions.ts";
+import { warnAboutUnmatched } from "../loop/permissions.ts";
 import { createGate } from "./gate.ts";
-import type { ClaudeSdkHost, Place } from "./host.ts";
-import { judgeRun } from "./judge-run.ts";
-import { failedServers, serverTools } from "./known-tools.ts";
+import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
+import { decideRunOutcome } from "./decide-run-outcome.ts";
+import { failedServers, serverTools } from "./mcp-status.ts";
 import type { toMcpServers } from "./mcp.ts";
 import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
@@ -20,24 +20,24 @@ import { effectOf, ownTools } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
-type Host = ClaudeSdkHost & Place & { sdk: AgentSdk };
+type Host = ClaudeSdkHost & ClaudeEnvironment & { sdk: AgentSdk };
 
-/** One run: queries until nobody has anything more to say, and what the last of them came to. */
+/** Runs queries until there is no more input, and returns the result of the last one. */
 export async function converse(job: Job, host: Host): Promise<Done> {
   let live: LiveQuery | null = null;
   const transcript = await openTranscript(job, { ...host, onFault: () => live?.kill() });
   const servers = await findServers(job, host);
-  const conversation = createConversation(job, { ...host, servers }, transcript, (begun) => (live = begun));
-  /** What arrived while no query could take it: what earlier attempts were asked, and what came while a query ended. */
-  const late = job.invocation.inputs.flatMap(transcript.expect);
+  const conversation = createConversation(job, { ...host, servers }, transcript, (started) => (live = started));
+  /** Messages that no query could take: those sent to earlier attempts, and those that arrive while a query ends. */
+  const pending = job.invocation.inputs.flatMap(transcript.expect);
   const ended = new AbortController();
   void listen(job, ended.signal, (input) => {
-    for (const message of transcript.expect(input)) if (!live?.add(message)) late.push(message);
+    for (const message of transcript.expect(input)) if (!live?.add(message)) pending.push(message);
   });
   try {
     for (let prompt: Prompt | null = firstPrompt(job, transcript); ;) {
       const done = await conversation.ask(prompt);
-      const next = late.shift();
+      const next = pending.shift();
       if (next === undefined || done.outcome !== undefined) return done;
       prompt = next;
     }
@@ -46,17 +46,17 @@ export async function converse(job: Job, host: Host): Promise<Done> {
   }
 }
 
-/** Sent where a run continues, and the last thing in its transcript is not a call that waits to be made. */
+/** Sent when a run continues and its transcript does not end with a deferred call. */
 const continuation =
-  "The run was interrupted and continues now. A tool call without a result may or may not have had its effect: look before you repeat it. Then finish your task.";
+  "The run was interrupted and continues now. A tool call without a result may or may not have taken effect: check before you repeat it. Then finish your task.";
 
-/** null: Claude Code makes the call that it deferred, and needs no message. */
+/** Returns null if Claude Code itself repeats a deferred call and needs no message. */
 function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): Prompt | null {
   if (!invocation.continues || !progress.prompted) return { text: prompt };
   return progress.deferred ? null : { text: continuation };
 }
 
-/** What people say to the run while it works. */
+/** Passes on messages that people send to the run while it works. */
 async function listen({ context }: Job, ended: AbortSignal, onInput: (input: UserInput) => void): Promise<void> {
   for await (const input of context.input) {
     if (ended.aborted) return;
@@ -66,7 +66,7 @@ async function listen({ context }: Job, ended: AbortSignal, onInput: (input: Use
 
 type Servers = ReturnType<typeof toMcpServers>;
 
-/** What checks them is loaded for agents that have some: it costs every other run a fifth of its own start. */
+/** Loads the checks only for agents with servers: the import takes a fifth of a run's startup time. */
 async function findServers({ invocation: { agent } }: Job, { mcpServers }: Host): Promise<Servers> {
   if (Object.keys({ ...agent.mcp_servers, ...mcpServers }).length === 0) return { servers: {}, faults: [] };
   return (await import("./mcp.ts")).toMcpServers(agent.mcp_servers, mcpServers);
@@ -80,22 +80,22 @@ function createConversation(
 ) {
   const { invocation, context } = job;
   const { agent, attended } = invocation;
-  /** Another program than the one that comes with the SDK. */
+  /** Overrides the program that comes with the SDK. */
   const { bin } = invocation.executor_config;
   const { progress } = transcript;
   const readOnly = new Set<string>();
-  const steps = createUsageMeter();
-  const spending = createSpending(agent.budget, progress, steps, context);
+  const meter = createUsageMeter();
+  const spending = createSpending(agent.budget, progress, meter, context);
   const writer = createEventWriter({ ...context, usage: spending.usage });
   const limit = createUsageLimit();
   const { servers: mcpServers, faults } = host.servers;
   const gate = attended ? createGate({ invocation, context, readOnly, asked: progress.asked }) : null;
-  const calls = createCalls((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
-  let hasLooked = false;
+  const calls = createCallTracker((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
+  let toolsChecked = false;
 
-  /** Once the SDK knows its tools and servers: what is missing is said, and which tools only read is learned. */
-  async function lookAtTools(init: Fields, query: Query): Promise<void> {
-    hasLooked = true;
+  /** Called once the SDK knows its tools and servers. Reports missing ones and notes which tools are read-only. */
+  async function checkTools(init: Fields, query: Query): Promise<void> {
+    toolsChecked = true;
     const names = Object.keys(mcpServers);
     const known = names.length === 0 ? [] : await query.mcpServerStatus();
     for (const { server, message } of [...faults, ...failedServers(names, known)])
@@ -107,7 +107,7 @@ function createConversation(
     const tools = serverTools(known);
     for (const { name, reads } of tools) if (reads) readOnly.add(name);
     const all = [...ownTools, ...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
-    for (const warning of warnOfUnmatched(agent.permissions, all)) await context.emit(warning);
+    for (const warning of warnAboutUnmatched(agent.permissions, all)) await context.emit(warning);
   }
 
   const options = (query: () => Query): Record<string, unknown> => ({
@@ -118,7 +118,7 @@ function createConversation(
     ...(typeof bin === "string" ? { pathToClaudeCodeExecutable: bin } : {}),
     sessionStore: transcript.store,
     sessionStoreFlush: "eager",
-    // A call that was deferred is made again at once: without this, sometimes before the hooks below are there.
+    // Without this, Claude Code may repeat a deferred call before the hooks below are registered.
     extraArgs: { "await-initialize": null },
     ...(gate === null ? {} : { canUseTool: gate.canUseTool }),
     hooks: {
@@ -135,7 +135,7 @@ function createConversation(
   });
 
   async function ask(prompt: Prompt | null): Promise<Done> {
-    const reader = createClaudeReader(steps, agent.permissions?.denied_tools);
+    const reader = createClaudeReader(meter, agent.permissions?.denied_tools);
     let live: LiveQuery | null = null;
     let result: Fields = {};
     progress.deferred = false;
@@ -143,35 +143,35 @@ function createConversation(
       sdk: host.sdk,
       job,
       prompt,
-      options: options(() => live!.query), // hooks are called by a query that has begun
-      onStart(begun) {
-        live = begun;
-        onStart(begun);
+      options: options(() => live!.query), // only a started query calls hooks
+      onStart(started) {
+        live = started;
+        onStart(started);
       },
       async onMessage(message, { query }) {
         const fields = fieldsOf(message);
-        calls.note(fields);
-        limit.note(fields);
+        calls.observe(fields);
+        limit.observe(fields);
         await logMessage(message, reader, writer);
         if (fields["type"] !== "stream_event") await host.onMessage?.(message);
         if (fields["type"] === "result") {
           result = fields;
-          spending.noteResult(fields);
+          spending.observeResult(fields);
         }
-        if (fields["subtype"] !== "init" || hasLooked) return;
-        await lookAtTools(fields, query);
-        await spending.begin(query);
+        if (fields["subtype"] !== "init" || toolsChecked) return;
+        await checkTools(fields, query);
+        await spending.start(query);
       },
     });
     if (job.signal.aborted) {
       await transcript.flush();
       return { outcome: outcomeOfStop(stopReasonOf(job.signal)) };
     }
-    if (end.sentAway)
+    if (end.stoppedByDrover)
       await context.emit({ type: "system", subtype: "ended_after_result", data: { name: "claude-sdk" } });
     progress.deferred = gate?.parked === "deferred";
     try {
-      const done = judgeRun({
+      const done = decideRunOutcome({
         agent,
         end,
         result,
@@ -191,11 +191,11 @@ function createConversation(
   return { ask };
 }
 
-/** Tells which tool has returned. */
-function createCalls(onReturned: (tool: string) => void) {
+/** Calls `onReturned` with the name of each tool that has returned. */
+function createCallTracker(onReturned: (tool: string) => void) {
   const names = new Map<string, string>();
   return {
-    note(message: Fields): void {
+    observe(message: Fields): void {
       for (const block of listOf(fieldsOf(message["message"])["content"]).map(fieldsOf)) {
         if (block["type"] === "tool_use") names.set(textOf(block["id"]), textOf(block["name"]));
         const name = block["type"] === "tool_result" ? names.get(textOf(block["tool_use_id"])) : undefined;

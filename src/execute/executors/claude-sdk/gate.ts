@@ -5,12 +5,12 @@ import { matchesAny } from "../loop/permissions.ts";
 import { allows, modeOf } from "./options.ts";
 import { effectOf, inputSchemas, leavesDirectory, withRelativePaths } from "./tools.ts";
 
-/** One call of a tool, as a hook of the SDK or its permission callback shows it. */
+/** One tool call, as the SDK passes it to a hook or to its permission callback. */
 interface Call {
   tool: string;
   input: unknown;
   toolUseId: string;
-  /** Made by a subagent: the SDK can defer calls of the main conversation only. */
+  /** Set if a subagent makes the call. The SDK can defer only calls of the main conversation. */
   agentId?: string | undefined;
 }
 
@@ -20,37 +20,37 @@ type Verdict =
   | { kind: "deny"; message: string; end?: true }
   | { kind: "defer" };
 
-/** Decides which calls a person is asked about, and asks. */
+/** Decides which calls need a person's answer, and asks. */
 export interface Gate {
   hooks: { PreToolUse: unknown[] };
   canUseTool: unknown;
-  /** A person ended the run by their answer. */
+  /** The message of a person whose answer stopped the run. */
   readonly stopped: string | null;
-  /** Nobody has answered yet. `deferred`: the SDK makes that call again when the session is resumed. */
+  /** Set if a question is still open. For `deferred`, the SDK repeats the call when the session is resumed. */
   readonly parked: "deferred" | "denied" | null;
 }
 
 export interface GateOptions {
   invocation: Invocation;
   context: Pick<RunContext, "ask" | "dirs">;
-  /** MCP tools whose servers say that they only read. */
+  /** MCP tools that their servers declare as read-only. */
   readOnly: ReadonlySet<string>;
-  /** How often each call that cannot be deferred was asked about; part of its question's id. */
+  /** How often each call that cannot be deferred was asked about. The count is part of the question's id. */
   asked: Record<string, number>;
 }
 
-/** A hook that takes longer is a denial: longer than any question stays open. */
+/** A hook that exceeds its timeout denies the call, so this is longer than any question stays open. */
 const hookSeconds = 2_000_000;
 
-const askAgain = "Another call waits for a person's answer. Ask for this one again afterwards.";
+const askAgain = "Another call is waiting for a person's answer. Ask for this one again afterwards.";
 const notYet = "Nobody has answered yet. Call the tool again when you are asked to continue.";
-const planOnly = "The agent is in plan mode: it reads and plans, and changes nothing.";
+const planOnly = "The agent is in plan mode: it may read and plan, but not change anything.";
 
 export function createGate({ invocation, context, readOnly, asked }: GateOptions): Gate {
   const { agent } = invocation;
   const mode = modeOf(agent);
   const allowed = agent.permissions?.allowed_tools ?? [];
-  /** By the id of the call: the SDK may want to hear it twice. */
+  /** Verdicts by call id, because the SDK may ask about a call twice. */
   const decided = new Map<string, Verdict>();
   let stopped: string | null = null;
   let parked: Gate["parked"] = null;
@@ -75,22 +75,22 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
     switch (answer.decision) {
       case "allow":
         if (tool === "AskUserQuestion" && fieldsOf(answer.input)["answers"] === undefined)
-          return { kind: "deny", message: "The person gave no answer. Decide by yourself." };
+          return { kind: "deny", message: "The person gave no answer. Decide for yourself." };
         return { kind: "allow", ...(answer.input === undefined ? {} : { input: { ...fieldsOf(answer.input) } }) };
       case "deny":
-        return { kind: "deny", message: answer.message ?? `A person was asked, and denied ${tool}.` };
+        return { kind: "deny", message: answer.message ?? `A person denied the call of ${tool}.` };
       case "stop":
-        stopped = answer.message ?? `${tool} was refused, and the run with it.`;
+        stopped = answer.message ?? `A person denied ${tool} and stopped the run.`;
         return { kind: "deny", message: stopped, end: true };
       case "park":
-        // of two deferred calls the SDK would lose one
+        // the SDK would lose one of two deferred calls
         if (parked !== null) return { kind: "deny", message: askAgain };
         parked = defers ? "deferred" : "denied";
         return defers ? { kind: "defer" } : { kind: "deny", message: notYet, end: true };
     }
   }
 
-  /** Before each call. What it leaves open is decided by the SDK's own rules, which ask `canUseTool`. */
+  /** Runs before each call. Undecided calls go through the SDK's own rules, which call `canUseTool`. */
   async function beforeCall(call: Call): Promise<Verdict> {
     const { tool, input } = call;
     if (tool === "AskUserQuestion") return ask(call, true);
@@ -101,7 +101,7 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
     return ask(call, true);
   }
 
-  const remembered = async (call: Call, decide: () => Promise<Verdict>): Promise<Verdict> => {
+  const remember = async (call: Call, decide: () => Promise<Verdict>): Promise<Verdict> => {
     const verdict = await decide();
     if (verdict.kind !== "none") decided.set(call.toolUseId, verdict);
     return verdict;
@@ -122,7 +122,7 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
                 toolUseId: String(tool_use_id),
                 agentId: typeof agent_id === "string" ? agent_id : undefined,
               };
-              return hookAnswer(await remembered(call, () => beforeCall(call)));
+              return hookAnswer(await remember(call, () => beforeCall(call)));
             },
           ],
         },
@@ -130,7 +130,7 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
     },
     async canUseTool(tool: string, input: unknown, { toolUseID }: { toolUseID: string }) {
       const call = { tool, input, toolUseId: toolUseID };
-      return permission(decided.get(toolUseID) ?? (await remembered(call, () => ask(call, false))), input);
+      return permission(decided.get(toolUseID) ?? (await remember(call, () => ask(call, false))), input);
     },
     get stopped() {
       return stopped;
@@ -141,7 +141,7 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
   };
 }
 
-/** By its name, by a wildcard, or by a rule about its input, which the SDK judges: `Bash(git *)`. */
+/** Is the tool named exactly, by a wildcard, or by a rule about its input such as `Bash(git *)`, which the SDK checks? */
 function isNamed(tool: string, patterns: readonly string[]): boolean {
   return matchesAny(tool, patterns) || patterns.some((pattern) => pattern.startsWith(`${tool}(`));
 }

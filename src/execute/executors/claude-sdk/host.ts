@@ -1,14 +1,14 @@
 import type { InProcessOptions } from "../../../model/in-process-options.ts";
 import type { ClientHost } from "../clients/definition.ts";
 
-/** `onMessage` gets each message once it is in the log; pieces of streamed text are not messages. */
+/** `onMessage` receives each message once it is logged. Streamed pieces of text are not messages. */
 export type ClaudeSdkHost = ClientHost & Partial<InProcessOptions>;
 
-/** Where Claude Code works for one run. */
-export interface Place {
+/** The environment of Claude Code for one run. */
+export interface ClaudeEnvironment {
   env: Record<string, string>;
-  /** Claude Code's own folder. */
-  folder: string;
-  /** The HOME of the session's own that the folder lies in; null where it is the operator's. */
+  /** Claude Code's own directory. */
+  configDir: string;
+  /** The session's own HOME, which contains that directory; null if the run uses the operator's HOME. */
   ownHome: string | null;
 }

@@ -21,9 +21,9 @@ const kit = openClaudeSdk((asked) => {
         },
       },
     };
-  // what is said while it works comes between the results of its tools
-  const isToldToStop = asked.messages.some(({ text }) => /continues now|stop now/.test(text));
-  if (isToldToStop || last.endsWith("be limited")) return { text: "I am done.", usage };
+  // messages sent while it works arrive between tool results
+  const shouldStop = asked.messages.some(({ text }) => /continues now|stop now/.test(text));
+  if (shouldStop || last.endsWith("be limited")) return { text: "I am done.", usage };
   return { tool: { name: "Bash", input: { command: "echo again" }, exact: true }, usage };
 });
 afterAll(async () => (await kit).close());
@@ -40,7 +40,7 @@ async function spend(budget: Agent["budget"], more: SdkRun = {}) {
   return { ...ran, requests: server.requests.slice(asked) };
 }
 
-/** What one answer of the scripted model costs, as the SDK counts it. */
+/** The cost of one answer of the scripted model, as the SDK counts it. */
 let turnUsd: Promise<number> | null = null;
 const costOfTurn = (): Promise<number> =>
   (turnUsd ??= (async () => {
@@ -52,22 +52,25 @@ test.each([
   ["turns", async () => ({ turns: 2 })],
   ["tokens", async () => ({ tokens: 20_000 })],
   ["cost", async () => ({ cost_usd: 1.5 * (await costOfTurn()) })],
-])("a run that has spent its %s parks before the next request, and continues with as much again", async (_kind, of) => {
-  const session_id = newSession();
-  const budget = await of();
-  const parked = await spend(budget, { invocation: { session_id } });
-  expect(parked.outcome).toMatchObject({
-    status: "parked",
-    why: "budget",
-    message: expect.stringContaining("Resume it") as string,
-  });
-  expect(parked.requests.length).toBe(2);
-  const again = await spend(budget, { state: parked.state, invocation: { session_id, continues: true, attempt: 2 } });
-  expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
-  expect(heard(again.requests[0]!)).toMatch(/never end[^]*continues now/);
-});
+])(
+  "parks a run that has spent its %s before the next request, and continues it with the same budget again",
+  async (_kind, of) => {
+    const session_id = newSession();
+    const budget = await of();
+    const parked = await spend(budget, { invocation: { session_id } });
+    expect(parked.outcome).toMatchObject({
+      status: "parked",
+      why: "budget",
+      message: expect.stringContaining("Resume the run") as string,
+    });
+    expect(parked.requests.length).toBe(2);
+    const again = await spend(budget, { state: parked.state, invocation: { session_id, continues: true, attempt: 2 } });
+    expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
+    expect(heard(again.requests[0]!)).toMatch(/never end[^]*continues now/);
+  },
+);
 
-test("a budget may fail the run instead, and a spent day parks it until the next", async () => {
+test("fails the run instead if the budget says so, and parks it until tomorrow if the daily budget is spent", async () => {
   const failed = await spend({ turns: 1, when_spent: "fail" });
   expect(failed.outcome).toMatchObject({ status: "failed", reason: "budget_exceeded" });
   expect(failed.requests.length).toBe(1);
@@ -80,10 +83,10 @@ test("a budget may fail the run instead, and a spent day parks it until the next
   expect(day.requests.length).toBe(1);
 });
 
-test("the usage limit of the account parks a run until it ends; the run continues in its session", async () => {
+test("parks a run until the account's usage limit resets, and continues it in its session", async () => {
   const { run, server } = await kit;
   const session_id = newSession();
-  // a subscription: with a key, the service has no such limit
+  // with a subscription, because an API key has no such limit
   const env = { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-scripted" };
   const until = new Date(resetsAt * 1000).toISOString();
   const parked = await run("be limited", { env, invocation: { session_id } });
@@ -104,16 +107,16 @@ test("the usage limit of the account parks a run until it ends; the run continue
   expect(heard(server.requests.at(-1)!)).toContain("be limited");
 });
 
-test("what people say while it works reaches the model, in the same process where that still listens", async () => {
+test("passes messages to the model while it works, in the same process if it still accepts them", async () => {
   const { run, server } = await kit;
   let say!: (text: string) => void;
-  const said = new Promise<string>((resolve) => (say = resolve));
+  const message = new Promise<string>((resolve) => (say = resolve));
   const ran = await run("never end", {
     agent: { permissions: { ...permissions, allowed_tools: ["Bash"] } },
     context: {
       input: {
         async *[Symbol.asyncIterator]() {
-          yield { text: await said, seq: 5 };
+          yield { text: await message, seq: 5 };
         },
       },
     },
@@ -127,7 +130,7 @@ test("what people say while it works reaches the model, in the same process wher
   expect(ran.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
 });
 
-test("hears what was said to an attempt that was lost, and nothing twice", async () => {
+test("passes on messages to a lost attempt, and none twice", async () => {
   const { run, server } = await kit;
   const session_id = newSession();
   const stop = { text: "stop now", seq: 5 };

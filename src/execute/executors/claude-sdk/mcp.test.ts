@@ -33,19 +33,19 @@ const stdio = {
   env: {},
 };
 
-/** A server with one tool, which says where it was called. */
-function looking(place: string): McpServer {
-  const server = new McpServer({ name: place, version: "1" });
+/** A server with one tool that reports where it was called. */
+function serverAt(location: string): McpServer {
+  const server = new McpServer({ name: location, version: "1" });
   const inputSchema = z.object({ word: z.string() });
   server.registerTool("look", { description: "Looks.", inputSchema }, ({ word }) => ({
-    content: [{ type: "text", text: `${word} ${place}` }],
+    content: [{ type: "text", text: `${word} ${location}` }],
   }));
   return server;
 }
 
-/** Over HTTP, with a header that it wants to see. */
+/** Serves MCP over HTTP and requires a header. */
 async function startHttp(): Promise<string> {
-  const handler = createMcpHandler(() => looking("over http"));
+  const handler = createMcpHandler(() => serverAt("over http"));
   const server = serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -64,11 +64,11 @@ const warned = (events: readonly RunEvent[]): unknown[] =>
 const failed = (events: readonly RunEvent[]): string[] =>
   events.flatMap((event) => (event.type === "error" && event.code === "mcp_server_failed" ? [event.message] : []));
 
-test("servers in process, by stdio and by http are called, and those that fail are named in the run", async () => {
+test("calls servers in process, over stdio and over HTTP, and reports those that fail", async () => {
   const ran = await (
     await kit
   ).run("call them", {
-    host: { mcpServers: { here: { type: "sdk", name: "here", instance: looking("in process") } } },
+    host: { mcpServers: { here: { type: "sdk", name: "here", instance: serverAt("in process") } } },
     agent: {
       mcp_servers: {
         here: { type: "sdk" },
@@ -87,14 +87,14 @@ test("servers in process, by stdio and by http are called, and those that fail a
   expect(ran.outcome).toMatchObject({ status: "completed", text: "I called them." });
   expect(results(ran.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
   expect(failed(ran.events)).toEqual([
-    expect.stringContaining("The MCP server elsewhere cannot be used: it lives in the process"),
-    expect.stringContaining("The MCP server wrong cannot be used: its configuration is wrong"),
+    expect.stringContaining("The MCP server elsewhere cannot be used: it belongs to the process"),
+    expect.stringContaining("The MCP server wrong cannot be used: its configuration is invalid"),
     expect.stringContaining("The MCP server gone cannot be used: "),
   ]);
   expect(warned(ran.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
 });
 
-test("servers that hang, speak garbage or end at once are named, and the run goes on without them", async () => {
+test("reports servers that hang, send garbage or exit at once, and continues without them", async () => {
   const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
   const ran = await (
     await kit
@@ -114,7 +114,7 @@ test("servers that hang, speak garbage or end at once are named, and the run goe
   );
 });
 
-test("a wildcard denies all tools of a server, and a person is asked about those that change something", async () => {
+test("denies all tools of a server by a wildcard, and asks about tools that change something", async () => {
   const { run } = await kit;
   const denied = await run("change", {
     agent: {
@@ -144,7 +144,7 @@ test("a wildcard denies all tools of a server, and a person is asked about those
   expect(asked).toHaveLength(1);
 });
 
-test("an agent's servers are written as the SDK wants them", () => {
+test("converts an agent's servers to the SDK's format", () => {
   const given = {
     posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
     files: { command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },

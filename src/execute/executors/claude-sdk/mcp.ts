@@ -7,8 +7,8 @@ export interface ServerFault {
 }
 
 /**
- * An agent's MCP servers as the SDK wants them. Those of `inProcess` live in this process, and the agent only names
- * them. A server that is written wrongly is left out, and named.
+ * Converts an agent's MCP servers to the SDK's format. The servers in `inProcess` run in this process; the agent only
+ * refers to them by name. Misconfigured servers are left out and reported.
  */
 export function toMcpServers(
   given: Record<string, unknown> = {},
@@ -22,10 +22,11 @@ export function toMcpServers(
     if (typeof config === "object" && config !== null && "type" in config && config.type === "sdk")
       faults.push({
         server,
-        message: "it lives in the process of the program that defined it, which does not run it now",
+        message:
+          "it belongs to the process of the program that defined it, and that program does not run this agent now",
       });
     else if (!checked.success)
-      faults.push({ server, message: `its configuration is wrong: ${z.prettifyError(checked.error)}` });
+      faults.push({ server, message: `its configuration is invalid: ${z.prettifyError(checked.error)}` });
     else if ("url" in checked.data)
       servers[server] = { type: "http", url: checked.data.url, headers: checked.data.headers };
     else servers[server] = { ...checked.data, type: "stdio" };

@@ -2,8 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
-import { warnOfUnmatched } from "../loop/permissions.ts";
-import { failedServers, serverTools } from "./known-tools.ts";
+import { warnAboutUnmatched } from "../loop/permissions.ts";
+import { failedServers, serverTools } from "./mcp-status.ts";
 import { logMessage } from "./messages.ts";
 import { effectOf, leavesDirectory, ownTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
@@ -22,7 +22,7 @@ async function log(...messages: unknown[]) {
   return one.events;
 }
 
-test("of several events of one message the first carries it", async () => {
+test("attaches a message to the first of its events", async () => {
   const message = {
     type: "assistant",
     message: {
@@ -40,7 +40,7 @@ test("of several events of one message the first carries it", async () => {
 });
 
 test.each([[null], [undefined], [42], ["text"], [[1]], [{}], [{ type: 7 }], [{ type: "hologram", content: "x" }]])(
-  "a message that nobody knows (%j) is kept as it is",
+  "keeps an unknown message (%j) unchanged",
   async (message) => {
     const [event, ...rest] = await log(message);
     expect(rest).toEqual([]);
@@ -49,7 +49,7 @@ test.each([[null], [undefined], [42], ["text"], [[1]], [{}], [{ type: 7 }], [{ t
   },
 );
 
-test("messages without an event of their own are kept under Claude's name for them", async () => {
+test("keeps other messages under Claude's name for them", async () => {
   const status = { type: "system", subtype: "status", status: "requesting" };
   const limit = { type: "rate_limit_event", rate_limit_info: { status: "allowed" } };
   const again = { type: "system", subtype: "init", session_id: "s" };
@@ -61,7 +61,7 @@ test("messages without an event of their own are kept under Claude's name for th
   ]);
 });
 
-test("pieces of a text are live only", async () => {
+test("does not store streamed pieces of text", async () => {
   const delta = { type: "content_block_delta", delta: { type: "text_delta", text: "h" } };
   expect(await log({ type: "stream_event", event: delta })).toEqual([]);
 });
@@ -78,13 +78,13 @@ test.each([
     false,
   ],
   ["a limit without an end", [{ status: "rejected" }], { is_error: true, result: "limit reached" }, false],
-])("a usage limit is known by its end: %s", (_title, infos, result, isLimit) => {
+])("recognizes a usage limit with a reset time: %s", (_title, infos, result, isLimit) => {
   const limit = createUsageLimit();
-  for (const rate_limit_info of infos) limit.note({ type: "rate_limit_event", rate_limit_info });
+  for (const rate_limit_info of infos) limit.observe({ type: "rate_limit_event", rate_limit_info });
   expect(limit.until(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
 });
 
-test("tools that nobody knows count as ones that do something; paths outside are noticed", () => {
+test("treats unknown tools as execute and detects paths outside the work directory", () => {
   expect(
     ["Read", "Write", "Bash", "WebFetch", "Hologram", "toString", "mcp__a__b"].map((tool) => effectOf(tool, new Set())),
   ).toEqual(["read", "edit", "execute", "network", "execute", "execute", "execute"]);
@@ -98,14 +98,14 @@ test("tools that nobody knows count as ones that do something; paths outside are
   );
 });
 
-test("a question shows paths as seen from the work directory, so that it is the same on every runner", () => {
+test("shows paths relative to the work directory, so that a question is the same on every runner", () => {
   const shown = (input: unknown): unknown => withRelativePaths(input, "/work");
   expect(shown({ file_path: "/work/a/b", content: "/work/c" })).toEqual({ file_path: "a/b", content: "/work/c" });
   for (const input of [{ file_path: "a/b" }, { path: "/etc/x" }, { command: "ls /work/" }, "text", null])
     expect(shown(input)).toEqual(input);
 });
 
-test("servers that are not connected are named with why, and wildcards that match nothing too", () => {
+test("reports servers that are not connected and wildcards that match nothing", () => {
   const known = [
     { name: "a", status: "connected", tools: [{ name: "x", annotations: { readOnly: true } }, { name: "y" }] },
     { name: "b", status: "failed", error: "ENOENT" },
@@ -113,7 +113,7 @@ test("servers that are not connected are named with why, and wildcards that matc
   ];
   expect(failedServers(["a", "b", "c", "d"], known)).toEqual([
     { server: "b", message: "ENOENT" },
-    { server: "c", message: "it is needs-auth" },
+    { server: "c", message: "its status is needs-auth" },
     { server: "d", message: "Claude Code did not start it" },
   ]);
   const tools = serverTools(known);
@@ -126,7 +126,7 @@ test("servers that are not connected are named with why, and wildcards that matc
     allowed_tools: ["mcp__a__*", "mcp__a", "mcp__z__*", "Web*", "Bash(git *)", "mcp__a__nothing"],
     denied_tools: ["Holo*", "Typo"],
   };
-  const warnings = warnOfUnmatched(permissions, [...ownTools, ...tools.map(({ name }) => name)]);
+  const warnings = warnAboutUnmatched(permissions, [...ownTools, ...tools.map(({ name }) => name)]);
   expect(warnings).toMatchObject(
     ["mcp__z__*", "mcp__a__nothing", "Holo*"].map((pattern) => ({
       subtype: "unmatched_permission",

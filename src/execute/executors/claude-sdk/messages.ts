@@ -2,24 +2,24 @@ import type { Reader, ClientMessage } from "../clients/definition.ts";
 import type { EventWriter } from "../clients/event-writer.ts";
 import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
-/** Puts each message of the SDK into the log as it arrives, whole: the first event of it carries it as `raw`. */
+/** Logs each message of the SDK in full as it arrives. The first event of a message carries it as `raw`. */
 export async function logMessage(message: unknown, reader: Reader, writer: EventWriter): Promise<void> {
-  const said = saidOf(message, reader);
+  const read = readMessage(message, reader);
   const isStreamed = fieldsOf(message)["type"] === "stream_event";
   let raw: unknown = message;
-  for (const one of said) if (await writer.write(one, isStreamed ? undefined : raw)) raw = undefined;
-  // Nothing of it is stored yet, and nothing may be missing but pieces of a text that follows whole.
+  for (const each of read) if (await writer.write(each, isStreamed ? undefined : raw)) raw = undefined;
+  // Every message must be stored, except for streamed pieces of a text that follows in full.
   if (raw !== undefined && !isStreamed) await writer.write({ type: "system", subtype: nameOf(fieldsOf(message)) }, raw);
 }
 
-function saidOf(message: unknown, reader: Reader): readonly ClientMessage[] {
+function readMessage(message: unknown, reader: Reader): readonly ClientMessage[] {
   const fields = fieldsOf(message);
   if (Array.isArray(message) || typeof fields["type"] !== "string") return [];
-  const said = reader.read(fields) ?? [];
-  return fields["type"] === "result" ? [{ type: "system", subtype: "result" }, ...said] : said;
+  const messages = reader.read(fields) ?? [];
+  return fields["type"] === "result" ? [{ type: "system", subtype: "result" }, ...messages] : messages;
 }
 
-/** Under a name that is none of ours. */
+/** Prefixed so that it cannot collide with Drover's own subtypes. */
 function nameOf(message: Fields): string {
   const type = textOf(message["type"]);
   if (!known.has(type)) return "unknown_message";

@@ -7,13 +7,16 @@ const agentOf = (fields: Partial<Agent> = {}): Agent =>
 const optionsOf = (fields: Partial<Agent> = {}, more: Partial<Parameters<typeof toSdkOptions>[1]> = {}) =>
   toSdkOptions(agentOf(fields), { attended: false, ...more });
 
-test.each(["default", "acceptEdits", "bypassPermissions", "plan"] as const)("the mode %s is the SDK's own", (mode) => {
-  const options = optionsOf({ permissions: { mode } });
-  expect(options.permissionMode).toBe(mode);
-  expect("allowDangerouslySkipPermissions" in options).toBe(mode === "bypassPermissions");
-});
+test.each(["default", "acceptEdits", "bypassPermissions", "plan"] as const)(
+  "passes the mode %s to the SDK unchanged",
+  (mode) => {
+    const options = optionsOf({ permissions: { mode } });
+    expect(options.permissionMode).toBe(mode);
+    expect("allowDangerouslySkipPermissions" in options).toBe(mode === "bypassPermissions");
+  },
+);
 
-test("an agent without permissions accepts edits, has no tools allowed or denied, and loads nothing of the project", () => {
+test("accepts edits, allows and denies no tools, and loads nothing from the project by default", () => {
   expect(optionsOf()).toMatchObject({
     permissionMode: "acceptEdits",
     allowedTools: [],
@@ -30,7 +33,7 @@ test("an agent without permissions accepts edits, has no tools allowed or denied
   });
 });
 
-test("tools are allowed and denied under the SDK's names, wildcards included", () => {
+test("passes allowed and denied tools to the SDK, wildcards included", () => {
   const permissions = {
     mode: "default" as const,
     allowed_tools: ["Read", "mcp__posthog__*"],
@@ -42,7 +45,7 @@ test("tools are allowed and denied under the SDK's names, wildcards included", (
   });
 });
 
-test("a person cannot be asked to leave plan mode", () => {
+test("never asks a person to leave plan mode", () => {
   expect(optionsOf({ permissions: { mode: "plan" } }, { attended: true }).disallowedTools).toEqual(["ExitPlanMode"]);
 });
 
@@ -55,11 +58,11 @@ test.each([
     { preset: "claude_code" as const, append: "Be brief." },
     { type: "preset", preset: "claude_code", append: "Be brief." },
   ],
-])("the system prompt %j", (system_prompt, expected) => {
+])("converts the system prompt %j", (system_prompt, expected) => {
   expect(optionsOf(system_prompt === undefined ? {} : { system_prompt }).systemPrompt).toEqual(expected);
 });
 
-test("limits are what is left of them", () => {
+test("passes on what is left of the limits", () => {
   const fields: Partial<Agent> = { model: "sonnet", max_turns: 5, budget: { cost_usd: 1 } };
   expect(optionsOf(fields)).toMatchObject({ model: "sonnet", maxTurns: 5, maxBudgetUsd: 1 });
   expect(optionsOf(fields, { spent: { turns: 2, cost_usd: 0.25 } })).toMatchObject({ maxTurns: 3, maxBudgetUsd: 0.75 });

@@ -5,10 +5,10 @@ import { allowedEffects } from "../loop/permissions.ts";
 export type Mode = keyof typeof allowedEffects;
 
 export interface OptionsInput {
-  /** Its questions reach a person. */
+  /** Whether a person can answer its questions. */
   attended: boolean;
   mcpServers?: Record<string, unknown>;
-  /** Of this run, by earlier attempts. */
+  /** What earlier attempts of this run have used. */
   spent?: { turns: number; cost_usd: number };
 }
 
@@ -16,35 +16,35 @@ export function modeOf(agent: Agent): Mode {
   return agent.permissions?.mode ?? "acceptEdits";
 }
 
-/** What an agent says, in the names of the Agent SDK. */
+/** Converts an agent to options of the Agent SDK. */
 export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }: OptionsInput) {
   const mode = modeOf(agent);
   const { allowed_tools = [], denied_tools = [] } = agent.permissions ?? {};
-  const trusts = agent.trust_project_settings;
+  const trusted = agent.trust_project_settings;
   return {
     systemPrompt: systemPromptOf(agent.system_prompt),
-    // always given: without it the SDK chooses one by itself
+    // always set, because the SDK would otherwise choose a mode
     permissionMode: mode,
     ...(mode === "bypassPermissions" ? { allowDangerouslySkipPermissions: true } : {}),
     allowedTools: [...allowed_tools],
-    // leaving plan mode would undo what the mode promises; without a person there is nobody to ask
+    // leaving plan mode would break its promise; without a person there is nobody to ask
     disallowedTools: [...denied_tools, ...(mode === "plan" && attended ? ["ExitPlanMode"] : [])],
-    settingSources: trusts ? ["project", "local"] : [],
-    strictMcpConfig: !trusts,
+    settingSources: trusted ? ["project", "local"] : [],
+    strictMcpConfig: !trusted,
     mcpServers,
     ...(agent.model === undefined ? {} : { model: agent.model }),
     ...(agent.max_turns === undefined ? {} : { maxTurns: Math.max(1, agent.max_turns - (spent?.turns ?? 0)) }),
     ...(agent.budget?.cost_usd === undefined
       ? {}
-      : { maxBudgetUsd: Math.max(leastUsd, agent.budget.cost_usd - (spent?.cost_usd ?? 0)) }),
-    // prompts are put together from parameters: no `@file` and no `/command` in them
+      : { maxBudgetUsd: Math.max(minUsd, agent.budget.cost_usd - (spent?.cost_usd ?? 0)) }),
+    // prompts are built from parameters, so `@file` and `/command` in them must not be expanded
     verbatimPrompts: true,
     includePartialMessages: true,
   };
 }
 
-/** The SDK takes no budget of 0. */
-const leastUsd = 0.000_001;
+/** The SDK rejects a budget of 0. */
+const minUsd = 0.000_001;
 
 function systemPromptOf(given: Agent["system_prompt"]) {
   if (typeof given === "string" && given.trim() !== "") return given;
@@ -52,7 +52,7 @@ function systemPromptOf(given: Agent["system_prompt"]) {
   return { type: "preset", preset: "claude_code", ...(append === undefined ? {} : { append }) } as const;
 }
 
-/** Whether a mode allows this by itself. */
+/** Does this mode allow the effect without asking? */
 export function allows(mode: Mode, effect: Effect): boolean {
   return allowedEffects[mode].includes(effect);
 }

@@ -6,16 +6,16 @@ import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
 import { exitGraceMs } from "../clients/exit-grace.ts";
 
-/** A message of the user. `uuid`: its name in the transcript. */
+/** A message from the user. `uuid` identifies it in the transcript. */
 export interface Prompt {
   text: string;
   uuid?: string;
 }
 
-/** One process of Claude Code, from its first message to its end. */
+/** One Claude Code process, from its first message to its exit. */
 export interface LiveQuery {
   readonly query: Query;
-  /** More from the user while it works. False where it takes no more. */
+  /** Adds a message from the user. Returns false if the query accepts no more. */
   add(message: Prompt): boolean;
   kill(): void;
 }
@@ -24,7 +24,7 @@ export interface QueryOptions {
   sdk: AgentSdk;
   job: Job;
   options: Record<string, unknown>;
-  /** null: it continues by itself, with a call that it deferred. */
+  /** null if Claude Code continues by itself with a deferred call. */
   prompt: Prompt | null;
   onStart(live: LiveQuery): void;
   onMessage(message: unknown, live: LiveQuery): Promise<void>;
@@ -34,20 +34,20 @@ export interface QueryEnd {
   exitCode: number | null;
   signal: string | null;
   stderr: string;
-  /** Why its program could not be started. */
+  /** Why the program could not be started. */
   notStarted: string | null;
-  /** It had given its result and did not end. */
-  sentAway: boolean;
+  /** It had reported its result but did not exit. */
+  stoppedByDrover: boolean;
 }
 
-/** Runs one query to its end. Nothing of it is alive afterwards. */
+/** Runs one query to completion. No process of it is left afterwards. */
 export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }: QueryOptions): Promise<QueryEnd> {
   const inbox = new Inbox();
   const stderr = createStderrExcerpt();
   const started: { spawned?: Spawned; fault?: string } = {};
   const own: { error?: unknown } = {};
   let closed = false;
-  let sentAway = false;
+  let stoppedByDrover = false;
   let timer: NodeJS.Timeout | undefined;
   if (prompt !== null) inbox.add(prompt.text, prompt.uuid);
 
@@ -60,7 +60,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   };
 
   async function read(query: Query): Promise<void> {
-    const background = createBackground();
+    const background = createBackgroundTracker();
     const live: LiveQuery = {
       query,
       add({ text, uuid }) {
@@ -69,8 +69,8 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
       },
       kill,
     };
-    // First the turn, so that no further request is made; the run's own signal then ends the process.
-    const interrupt = (): void => void query.interrupt().catch(() => undefined); // it may be gone already
+    // Interrupt the turn first, so that no further request is made. The run's own signal then stops the process.
+    const interrupt = (): void => void query.interrupt().catch(() => undefined); // it may have exited already
     job.signal.addEventListener("abort", interrupt, { once: true });
     onStart(live);
     try {
@@ -81,12 +81,12 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
           throw error;
         });
         const fields = fieldsOf(message);
-        background.note(fields);
+        background.observe(fields);
         if (fields["type"] !== "result" || background.continues(fields)) continue;
         closed = true;
         inbox.end();
         timer = setTimeout(() => {
-          sentAway = true;
+          stoppedByDrover = true;
           kill();
         }, exitGraceMs);
       }
@@ -99,7 +99,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
     await read(sdk.query({ prompt: inbox, options: { ...options, spawnClaudeCodeProcess: spawn } }));
   } catch (error) {
     if ("error" in own) throw error;
-    // what else it throws was said before: by a result, or by how its process ended
+    // any other error was already reported, by a result or by the process's exit
     if (!started.spawned) started.fault = error instanceof Error ? error.message : String(error);
   } finally {
     closed = true;
@@ -113,15 +113,15 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
     signal: spawned?.signalCode ?? null,
     stderr: stderr.text(),
     notStarted: fault ?? null,
-    sentAway,
+    stoppedByDrover,
   };
 }
 
-/** After a result, subagents that work in the background may give Claude Code more to do. */
-function createBackground() {
+/** Tracks background subagents, which may give Claude Code more work after a result. */
+function createBackgroundTracker() {
   let agents = 0;
   return {
-    note(message: Fields): void {
+    observe(message: Fields): void {
       if (message["subtype"] !== "background_tasks_changed") return;
       agents = listOf(message["tasks"]).filter((task) => fieldsOf(task)["task_type"] === "local_agent").length;
     },

@@ -48,7 +48,7 @@ const kit = openClaudeSdk([
 ]);
 afterAll(async () => (await kit).close());
 
-/** An attended run whose questions are answered in turn. */
+/** Runs attended, and answers its questions in order. */
 async function attended(prompt: string, answers: Answer[], more: SdkRun = {}) {
   const questions: Question[] = [];
   const { run: start, server } = await kit;
@@ -67,7 +67,7 @@ async function attended(prompt: string, answers: Answer[], more: SdkRun = {}) {
   return { ...ran, questions, requests: server.requests.slice(asked) };
 }
 
-test("a person allows a call, and may change what it does", async () => {
+test("lets a person allow a call and change its input", async () => {
   const ran = await attended("run it", [{ decision: "allow", input: { command: "env -i /bin/sh -c '>changed'" } }]);
   expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
   expect(ran.questions).toMatchObject([
@@ -78,7 +78,7 @@ test("a person allows a call, and may change what it does", async () => {
   expect([await ran.read("ran"), await ran.read("changed")]).toEqual([null, ""]);
 });
 
-test("a person denies a call, and the model reads why; a run that did nothing else has failed", async () => {
+test("tells the model why a person denied a call, and fails a run that did nothing else", async () => {
   const ran = await attended("run it", [{ decision: "deny", message: "Not on a Friday." }]);
   expect(
     ran.requests
@@ -90,13 +90,13 @@ test("a person denies a call, and the model reads why; a run that did nothing el
   expect(await ran.read("ran")).toBeNull();
 });
 
-test("a person stops the run by their answer, and the model is asked no more", async () => {
+test("lets a person stop the run by their answer, without another request", async () => {
   const ran = await attended("run it", [{ decision: "stop", message: "Leave it." }]);
   expect(ran.outcome).toMatchObject({ status: "failed", reason: "permission_denied", message: "Leave it." });
   expect([ran.requests.length, await ran.read("ran")]).toEqual([1, null]);
 });
 
-test("a call that nobody answers parks the run; it is made elsewhere once it is allowed, with one request", async () => {
+test("parks a run whose question is open, and makes the call on another runner once it is allowed", async () => {
   const session_id = newSession();
   const parked = await attended("run both", [{ decision: "park" }, { decision: "park" }], {
     invocation: { session_id },
@@ -108,7 +108,7 @@ test("a call that nobody answers parks the run; it is made elsewhere once it is 
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  // it must not make the call before it knows whom to ask
+  // it must not make the call before the hooks are registered
   expect(again.args).toContain("--await-initialize");
   expect(again.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
   expect(again.outcome).toMatchObject({ status: "completed", text: "I went on." });
@@ -116,7 +116,7 @@ test("a call that nobody answers parks the run; it is made elsewhere once it is 
   expect(again.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain("again afterwards");
 });
 
-test("a call that was left waiting is not made by a later run of the session", async () => {
+test("does not make a deferred call in a later run of the session", async () => {
   const session_id = newSession();
   const parked = await attended("run it", [{ decision: "park" }], { invocation: { session_id } });
   for (const isAttended of [true, false]) {
@@ -130,7 +130,7 @@ test("a call that was left waiting is not made by a later run of the session", a
   }
 });
 
-test("a question of the model is answered", async () => {
+test("passes the answer to the model's question", async () => {
   const ran = await attended("ask me", [{ decision: "allow", input: { ...which, answers: { "Which?": "B" } } }]);
   expect(ran.outcome).toMatchObject({ status: "completed", text: "You said so." });
   expect(
@@ -148,14 +148,14 @@ test("a question of the model is answered", async () => {
   ).toContain("gave no answer");
 });
 
-test("only what the mode does not allow by itself is asked about", async () => {
+test("asks only about calls that the mode does not allow", async () => {
   const edit = await attended("write it", []);
   expect([edit.questions, await edit.read("a.txt")]).toEqual([[], "hi"]);
   const strict = await attended("write it", [{ decision: "allow" }], { agent: { permissions: { mode: "default" } } });
   expect([strict.questions.map(({ effect }) => effect), await strict.read("a.txt")]).toEqual([["edit"], "hi"]);
 });
 
-test("plan mode asks nobody and changes nothing; a rule about a tool's input is Claude Code's to judge", async () => {
+test("asks nobody and changes nothing in plan mode, and leaves rules about a tool's input to Claude Code", async () => {
   const plan = await attended("write it", [], { agent: { permissions: { mode: "plan" } } });
   expect([plan.questions, await plan.read("a.txt")]).toEqual([[], null]);
   expect(plan.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
@@ -165,13 +165,13 @@ test("plan mode asks nobody and changes nothing; a rule about a tool's input is 
   expect([named.questions, await named.read("ran")]).toEqual([[], ""]);
 });
 
-test("a read that leaves the work directory is asked about", async () => {
+test("asks about a read outside the work directory", async () => {
   const outside = await attended("read outside", [{ decision: "allow" }]);
   expect(outside.questions).toMatchObject([{ tool: "Read", effect: "read" }]);
   expect(outside.outcome).toMatchObject({ status: "completed" });
 });
 
-test("what Claude Code itself asks about can be parked too, and keeps its answer", async () => {
+test("parks on a question of Claude Code itself, and keeps its answer", async () => {
   const session_id = newSession();
   const parked = await attended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
   expect(parked.outcome).toEqual({ status: "parked", why: "approval" });

@@ -4,37 +4,37 @@ import type { Usage } from "../../../model/event.ts";
 import type { RunContext } from "../../../model/executor.ts";
 import type { createUsageMeter } from "../clients/claude-usage.ts";
 import { type Fields, fieldsOf, numberOf } from "../clients/fields.ts";
-import { nextDay } from "../loop/budget.ts";
+import { nextDay } from "../loop/budget-keeper.ts";
 
-/** What a run has used, by earlier attempts too. */
+/** What a run has used, including its earlier attempts. */
 export interface Spent {
   turns: number;
   tokens: number;
   cost_usd: number;
 }
 
-/** Counts what a run uses, and says when its budget is spent. */
+/** Counts what a run uses and checks it against the budget. */
 export interface Spending {
   usage(usage: Usage): void;
-  /** The SDK is ready, and has asked its model nothing. */
-  begin(query: Query): Promise<void>;
-  noteResult(result: Fields): void;
-  /** Between two requests: whether there may be another. */
+  /** Call this once the SDK is ready, before its first request. */
+  start(query: Query): Promise<void>;
+  observeResult(result: Fields): void;
+  /** Call this between two requests. Returns whether another one is allowed. */
   mayAsk(query: Query): Promise<boolean>;
-  /** Why there was no other request. `until`: where time gives it more. */
+  /** Why no further request was allowed. `until` is set if the budget renews by itself. */
   readonly over: { message: string; until?: string } | null;
-  /** The run may spend its budget once more. */
+  /** Lets the run spend its budget once more. */
   renew(): void;
 }
 
 export function createSpending(
   limits: Agent["budget"],
   spent: Spent,
-  steps: ReturnType<typeof createUsageMeter>,
+  meter: ReturnType<typeof createUsageMeter>,
   context: Pick<RunContext, "usage" | "overBudget">,
 ): Spending {
   const countsCost = limits?.cost_usd !== undefined || limits?.per_day?.cost_usd !== undefined;
-  /** Of the whole session, when its last result was given. */
+  /** The session's total cost at its last result. */
   let costBefore = 0;
   let over: Spending["over"] = null;
 
@@ -45,27 +45,27 @@ export function createSpending(
     context.usage(used);
   }
 
-  /** The SDK tells the cost with its result; a budget has to know it after each answer. */
+  /** The SDK reports the cost only with its result, but a budget needs it after each answer. */
   async function totalCost(query: Query): Promise<number | null> {
     if (!countsCost) return null;
-    const told = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
-    return numberOf(fieldsOf(fieldsOf(told)["session"])["total_cost_usd"]);
+    const reported = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
+    return numberOf(fieldsOf(fieldsOf(reported)["session"])["total_cost_usd"]);
   }
 
   return {
     usage,
-    async begin(query) {
+    async start(query) {
       costBefore = (await totalCost(query)) ?? costBefore;
     },
-    noteResult(result) {
+    observeResult(result) {
       costBefore = numberOf(result["total_cost_usd"]) ?? costBefore;
     },
     async mayAsk(query) {
       const total = await totalCost(query);
-      const used = total === null ? null : steps.ofCost(total - costBefore);
+      const used = total === null ? null : meter.ofCost(total - costBefore);
       if (used) usage(used);
       const message = overBudget(limits, spent);
-      if (context.overBudget.aborted) over ??= { message: ofToday, until: nextDay(new Date()).toISOString() };
+      if (context.overBudget.aborted) over ??= { message: dailyBudgetSpent, until: nextDay(new Date()).toISOString() };
       else if (message !== null) over ??= { message };
       return over === null;
     },
@@ -76,9 +76,9 @@ export function createSpending(
   };
 }
 
-const ofToday = "Its agent has spent what it may spend today (`budget.per_day`).";
+const dailyBudgetSpent = "The agent has spent its budget for today (`budget.per_day`).";
 
-/** What is spent, as a sentence; null while there is something left. */
+/** Says what is spent; null while some of the budget is left. */
 export function overBudget(limits: Agent["budget"], spent: Spent): string | null {
   const { cost_usd, tokens, turns } = limits ?? {};
   if (cost_usd !== undefined && spent.cost_usd >= cost_usd)

@@ -2,7 +2,7 @@ import { relative, resolve } from "node:path";
 import type { Effect } from "../../../model/tool.ts";
 import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
-/** What Claude Code's own tools do. Calls that a subagent makes are judged by themselves, so starting one only reads. */
+/** The effects of Claude Code's own tools. Starting a subagent only reads, because its calls are checked separately. */
 const effectsByTool: Readonly<Record<string, Effect>> = {
   Read: "read",
   Glob: "read",
@@ -46,7 +46,7 @@ const effectsByTool: Readonly<Record<string, Effect>> = {
 
 export const ownTools: readonly string[] = Object.keys(effectsByTool);
 
-/** A tool that nobody knows does anything. `readOnly`: MCP tools whose server says that they only read. */
+/** An unknown tool counts as `execute`. `readOnly` holds MCP tools that their servers declare as read-only. */
 export function effectOf(tool: string, readOnly: ReadonlySet<string>): Effect {
   if (readOnly.has(tool)) return "read";
   return Object.hasOwn(effectsByTool, tool) ? effectsByTool[tool]! : "execute";
@@ -55,8 +55,8 @@ export function effectOf(tool: string, readOnly: ReadonlySet<string>): Effect {
 const pathFields = ["file_path", "notebook_path", "path"] as const;
 
 /**
- * Paths in the work directory as seen from it. Claude Code shows them so, or whole; and on another runner the directory
- * lies elsewhere. An answer is for one input, and has to be known again.
+ * Makes paths in the work directory relative. Claude Code shows them as relative or absolute, and the directory differs
+ * between runners, but the same input must produce the same question so that its answer is found again.
  */
 export function withRelativePaths(input: unknown, workDir: string): unknown {
   if (typeof input !== "object" || input === null) return input;
@@ -67,12 +67,12 @@ export function withRelativePaths(input: unknown, workDir: string): unknown {
   return { ...input, ...Object.fromEntries(shorter) };
 }
 
-/** Whether the path that a call names lies outside the work directory. */
+/** Does the call name a path outside the work directory? */
 export function leavesDirectory(input: Fields, workDir: string): boolean {
-  const path = pathFields.map((field) => textOf(input[field])).find((one) => one !== "") ?? "";
+  const path = pathFields.map((field) => textOf(input[field])).find((each) => each !== "") ?? "";
   if (path === "") return false;
-  const way = relative(workDir, resolve(workDir, path));
-  return way === ".." || way.startsWith("../");
+  const fromWorkDir = relative(workDir, resolve(workDir, path));
+  return fromWorkDir === ".." || fromWorkDir.startsWith("../");
 }
 
 const text = { type: "string" };
@@ -82,7 +82,7 @@ const object = (properties: Record<string, unknown>, required: readonly string[]
   required,
 });
 
-/** Where edited input can be checked: the fields without which a tool does nothing. */
+/** Schemas to check edited input against, with the fields that each tool requires. */
 export const inputSchemas: Readonly<Record<string, Record<string, unknown>>> = {
   Bash: object({ command: { type: "string", minLength: 1 }, description: text, timeout: { type: "number" } }, [
     "command",

@@ -13,17 +13,17 @@ import type { Spent } from "./spending.ts";
 
 const format = "claude-sdk-1";
 
-/** One line of Claude Code's transcript. Its content is Claude Code's own affair. */
+/** One line of Claude Code's transcript. Drover does not interpret the content. */
 interface Entry {
   type: string;
   uuid?: string;
 }
 
-/** How far the run has come. It starts anew with each run of a session, and not with each attempt. */
+/** The progress of the run. It resets with each run of a session, but not with each attempt. */
 export interface Progress extends Spent {
-  /** The run's own message is in the transcript. */
+  /** Whether the run's own message is in the transcript. */
   prompted: boolean;
-  /** A call waits to be made again. */
+  /** Whether a deferred call is waiting to be repeated. */
   deferred: boolean;
   /** See GateOptions. */
   asked: Record<string, number>;
@@ -37,18 +37,18 @@ interface Saved {
   progress: Progress;
 }
 
-/** The conversation of a session: kept in the record as the SDK writes it, and given back to it on any runner. */
+/** A session's conversation. It is saved in the record as the SDK writes it, and restored on any runner. */
 export interface Transcript {
-  /** How the SDK is to begin. */
+  /** The SDK options that start or resume the session. */
   session(): Record<string, string | boolean>;
   progress: Progress;
-  /** Names a message to the run, so that the transcript shows when it was heard. None where it was before, or is expected already. */
+  /** Assigns a message an id by which the transcript shows it as read. Returns none if it was read or is expected already. */
   expect(input: UserInput): Prompt[];
-  /** For the SDK: it reads from here and writes to it. */
+  /** The SDK reads from this store and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
-  /** Files may have changed: the next save brings them along. */
+  /** Call this if files may have changed, so that the next save includes them. */
   filesChanged(): void;
-  /** Saves what is not saved yet, as the last thing of the run. Rejects where that failed, now or before. */
+  /** Saves everything at the end of the run. Rejects if this save or an earlier one failed. */
   flush(): Promise<void>;
 }
 
@@ -58,31 +58,31 @@ interface StoreKey {
   subpath?: string;
 }
 
-export interface TranscriptPlace {
-  /** Claude Code's own folder, where it looks for transcripts. */
-  folder: string;
-  /** The HOME of the session's own that it lies in, where runs may have put links; null where it is the operator's. */
+export interface TranscriptOptions {
+  /** Claude Code's own directory, where it looks for transcripts. */
+  configDir: string;
+  /** The session's own HOME around it, where runs may have left links; null if it is the operator's HOME. */
   ownHome: string | null;
-  /** A save has failed: the run cannot go on. */
+  /** Called when a save fails, because the run must not continue. */
   onFault: () => void;
 }
 
-export async function openTranscript(job: Job, place: TranscriptPlace): Promise<Transcript> {
+export async function openTranscript(job: Job, options: TranscriptOptions): Promise<Transcript> {
   const { mode, continues, session_id: own } = job.invocation;
   const isNew = mode === "start" && !continues;
   const saved = isNew ? null : read(await job.context.session.load());
-  // A call that a run before this one left waiting is not made by this one: nobody has allowed it here.
+  // A later run must not make a call that an earlier one left deferred, because nobody has allowed it here.
   const from = saved && !continues ? { ...saved, entries: saved.entries.map(withoutDeferral) } : saved;
   if (!isNew && from === null)
     throw new RunFailure("session_not_found", "The record has no conversation of this session. Start a new run.");
   const isFork = mode === "fork" && !continues;
-  /** What a fork begins with. */
+  /** What a fork starts with. */
   const origin = isFork ? beginning(from?.entries ?? [], job.invocation.fork_at_turn) : [];
   const session_id = from === null || isFork ? own : from.session_id;
-  /** A copy is forked under a name of its own: the original is not touched, not even its file. */
+  /** A fork starts from a copy with its own id, so that the original and its file stay unchanged. */
   const source = isFork ? randomUUID() : session_id;
   const progress: Progress = (continues && from?.progress) || noProgress();
-  // a fork is written anew by the SDK, whole
+  // the SDK writes the whole transcript of a fork
   const entries: Entry[] = isFork ? [] : [...(from?.entries ?? [])];
   const known = new Set(entries.map(({ uuid }) => uuid));
   const expected = new Map<string, number>();
@@ -92,7 +92,7 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
   let saving: Promise<void> = Promise.resolve();
   let fault: { error: unknown } | null = null;
 
-  /** Entries that arrive while some are being saved are saved together. */
+  /** Entries that arrive during a save are saved together. */
   async function saveAll(last: boolean): Promise<void> {
     while (dirty && fault === null) {
       dirty = false;
@@ -103,7 +103,7 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
         await job.context.session.save(format, Buffer.from(JSON.stringify(state)), more);
       } catch (error) {
         fault = { error };
-        place.onFault();
+        options.onFault();
       }
     }
   }
@@ -127,20 +127,20 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
       return [{ text, uuid }];
     },
     store: {
-      /** Written where Claude Code itself keeps it, and not handed back: the SDK would put it, with the login, into a folder of its own. */
+      /** Writes the transcript to Claude Code's own directory and returns null. The SDK would write a returned one, with the login, to another directory. */
       async load({ projectKey, sessionId }) {
         const content = isFork && sessionId === source ? origin : entries;
-        await writeTranscript(place, projectKey, `${sessionId}.jsonl`, content);
+        await writeTranscript(options, projectKey, `${sessionId}.jsonl`, content);
         return null;
       },
       async append({ sessionId, subpath }, added) {
-        // what subagents said is not needed to continue
+        // subagents' messages are not needed to continue
         if (sessionId !== session_id || subpath !== undefined) return;
         for (const entry of added) {
           if (entry.uuid !== undefined && known.has(entry.uuid)) continue;
           if (entry.uuid !== undefined) known.add(entry.uuid);
           entries.push(entry);
-          progress.heard = Math.max(progress.heard, expected.get(nameIn(entry)) ?? 0);
+          progress.heard = Math.max(progress.heard, expected.get(messageIdOf(entry)) ?? 0);
         }
         progress.prompted ||= added.some(({ type }) => type === "user");
         void save(false);
@@ -161,13 +161,13 @@ function beginning(entries: Entry[], turns: number | null): Entry[] {
   return kept.entries;
 }
 
-/** Of the user's message that an entry is, or that was added to the turn under way. */
-function nameIn(entry: Entry): string {
+/** The id of the user's message in this entry, or of one added to the current turn. */
+function messageIdOf(entry: Entry): string {
   const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
   return textOf(attachment["source_uuid"] ?? entry.uuid);
 }
 
-/** Claude Code makes a deferred call again whenever the session is resumed; a cancelled one it calls interrupted. */
+/** Claude Code repeats a deferred call whenever the session is resumed. It treats a cancelled one as interrupted. */
 function withoutDeferral(entry: Entry): Entry {
   const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
   if (attachment["type"] !== "hook_deferred_tool") return entry;
@@ -179,12 +179,12 @@ function noProgress(): Progress {
 }
 
 async function writeTranscript(
-  { folder, ownHome }: TranscriptPlace,
+  { configDir, ownHome }: TranscriptOptions,
   projectKey: string,
   name: string,
   entries: readonly Entry[],
 ): Promise<void> {
-  const directory = join(folder, "projects", projectKey);
+  const directory = join(configDir, "projects", projectKey);
   if (ownHome !== null) await openSubdirectory(ownHome, relative(ownHome, directory));
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, name);
@@ -205,6 +205,6 @@ function read(loaded: { format: string; bytes: Uint8Array } | null): Saved | nul
       "session_not_found",
       `The state of this session has the format ${loaded.format}; the executor claude-sdk continues ${format}. Start a new run.`,
     );
-  // Written by saveAll above; the record keeps it as it was.
+  // written by saveAll above, and stored unchanged
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as Saved;
 }

@@ -1,16 +1,16 @@
 import { type Fields, fieldsOf, numberOf, textOf } from "../clients/fields.ts";
 
-/** Watches for the usage limit of the account, which ends by itself at a known time. */
+/** Watches for the account's usage limit, which resets at a known time. */
 export function createUsageLimit() {
   let resetsAt: number | null = null;
   return {
-    note(message: Fields): void {
+    observe(message: Fields): void {
       if (message["type"] !== "rate_limit_event") return;
       const info = fieldsOf(message["rate_limit_info"]);
-      // a later request may be allowed again: by another limit, or after a wait
+      // a later request may be allowed again, by another limit or after a wait
       resetsAt = info["status"] === "rejected" ? numberOf(info["resetsAt"]) : null;
     },
-    /** When the limit that ended the run is over, as ISO 8601; null where no limit ended it, or nobody said when. */
+    /** When the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is unknown. */
     until(result: Fields): string | null {
       if (result["is_error"] !== true) return null;
       const seconds = resetsAt ?? secondsIn(textOf(result["result"]));
@@ -19,7 +19,7 @@ export function createUsageLimit() {
   };
 }
 
-/** As older versions of Claude Code write it: `Claude AI usage limit reached|1794965918`. */
+/** Reads the format of older Claude Code versions: `Claude AI usage limit reached|1794965918`. */
 function secondsIn(text: string): number | null {
   const found = /limit reached\|(\d{10})\b/.exec(text)?.[1];
   return found === undefined ? null : Number(found);

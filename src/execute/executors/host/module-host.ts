@@ -1,19 +1,19 @@
-// A program: the process that an executor from a module runs in, so that it can be ended whatever it does. It is started
-// by ./hosted.ts with the module's URL; stdin and stdout carry the calls of ./peer.ts.
+// The process in which an executor from a module runs, so that it can be killed whatever it does. ./run-hosted.ts
+// starts it with the module's URL. stdin and stdout carry the calls of ./peer.ts.
 import { Readable, Writable } from "node:stream";
 import { callbackify } from "node:util";
 import type { Executor, FoundFile, Invocation, OpenFile, RunContext, UserInput } from "../../../model/executor.ts";
 import type { Ended, OutputStream, Running } from "../../../model/process.ts";
 import { createInputQueue } from "../../supervise/input-queue.ts";
-import { readLines } from "../lines.ts";
+import { readLines } from "../read-lines.ts";
 import { connectPeer, type Peer } from "./peer.ts";
 
-/** What a run is begun with. */
+/** The input of a run. */
 export interface HostedRun {
   invocation: Invocation;
   dirs: RunContext["dirs"];
   runnerDirectory: string;
-  /** Why it was stopped before it began; null where it was not. */
+  /** Why the run was stopped before it started; null if it was not. */
   stopped: string | null;
   overBudget: boolean;
 }
@@ -24,19 +24,19 @@ export interface HostedProcess extends Pick<Running, "pid" | "withheld"> {
   streams: { stdin: boolean; stdout: boolean; stderr: boolean };
 }
 
-/** As JSON carries it. */
-export type SentEnd = Omit<Ended, "startTime" | "endTime"> & { startTime: string; endTime: string };
+/** The result of a process with times as JSON strings. */
+export type SerializedEnd = Omit<Ended, "startTime" | "endTime"> & { startTime: string; endTime: string };
 
 const maxLineBytes = 64 * 1024 * 1024;
 
-// the pipe behind stdout is the protocol's: what a module prints goes to the run's log with stderr
+// stdout carries the protocol, so what a module prints goes to stderr and from there to the run's log
 const toRunner = process.stdout.write.bind(process.stdout);
 process.stdout.write = process.stderr.write.bind(process.stderr);
-// nobody is left to run for
+// without the runner there is nothing to run for
 for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
 
 const stopping = new AbortController();
-const spent = new AbortController();
+const overBudget = new AbortController();
 const input = createInputQueue();
 const files = new Map<number, FoundFile>();
 const handles = new Map<number, OpenFile>();
@@ -45,7 +45,7 @@ let lastHandle = 0;
 const peer: Peer = connectPeer({
   lines: readLines(process.stdin, maxLineBytes),
   write: (line) => void toRunner(line),
-  onStray: (text) => void process.stderr.write(`not a message of the runner: ${text.slice(0, 200)}\n`),
+  onUnknownLine: (text) => void process.stderr.write(`not a message from the runner: ${text.slice(0, 200)}\n`),
   handlers: {
     async describe(url: string, config: Record<string, unknown>) {
       const { name, can, variables } = await load(url, config);
@@ -53,11 +53,11 @@ const peer: Peer = connectPeer({
     },
     async run(url: string, config: Record<string, unknown>, run: HostedRun) {
       if (run.stopped !== null) stopping.abort(run.stopped);
-      if (run.overBudget) spent.abort();
+      if (run.overBudget) overBudget.abort();
       return (await load(url, config)).run(run.invocation, contextOf(run));
     },
     stop: (reason: string) => stopping.abort(reason),
-    overBudget: () => spent.abort(),
+    overBudget: () => overBudget.abort(),
     input: (given: UserInput) => input.push(given),
     async openFile(id: number) {
       const handle = await files.get(id)!.open();
@@ -76,7 +76,7 @@ const peer: Peer = connectPeer({
     },
   },
 });
-// the runner has what it asked for, or is gone: timers and the like of the module must not keep this process
+// the runner is done or gone, so timers of the module must not keep this process alive
 void peer.closed.then(() => process.exit(0));
 
 async function load(url: string, config: Record<string, unknown>): Promise<Executor> {
@@ -102,22 +102,22 @@ function isExecutor(value: unknown): value is Executor {
 function wrongExport(imported: object): string {
   const names = Object.keys(imported);
   const found = names.length === 0 ? "nothing" : names.join(", ");
-  return `it must export \`executor\`, which is what \`defineExecutor({ name, execute })\` returns, or a function \`createExecutor(config)\` that returns the same; it exports ${found}`;
+  return `it must export \`executor\`, the return value of \`defineExecutor({ name, execute })\`, or a function \`createExecutor(config)\` that returns one; it exports ${found}`;
 }
 
 function contextOf({ dirs, runnerDirectory }: HostedRun): RunContext {
-  /** Of calls that nobody waits for: once the runner is gone this process ends. */
-  const tell = (method: string, ...args: unknown[]): void => void peer.call(method, ...args).catch(() => undefined);
+  /** Sends a call without waiting for its answer. This process exits once the runner is gone. */
+  const notify = (method: string, ...args: unknown[]): void => void peer.call(method, ...args).catch(() => undefined);
   return {
     signal: stopping.signal,
-    overBudget: spent.signal,
+    overBudget: overBudget.signal,
     emit: (event) => peer.call("emit", event),
-    partial: (delta) => tell("partial", delta),
+    partial: (delta) => notify("partial", delta),
     ask: (question) => peer.call("ask", question),
-    usage: (usage) => tell("usage", usage),
+    usage: (usage) => notify("usage", usage),
     input,
     start: async (command) => toRunning(await peer.call<HostedProcess>("start", command)),
-    startHost: () => Promise.reject(new Error("an executor from a module has its host already")),
+    startHost: () => Promise.reject(new Error("an executor from a module already runs in a host")),
     async keepFiles(found) {
       files.clear();
       found.forEach((file, id) => files.set(id, file));
@@ -141,9 +141,9 @@ function contextOf({ dirs, runnerDirectory }: HostedRun): RunContext {
 
 function toRunning({ id, pid, withheld, streams }: HostedProcess): Running {
   const result = peer
-    .call<SentEnd>("result", id)
+    .call<SerializedEnd>("result", id)
     .then((ended): Ended => ({ ...ended, startTime: new Date(ended.startTime), endTime: new Date(ended.endTime) }));
-  // a module that never asks how its program ended is not at fault when this process is ended first
+  // a module that never awaits the result must not fail when this process exits first
   result.catch(() => undefined);
   return {
     pid,
@@ -156,7 +156,7 @@ function toRunning({ id, pid, withheld, streams }: HostedProcess): Running {
   };
 }
 
-/** Asks for more only while somebody reads: the program is held back as by its own pipe. */
+/** Requests more only while the module reads, so that backpressure reaches the program. */
 function reader(id: number, stream: OutputStream): Readable {
   return new Readable({
     read() {
@@ -174,7 +174,7 @@ function writer(id: number): Writable {
     write: (chunk: Buffer, _encoding, callback) => write(chunk, callback),
     final: callbackify(() => peer.call<void>("endInput", id)),
   });
-  // a program may end without reading; how it ended tells whether that was a fault
+  // a program may exit without reading; its exit code says whether that was an error
   stdin.on("error", () => undefined);
   return stdin;
 }

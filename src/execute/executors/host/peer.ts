@@ -1,10 +1,10 @@
-import type { Line } from "../lines.ts";
+import type { Line } from "../read-lines.ts";
 
-/** Calls the functions of the process at the other end of two pipes: one JSON object a line, each call with its answer. */
+/** Calls functions of the process at the other end of two pipes. Each line is a JSON object: a call or its answer. */
 export interface Peer {
-  /** Rejects with the error that the other side threw, and where the other side has gone. */
+  /** Rejects with the error that the other side threw, or if the other side is gone. */
   call<T>(method: string, ...args: unknown[]): Promise<T>;
-  /** Resolves when the other side has closed its pipe. */
+  /** Resolves when the other side closes its pipe. */
   readonly closed: Promise<void>;
 }
 
@@ -14,8 +14,8 @@ export interface PeerOptions {
   lines: AsyncIterable<Line>;
   write: (line: string) => void;
   handlers: Handlers;
-  /** A line that is none of the protocol's. */
-  onStray: (text: string) => void;
+  /** Called with a line that is not part of the protocol. */
+  onUnknownLine: (text: string) => void;
 }
 
 interface Message {
@@ -23,74 +23,74 @@ interface Message {
   method?: string;
   args?: unknown[];
   value?: unknown;
-  error?: SentError;
+  error?: SerializedError;
 }
 
-interface SentError {
+interface SerializedError {
   name: string;
   message: string;
   stack?: string;
   code?: unknown;
 }
 
-export function connectPeer({ lines, write, handlers, onStray }: PeerOptions): Peer {
-  const open = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
+export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptions): Peer {
+  const pending = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   let last = 0;
-  let gone = false;
+  let isClosed = false;
 
   const send = (message: Message): void => write(`${JSON.stringify(message)}\n`);
 
   async function answer(id: number, method: string, args: unknown[]): Promise<void> {
     try {
       const handler = handlers[method];
-      if (!handler) throw new Error(`there is no ${method}`);
-      send({ id, value: await handler(...(args as never[])) }); // each side knows what the other sends
+      if (!handler) throw new Error(`unknown method ${method}`);
+      send({ id, value: await handler(...(args as never[])) }); // both sides agree on the types
     } catch (error) {
-      send({ id, error: toSent(error) });
+      send({ id, error: serializeError(error) });
     }
   }
 
-  function take({ id, method, args, value, error }: Message): void {
+  function receive({ id, method, args, value, error }: Message): void {
     if (method !== undefined) return void answer(id, method, args ?? []);
-    const call = open.get(id);
-    open.delete(id);
-    if (error) call?.reject(fromSent(error));
+    const call = pending.get(id);
+    pending.delete(id);
+    if (error) call?.reject(deserializeError(error));
     else call?.resolve(value as never);
   }
 
   async function readAll(): Promise<void> {
     for await (const { text, whole } of lines) {
       const message = whole ? parseMessage(text) : null;
-      if (message === null) onStray(text);
-      else take(message);
+      if (message === null) onUnknownLine(text);
+      else receive(message);
     }
   }
   const end = (): void => {
-    gone = true;
-    for (const { reject } of open.values()) reject(new Gone());
-    open.clear();
+    isClosed = true;
+    for (const { reject } of pending.values()) reject(new PeerClosedError());
+    pending.clear();
   };
-  // a pipe that breaks has ended as well
+  // a broken pipe counts as closed
   const closed = readAll().then(end, end);
 
   return {
     closed,
     call(method, ...args) {
-      if (gone) return Promise.reject(new Gone());
+      if (isClosed) return Promise.reject(new PeerClosedError());
       const id = ++last;
       return new Promise((resolve, reject) => {
-        open.set(id, { resolve, reject });
+        pending.set(id, { resolve, reject });
         send({ id, method, args });
       });
     },
   };
 }
 
-/** The other side ended before it answered. */
-export class Gone extends Error {
-  override readonly name = "Gone";
+/** The other side closed its pipe before it answered. */
+export class PeerClosedError extends Error {
+  override readonly name = "PeerClosedError";
   constructor() {
-    super("the process at the other end is gone");
+    super("the other process closed its pipe");
   }
 }
 
@@ -98,7 +98,7 @@ function parseMessage(text: string): Message | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && Number.isInteger(Reflect.get(value, "id"))
-      ? (value as Message) // what a module prints instead is no such object
+      ? (value as Message) // output of the module does not have this shape
       : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
@@ -106,12 +106,12 @@ function parseMessage(text: string): Message | null {
   }
 }
 
-function toSent(error: unknown): SentError {
+function serializeError(error: unknown): SerializedError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message, stack } = error;
   return { name, message, ...(stack === undefined ? {} : { stack }), ...("code" in error ? { code: error.code } : {}) };
 }
 
-function fromSent({ message, ...rest }: SentError): Error {
+function deserializeError({ message, ...rest }: SerializedError): Error {
   return Object.assign(new Error(message), rest);
 }

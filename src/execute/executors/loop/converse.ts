@@ -1,13 +1,13 @@
 import type { RunContext } from "../../../model/executor.ts";
 import type { ProviderSession } from "../../../model/provider.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
-import type { ModelAsker } from "./ask-model.ts";
-import type { ToolCaller } from "./call-tools.ts";
+import type { ModelRequests } from "./model-requests.ts";
+import type { ToolCaller } from "./tool-caller.ts";
 import type { Answered, LoopState } from "./loop-state.ts";
 
-export interface Conversing {
+export interface ConverseOptions {
   session: ProviderSession;
-  model: ModelAsker;
+  model: ModelRequests;
   tools: ToolCaller;
   state: LoopState;
   context: RunContext;
@@ -15,33 +15,33 @@ export interface Conversing {
 }
 
 /**
- * The loop: a message, then answers and tool results until the model has nothing left to call. Returns its last text.
- * What people say to the run meanwhile is part of the next request; a run that has such a message does not end.
- * Each step is saved; a run that lost its runner begins between two of them, and so does one that continues a session
- * whose last run was ended in the middle.
+ * The agent loop: sends a message, then tool results, until the model calls no more tools. Returns its last text.
+ * Messages that people send in the meantime go out with the next request, and the run continues until all are sent.
+ * Each step is saved, so that a run that lost its runner, or a session whose last run was stopped, continues between
+ * two steps.
  */
-export async function converse(message: string, on: Conversing): Promise<string> {
-  const { session, model, tools, state, context } = on;
+export async function converse(message: string, options: ConverseOptions): Promise<string> {
+  const { session, model, tools, state, context } = options;
   const { progress } = state;
   for (;;) {
     context.signal.throwIfAborted();
     const { inputs } = state;
     if (session.pending.length > 0) {
-      if (progress.turns >= on.maxTurns)
+      if (progress.turns >= options.maxTurns)
         throw new RunFailure(
           "max_turns",
-          `The model still wanted to use tools after ${progress.turns} turns, the most it may take.`,
+          `The model still wanted to use tools after ${progress.turns} turns, which is the limit. Raise max_turns, or ask for less at once.`,
         );
       await model.checkBudget();
       const results = await tools.call(session.pending);
       context.signal.throwIfAborted();
-      const heard = state.inputs;
-      await state.answered(await model.submit(results, heard), heard.length);
+      const newInputs = state.inputs;
+      await state.recordTurn(await model.submit(results, newInputs), newInputs.length);
     } else if (!progress.prompted) {
       const turn = await model.send([message, ...inputs]);
       progress.prompted = true;
-      await state.answered(turn, inputs.length);
-    } else if (inputs.length > 0) await state.answered(await model.send(inputs), inputs.length);
+      await state.recordTurn(turn, inputs.length);
+    } else if (inputs.length > 0) await state.recordTurn(await model.send(inputs), inputs.length);
     else if (progress.last !== null) return lastText(progress.last);
   }
 }
@@ -51,7 +51,6 @@ function lastText({ text, stop }: Pick<Answered, "text" | "stop">): string {
     throw new RunFailure("provider_invalid_response", "The answer was cut off at the model's limit of output tokens.", {
       text,
     });
-  if (stop === "refused")
-    throw new RunFailure("refused", "The model's service refused to answer (content filter).", { text });
+  if (stop === "refused") throw new RunFailure("refused", "The model refused to answer (content filter).", { text });
   return text;
 }

@@ -4,7 +4,7 @@ import { afterEach, expect, it } from "vitest";
 import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { type ModelServer, startModelServer } from "../../../../test/model-server/server.ts";
-import { createModelExecutor } from "./model.ts";
+import { createModelExecutor } from "./model-executor.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,7 +28,7 @@ const turns = [
 
 class Killed extends Error {}
 
-/** Attempts of one run in one work directory; the runner dies at the given save of the first, before or after it is stored. */
+/** Runs one run in one work directory. The runner dies at the given save of the first attempt, before or after it is stored. */
 async function attempts(server: ModelServer, dies: { at: number; stored: boolean }) {
   const opened = await openContext();
   closing.push(opened.close);
@@ -58,7 +58,7 @@ async function attempts(server: ModelServer, dies: { at: number; stored: boolean
 }
 
 it.each([true, false])(
-  "continues after a runner died at any save (stored: %s), asks no answered turn again and repeats no effect",
+  "continues after a runner died at any save (stored: %s), without repeating an answered request or an effect",
   async (stored) => {
     const server = await startModelServer([{ when: /^/, turns }]);
     closing.push(server.stop);
@@ -66,7 +66,7 @@ it.each([true, false])(
       const before = server.requests.length;
       const { outcome, saves, outputs, log } = await attempts(server, { at, stored });
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
-      // by how many answers each request has behind it: each turn is asked once, or was not saved
+      // the number of earlier answers identifies a turn: each is requested once, unless it was not saved
       const asked = server.requests
         .slice(before)
         .map(({ messages }) => messages.filter(({ role }) => role === "assistant"));
@@ -74,7 +74,7 @@ it.each([true, false])(
       expect(counts.length - new Set(counts).size).toBeLessThanOrEqual(stored ? 0 : 1);
       const unknown = outputs.filter((output) => output.includes("effect_unknown"));
       expect(unknown.length).toBeLessThanOrEqual(1);
-      // never twice; not at all only where the model was told so
+      // never twice, and zero times only if the model was told so
       expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
       if (saves < at) return;
     }
@@ -83,9 +83,9 @@ it.each([true, false])(
 
 it.each([
   ["has not been made", 4, "cancelled"],
-  ["may have had its effect", 5, "effect_unknown"],
+  ["may have taken effect", 5, "effect_unknown"],
 ])(
-  "tells the model of a call that %s, repeats reads, and then sends the message of the next run",
+  "tells the model about a call that %s, repeats reads, and then sends the message of the next run",
   async (_, dies, code) => {
     const server = await startModelServer([{ when: /^/, turns }]);
     closing.push(server.stop);
@@ -103,7 +103,7 @@ it.each([
       async save(...given) {
         saves += 1;
         await session.save(...given);
-        // 4: the answer that calls three tools at once; 5: the result of the first
+        // 4: the answer with three calls; 5: the result of the first call
         if (saves === dies) throw new Killed();
       },
     };

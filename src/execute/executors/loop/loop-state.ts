@@ -10,57 +10,57 @@ export type Answered = Extract<Turn, { ok: true }>;
 
 const format = "drover-loop-1";
 
-/** How far a run has come. It starts anew with each run of a session, and not with each attempt. */
+/** The progress of a run. It resets with each run of a session, but not with each attempt. */
 export interface Progress {
   turns: number;
   spent_usd: number;
   spent_tokens: number;
-  /** What it had spent when its budget was renewed, which was when it was parked for that. */
+  /** What the run had spent when its budget was last renewed. */
   before: { turns: number; spent_usd: number; spent_tokens: number };
-  /** The model's last answer to this run. The run's own message was sent where `prompted`. */
+  /** The model's last answer in this run. `prompted` is set once the run's own message was sent. */
   last: Pick<Answered, "text" | "stop"> | null;
   prompted: boolean;
 }
 
 interface Saved {
   session_id: string;
-  /** The provider's own. */
+  /** The provider's own state. */
   conversation: unknown;
-  /** Of tools the model has called; it gets them when there are all. */
+  /** Results of tool calls. The model receives them once all are there. */
   results: ToolResult[];
-  /** Calls that wait for approval. */
+  /** Ids of calls that are waiting for approval. */
   asked?: string[];
-  /** What people said to the run and the model has not heard yet. */
+  /** Messages to the run that the model has not received yet. */
   inputs?: string[];
-  /** The `seq` of the last of all that people said to the run. */
+  /** The `seq` of the last message to the run. */
   heard?: number;
   progress: Progress;
 }
 
-/** What the loop keeps of a session: enough to continue it on any runner, between any two steps. */
+/** The saved state of a session: enough to continue it on any runner, between any two steps. */
 export interface LoopState {
-  /** Where the provider finds and puts the conversation. It is saved with the next step. */
+  /** Where the provider loads and saves the conversation. It is stored with the next step. */
   store: SessionStore;
   /** The session to continue; null for a new one. */
   session_id: string | null;
   progress: Progress;
-  /** Results of pending calls that are known already. */
+  /** Known results of pending calls. */
   results: readonly ToolResult[];
-  /** Calls that wait for approval, and so have not begun. */
+  /** Ids of calls that are waiting for approval and so have not started. */
   asked: ReadonlySet<string>;
-  /** What people said to the run and the model has not heard yet. */
+  /** Messages to the run that the model has not received yet. */
   inputs: readonly string[];
-  /** The model has answered, and so has seen the results and this many of the inputs. */
-  answered(turn: Answered, inputs: number): Promise<void>;
-  /** Saved before a person is asked, so that a run that continues asks again. */
-  asks(tool_use_id: string): Promise<void>;
+  /** Records the model's answer. The model has now seen the results and `inputs` of the messages. */
+  recordTurn(turn: Answered, inputs: number): Promise<void>;
+  /** Saved before a person is asked, so that a continued run asks again. */
+  recordQuestion(tool_use_id: string): Promise<void>;
   /** Saved before the tool runs, so that it never runs twice. */
-  approved(tool_use_id: string, events: readonly RunEvent[]): Promise<void>;
-  /** What people said to the run, saved until the model has heard it. Those that the state knows are ignored. */
-  heard(said: readonly UserInput[]): Promise<void>;
-  /** From here on the run may spend its budget once more. */
+  recordApproval(tool_use_id: string, events: readonly RunEvent[]): Promise<void>;
+  /** Saves messages to the run until the model has received them. Ignores those that it already knows. */
+  addInputs(given: readonly UserInput[]): Promise<void>;
+  /** Lets the run spend its budget once more. */
   renewBudget(): Promise<void>;
-  returned(result: ToolResult, event: RunEvent, changedFiles: boolean): Promise<void>;
+  recordResult(result: ToolResult, event: RunEvent, changedFiles: boolean): Promise<void>;
   save(events: RunEvent[]): Promise<void>;
 }
 
@@ -70,7 +70,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   const from = isNew ? null : read(await context.session.load());
   if (!isNew && from === null)
     throw new RunFailure("session_not_found", "The record has no state of this session. Start a new run.");
-  // a fork continues a copy under a name of its own
+  // a fork continues a copy under a new id
   const session_id = from && mode === "fork" && !continues ? newId() : (from?.session_id ?? null);
   const nothing = { turns: 0, spent_usd: 0, spent_tokens: 0 };
   const progress: Progress = {
@@ -93,7 +93,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   let waiting: { events: RunEvent[]; files: boolean; done: Promise<void> } | null = null;
   let last: Promise<void> = Promise.resolve();
 
-  /** Steps that end while one is being saved are saved together. */
+  /** Steps that finish during a save are saved together. */
   function save(events: readonly RunEvent[], files: boolean): Promise<void> {
     if (waiting !== null) {
       waiting.events.push(...events);
@@ -109,7 +109,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
       );
       return context.session.save(format, bytes, { events: next.events, files: next.files });
     });
-    last = next.done.catch(() => undefined); // who asked for it is told
+    last = next.done.catch(() => undefined); // the caller gets the error
     return next.done;
   }
 
@@ -129,7 +129,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
     get inputs() {
       return inputs;
     },
-    answered({ text, stop, tool_uses }, delivered) {
+    recordTurn({ text, stop, tool_uses }, delivered) {
       progress.turns += 1;
       progress.last = { text, stop };
       inputs = inputs.slice(delivered);
@@ -141,27 +141,27 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
         name,
         input,
       }));
-      const said: RunEvent[] = text === "" ? [] : [{ type: "assistant", text }];
-      return save([...said, ...uses], false);
+      const texts: RunEvent[] = text === "" ? [] : [{ type: "assistant", text }];
+      return save([...texts, ...uses], false);
     },
-    returned(result, event, changedFiles) {
+    recordResult(result, event, changedFiles) {
       current = { ...current, results: [...current.results, result] };
       asked.delete(result.tool_use_id);
       return save([event], changedFiles);
     },
-    asks(tool_use_id) {
+    recordQuestion(tool_use_id) {
       asked.add(tool_use_id);
       return save([], false);
     },
-    approved(tool_use_id, events) {
+    recordApproval(tool_use_id, events) {
       asked.delete(tool_use_id);
       return save(events, false);
     },
-    async heard(said) {
-      const news = said.filter(({ seq }) => seq > heard);
-      if (news.length === 0) return;
-      inputs = [...inputs, ...news.map(({ text }) => text)];
-      heard = news.at(-1)!.seq;
+    async addInputs(given) {
+      const added = given.filter(({ seq }) => seq > heard);
+      if (added.length === 0) return;
+      inputs = [...inputs, ...added.map(({ text }) => text)];
+      heard = added.at(-1)!.seq;
       await save([], false);
     },
     renewBudget() {
@@ -186,6 +186,6 @@ function read(loaded: { format: string; bytes: Uint8Array } | null): Saved | nul
       "session_not_found",
       `The state of this session has the format ${loaded.format}; this version of Drover continues ${format}. Start a new run.`,
     );
-  // Written by save above; the record keeps it as it was.
+  // written by save above, and stored unchanged
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as Saved;
 }

@@ -41,7 +41,7 @@ describe("a conversation that outgrows the model's window", () => {
     expect(own.flatMap(({ tool_results }) => tool_results)).toEqual([expect.stringContaining("hello")]);
   });
 
-  it("gets a result cut that does not fit even then, and asks for less", async () => {
+  it("gets a shortened result that still does not fit, and is told to ask for less", async () => {
     const tooLong = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
     const { outcome, events, requests } = await run(
       (asked) => {
@@ -58,7 +58,7 @@ describe("a conversation that outgrows the model's window", () => {
     expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toMatch(/characters left out.*Ask for less/);
   });
 
-  it("ends as provider_invalid_response where nothing can be left out", async () => {
+  it("fails as provider_invalid_response if nothing can be left out", async () => {
     const error = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
     const { outcome, requests } = await run([{ error }]);
     expect(outcome).toMatchObject({
@@ -85,14 +85,14 @@ describe("a conversation that outgrows the model's window", () => {
   });
 });
 
-it("says the agent's first message when it resumes a session whose first request failed", async () => {
+it("sends the agent's first message when it resumes a session whose first request failed", async () => {
   let state: Awaited<ReturnType<typeof openContext>>["saved"]["state"] = null;
   let refused = true;
   const server = await startModelServer(() =>
     refused ? { error: { status: 401, message: "no" } } : { text: "hello" },
   );
   closing.push(server.stop);
-  const once = async (more: Partial<Invocation>) => {
+  const attempt = async (more: Partial<Invocation>) => {
     const opened = await openContext();
     closing.push(opened.close);
     opened.saved.state = state;
@@ -101,12 +101,12 @@ it("says the agent's first message when it resumes a session whose first request
     const init = opened.events.find((event) => event.type === "system" && event.subtype === "init");
     return { outcome, executor_session_id: (init as { executor_session_id: string }).executor_session_id };
   };
-  const { outcome, executor_session_id } = await once({ prompt: "one" });
+  const { outcome, executor_session_id } = await attempt({ prompt: "one" });
   expect(outcome).toMatchObject({ reason: "provider_auth" });
   refused = false;
-  const resumed = await once({ prompt: "two", mode: "resume", executor_session_id });
+  const resumed = await attempt({ prompt: "two", mode: "resume", executor_session_id });
   expect(resumed.outcome).toMatchObject({ status: "completed" });
-  await once({ prompt: "three", mode: "resume", executor_session_id });
+  await attempt({ prompt: "three", mode: "resume", executor_session_id });
   expect(
     server.requests
       .at(-1)
@@ -119,7 +119,7 @@ it("resumes with the whole history, and forks without touching the original", as
   const states = new Map<string | null, Awaited<ReturnType<typeof openContext>>["saved"]["state"]>();
   const server = await startModelServer(({ messages }) => ({ text: `answer to ${messages.at(-1)?.text}` }));
   closing.push(server.stop);
-  const once = async (more: Partial<Invocation>) => {
+  const attempt = async (more: Partial<Invocation>) => {
     const opened = await openContext();
     closing.push(opened.close);
     opened.saved.state = states.get(more.executor_session_id ?? null) ?? null;
@@ -131,15 +131,15 @@ it("resumes with the whole history, and forks without touching the original", as
   };
   const asked = () => server.requests.at(-1)?.messages.flatMap(({ role, text }) => (role === "user" ? [text] : []));
 
-  const { id } = await once({ prompt: "one" });
-  expect((await once({ prompt: "two", mode: "resume", executor_session_id: id })).id).toBe(id);
+  const { id } = await attempt({ prompt: "one" });
+  expect((await attempt({ prompt: "two", mode: "resume", executor_session_id: id })).id).toBe(id);
   expect(asked()).toEqual(["one", "two"]);
-  const fork = await once({ prompt: "other", mode: "fork", executor_session_id: id });
+  const fork = await attempt({ prompt: "other", mode: "fork", executor_session_id: id });
   expect(fork.id).not.toBe(id);
   expect(asked()).toEqual(["one", "two", "other"]);
-  await once({ prompt: "three", mode: "resume", executor_session_id: id });
+  await attempt({ prompt: "three", mode: "resume", executor_session_id: id });
   expect(asked()).toEqual(["one", "two", "three"]);
-  expect((await once({ mode: "resume", executor_session_id: "unknown" })).outcome).toMatchObject({
+  expect((await attempt({ mode: "resume", executor_session_id: "unknown" })).outcome).toMatchObject({
     status: "failed",
     reason: "session_not_found",
   });

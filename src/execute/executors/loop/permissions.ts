@@ -5,7 +5,7 @@ import type { Effect, Tool } from "../../../model/tool.ts";
 type Permissions = NonNullable<Agent["permissions"]>;
 type Mode = Permissions["mode"];
 
-/** What a mode does not allow by itself has to be asked for; `plan` does not even offer it. */
+/** The effects that each mode allows without asking. `plan` does not even offer other tools. */
 export const allowedEffects: Record<Mode, readonly Effect[]> = {
   plan: ["read"],
   default: ["read"],
@@ -16,23 +16,23 @@ export const allowedEffects: Record<Mode, readonly Effect[]> = {
 export interface ToolGate {
   /** The tools the model can call. */
   offered: Tool[];
-  needsAsking(tool: Tool): boolean;
+  needsApproval(tool: Tool): boolean;
 }
 
-/** `allowed_tools` pre-approves, `denied_tools` removes. */
+/** `allowed_tools` pre-approves tools and `denied_tools` removes them. */
 export function gateTools(tools: readonly Tool[], permissions: Agent["permissions"]): ToolGate {
   const { mode = "acceptEdits", allowed_tools = [], denied_tools = [] } = permissions ?? {};
   return {
     offered: tools.filter(
       ({ name, effect }) => !matchesAny(name, denied_tools) && (mode !== "plan" || effect === "read"),
     ),
-    needsAsking: ({ name, effect }) => !allowedEffects[mode].includes(effect) && !matchesAny(name, allowed_tools),
+    needsApproval: ({ name, effect }) => !allowedEffects[mode].includes(effect) && !matchesAny(name, allowed_tools),
   };
 }
 
 /**
- * `*` stands for any rest of a name, and `mcp__SERVER` for all tools of that server. A tool is known by its own name,
- * and as model services spell it.
+ * A trailing `*` matches any suffix, and `mcp__SERVER` matches all tools of that server. A tool matches by its own name
+ * or by the spelling that model services use.
  */
 export function matchesAny(name: string, patterns: readonly string[]): boolean {
   const spellings = [name, name.replaceAll(".", "_")];
@@ -44,8 +44,8 @@ export function matchesAny(name: string, patterns: readonly string[]): boolean {
   );
 }
 
-/** Warns about each wildcard or MCP tool in an agent's permissions that matches no tool: misspelt, or its server failed. */
-export function warnOfUnmatched(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
+/** Warns about each wildcard or MCP tool in the permissions that matches no tool: it is misspelt, or its server failed. */
+export function warnAboutUnmatched(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
   return [...(permissions?.allowed_tools ?? []), ...(permissions?.denied_tools ?? [])]
     .map((pattern) => pattern.replace(/\(.*$/s, ""))
     .filter((pattern) => pattern.includes("*") || pattern.startsWith("mcp__"))
@@ -53,6 +53,6 @@ export function warnOfUnmatched(permissions: Agent["permissions"], tools: readon
     .map((pattern) => ({
       type: "system",
       subtype: "unmatched_permission",
-      data: { pattern, message: `${pattern} in the agent's permissions matches no tool that is known here.` },
+      data: { pattern, message: `${pattern} in the agent's permissions matches no known tool.` },
     }));
 }

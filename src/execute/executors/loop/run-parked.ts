@@ -1,6 +1,6 @@
 import type { Parked } from "../../../model/executor.ts";
 
-/** Thrown to end the run for now: it continues from the state that was saved last. */
+/** Thrown to suspend the run. It continues later from the last saved state. */
 export class RunParked extends Error {
   override readonly name = "RunParked";
   readonly outcome: Parked;

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ListStyle } from "../../../model/to-arguments.ts";
 import { buildArguments, findCommand } from "./arguments.ts";
 
-let folder: string;
+let directory: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-argv-"));
-  writeFileSync(join(folder, "print.cjs"), 'require("fs").writeSync(1, JSON.stringify(process.argv.slice(2)))');
+  directory = mkdtempSync(join(tmpdir(), "drover-argv-"));
+  writeFileSync(join(directory, "print.cjs"), 'require("fs").writeSync(1, JSON.stringify(process.argv.slice(2)))');
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function argvOf(command: string, parameters: Record<string, unknown>, style: ListStyle = "comma"): string[] {
   const built = buildArguments(command, parameters, style);
@@ -19,7 +19,7 @@ function argvOf(command: string, parameters: Record<string, unknown>, style: Lis
   return built.argv;
 }
 
-test("the command's own words come first, quoted ones as one", () => {
+test("puts the command's own words first and keeps quoted ones together", () => {
   expect(argvOf("python -m crawler.main", { url: "https://example.com", depth: 2, verbose: true })).toEqual([
     "python",
     "-m",
@@ -34,7 +34,7 @@ test("the command's own words come first, quoted ones as one", () => {
   expect(argvOf(String.raw`scripts/args a\ b "q\"q" 'c\d'`, {})).toEqual(["scripts/args", "a b", 'q"q', "c\\d"]);
 });
 
-test("a variable in the command stays one word, whatever is in it", () => {
+test("expands a variable in the command to one word", () => {
   const variables = { allowed: ["TOOL"], env: { TOOL: 'a b "c" ; $(id)', HOME: "/root" } };
   expect(buildArguments("run --with=${TOOL}", {}, "comma", variables)).toEqual({
     ok: true,
@@ -44,23 +44,23 @@ test("a variable in the command stays one word, whatever is in it", () => {
   expect(refused).toMatchObject({ ok: false, faults: [{ message: expect.stringContaining("${HOME}") as string }] });
 });
 
-test("a command that cannot be split, or an argument that cannot be carried, is a fault", () => {
+test("rejects a command that cannot be split and an argument that cannot be passed", () => {
   expect(buildArguments("run 'x", {}, "comma").ok).toBe(false);
   expect(buildArguments("  ", {}, "comma").ok).toBe(false);
   expect(buildArguments("run", { a: "\0" }, "comma")).toMatchObject({ ok: false, faults: [{ path: "/a" }] });
 });
 
-test("a command is looked for in the runner's directory, then, if it is a bare name, along PATH", () => {
-  mkdirSync(join(folder, "bin"));
-  mkdirSync(join(folder, "ls"));
-  writeFileSync(join(folder, "bin", "tool"), "#!/bin/sh\n");
-  expect(findCommand("bin/tool", folder, "/usr/bin:/bin")).toMatchObject({ missing: "not_executable" });
-  chmodSync(join(folder, "bin", "tool"), 0o755);
-  expect(findCommand("bin/tool", folder, "/usr/bin:/bin")).toEqual({ found: join(folder, "bin", "tool") });
-  expect(findCommand("tool", folder, join(folder, "bin"))).toEqual({ found: join(folder, "bin", "tool") });
-  expect("found" in findCommand("ls", folder, "/usr/bin:/bin")).toBe(true);
-  expect(findCommand("bin/none", folder, "/usr/bin:/bin")).toMatchObject({ missing: "nowhere" });
-  expect(findCommand("/bin/none-such", folder, "/bin")).toMatchObject({ missing: "nowhere" });
+test("looks for a command in the runner's directory, then on PATH if it is a bare name", () => {
+  mkdirSync(join(directory, "bin"));
+  mkdirSync(join(directory, "ls"));
+  writeFileSync(join(directory, "bin", "tool"), "#!/bin/sh\n");
+  expect(findCommand("bin/tool", directory, "/usr/bin:/bin")).toMatchObject({ missing: "not_executable" });
+  chmodSync(join(directory, "bin", "tool"), 0o755);
+  expect(findCommand("bin/tool", directory, "/usr/bin:/bin")).toEqual({ found: join(directory, "bin", "tool") });
+  expect(findCommand("tool", directory, join(directory, "bin"))).toEqual({ found: join(directory, "bin", "tool") });
+  expect("found" in findCommand("ls", directory, "/usr/bin:/bin")).toBe(true);
+  expect(findCommand("bin/none", directory, "/usr/bin:/bin")).toMatchObject({ missing: "nowhere" });
+  expect(findCommand("/bin/none-such", directory, "/bin")).toMatchObject({ missing: "nowhere" });
 });
 
 const pieces = [
@@ -112,14 +112,14 @@ const pieces = [
   "-1",
   "1e9",
 ];
-/** 300 values, the same in every run: each piece alone, then pairs and triples of them. */
+/** 300 values, the same in every run: each piece alone, then pairs and triples. */
 const hostile = Array.from({ length: 300 }, (_, at) => {
   const n = pieces.length;
   if (at < n) return pieces[at]!;
   return pieces[(at * 7) % n]! + pieces[(at * 13 + 5) % n]! + (at % 2 ? pieces[(at * 31 + 11) % n]! : "");
 });
 
-/** How commands read `--key value` and `--key=value`: a word of its own that begins with a dash is never a value. */
+/** Parses `--key value` and `--key=value` as commands do: a separate word that starts with a dash is never a value. */
 function readBack(argv: readonly string[]): [string, string | true][] {
   const read: [string, string | true][] = [];
   for (let at = 0; at < argv.length; at++) {
@@ -137,14 +137,14 @@ function readBack(argv: readonly string[]): [string, string | true][] {
   return read;
 }
 
-test("300 hostile values arrive at a real child as they were meant, in every style", () => {
+test("passes 300 hostile values to a real child unchanged, in every style", () => {
   const parameters: Record<string, unknown> = { flag: true, off: false, none: null };
   for (const [at, value] of hostile.entries()) parameters[`p${at}`] = value;
   parameters["list"] = hostile;
   parameters["object"] = Object.fromEntries(hostile.map((value, at) => [`${at}${value}`, value]));
   for (const style of ["repeat", "json"] as const) {
     const read = readBack(
-      runChild(argvOf(`${quote(process.execPath)} ${quote(join(folder, "print.cjs"))}`, parameters, style)),
+      runChild(argvOf(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, parameters, style)),
     );
     expect(read[0]).toEqual(["flag", true]);
     expect(read.slice(1, 301)).toEqual(hostile.map((value, at) => [`p${at}`, value]));
@@ -154,13 +154,13 @@ test("300 hostile values arrive at a real child as they were meant, in every sty
   }
   const without = hostile.filter((value) => !value.includes(","));
   const [, joined] = readBack(
-    runChild(argvOf(`${quote(process.execPath)} ${quote(join(folder, "print.cjs"))}`, { list: without })),
+    runChild(argvOf(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, { list: without })),
   )[0]!;
   expect(String(joined).split(",")).toEqual(without);
 });
 
-test("the values arrive unchanged one by one at a shell script too", () => {
-  const script = join(folder, "print.sh");
+test("passes the values to a shell script unchanged, one by one", () => {
+  const script = join(directory, "print.sh");
   writeFileSync(script, `#!/bin/sh\nfor word in "$@"; do printf '%s\\0' "$word"; done\n`, { mode: 0o755 });
   for (const value of hostile.slice(0, pieces.length)) {
     const [file, ...rest] = argvOf(quote(script), { message: value });
@@ -169,7 +169,7 @@ test("the values arrive unchanged one by one at a shell script too", () => {
   }
 });
 
-test("the largest argument that is let through is one the kernel takes", () => {
+test("accepts no argument that is too large for the kernel", () => {
   const [file, ...rest] = argvOf(quote("/bin/true"), { m: "x".repeat(131_071), n: `-${"x".repeat(131_066)}` });
   expect(spawnSync(file!, rest).status).toBe(0);
 });

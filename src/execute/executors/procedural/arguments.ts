@@ -5,7 +5,7 @@ import { findExecutable, type Lookup } from "../../../process/lookup.ts";
 
 export type Argv = { ok: true; argv: [executable: string, ...rest: string[]] } | { ok: false; faults: ArgumentFault[] };
 
-/** The command's own words, then its parameters as options. No shell is ever between us and the command. */
+/** Returns the command's own words, then the parameters as options. No shell is involved. */
 export function buildArguments(
   command: string,
   parameters: Readonly<Record<string, unknown>>,
@@ -15,7 +15,7 @@ export function buildArguments(
   const split = splitWords(command);
   if (!split.ok) return { ok: false, faults: [{ path: "", message: `the command is not valid: ${split.problem}` }] };
   if (!split.words[0]) return { ok: false, faults: [{ path: "", message: "the command names no program" }] };
-  // word by word: a value with a blank or a quote in it stays one argument
+  // expanded word by word, so that a value with a space or a quote stays one argument
   const expanded = split.words.map((word) => expandText(word, "command", variables));
   const { arguments: options, faults } = toArguments(parameters, listStyle);
   const all = [
@@ -29,7 +29,7 @@ export function buildArguments(
   return { ok: true, argv: [first!, ...rest, ...options] };
 }
 
-/** A path is seen from the runner's directory; a bare name that is not there is looked for along PATH. */
+/** Resolves a path relative to the runner's directory. Searches PATH for a bare name that is not there. */
 export function findCommand(executable: string, directory: string, path: string | undefined): Lookup {
   if (!executable.includes("/")) {
     const own = findExecutable(`./${executable}`, path, directory);

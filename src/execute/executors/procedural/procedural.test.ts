@@ -29,7 +29,7 @@ async function run(agent: Partial<Agent>, more: Partial<Invocation> = {}, option
 
 const node = (source: string): Partial<Agent> => ({ command: `"${process.execPath}" -e '${source}'` });
 
-test.each(["resume", "fork"] as const)("%s is refused in so many words", async (mode) => {
+test.each(["resume", "fork"] as const)("refuses %s with an explicit message", async (mode) => {
   const { outcome } = await run({ command: "true" }, { mode });
   expect(outcome).toEqual({
     status: "failed",
@@ -39,7 +39,7 @@ test.each(["resume", "fork"] as const)("%s is refused in so many words", async (
   });
 });
 
-test("stdout that is JSON becomes data, other output does not", async () => {
+test("parses stdout into data only if it is JSON", async () => {
   expect((await run({ command: "printf '{\"a\":[1]}'" })).outcome).toEqual({
     status: "completed",
     exit_code: 0,
@@ -59,7 +59,7 @@ test("stdout that is JSON becomes data, other output does not", async () => {
   });
 });
 
-test("data is read from the whole output, also where the text is cut", async () => {
+test("parses data from the whole output even if the text is truncated", async () => {
   const { outcome } = await run(
     node('console.log(JSON.stringify({ list: Array(20000).fill("0123456789") }))'),
     {},
@@ -74,7 +74,7 @@ test("data is read from the whole output, also where the text is cut", async () 
 test.each([
   ["", {}],
   [" ", { output_schema: { type: "array" } }],
-])("JSON past 16 MB is said to be too large, and does not pass an output_schema", async (blank, more) => {
+])("reports JSON above 16 MB as too large, and fails it against an output_schema", async (blank, more) => {
   const source = `process.stdout.write("${blank}"); process.stdout.write("[" + "1,".repeat(9 * 1024 * 1024) + "1]\\n")`;
   const { outcome, events } = await run({ ...node(source), ...more });
   const message = expect.stringMatching(/^The output is JSON of 1887437[23] bytes, which is too large/) as string;
@@ -85,7 +85,7 @@ test.each([
   expect(events).toContainEqual({ type: "error", code: "result_truncated", message });
 });
 
-test("JSON with a number that would be altered stays text, and that is said", async () => {
+test("keeps JSON with an inexact number as text, and says so", async () => {
   const { outcome, events } = await run({ command: "printf '{\"a\":[1,12345678901234567890]}'" });
   expect(outcome).toMatchObject({ status: "completed", text: '{"a":[1,12345678901234567890]}' });
   expect("data" in outcome).toBe(false);
@@ -97,7 +97,7 @@ test("JSON with a number that would be altered stays text, and that is said", as
   });
 });
 
-test("a result is checked against the output_schema", async () => {
+test("checks a result against the output_schema", async () => {
   const output_schema = { type: "object", required: ["ok"], properties: { ok: { type: "boolean" } } };
   expect((await run({ command: "printf '{\"ok\":true}'", output_schema })).outcome).toMatchObject({
     status: "completed",
@@ -115,7 +115,7 @@ test("a result is checked against the output_schema", async () => {
   });
 });
 
-test("the error of a failure is the first 500 characters it wrote to stderr, without secrets", async () => {
+test("reports the first 500 characters of stderr as the error, without secrets", async () => {
   const { outcome } = await run(node('process.stderr.write("s3cret-value-123 " + "x".repeat(1000)); process.exit(2)'));
   if (outcome.status !== "failed") throw new Error(JSON.stringify(outcome));
   expect(outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 2 });
@@ -123,7 +123,7 @@ test("the error of a failure is the first 500 characters it wrote to stderr, wit
   expect(outcome.message.startsWith("[redacted:APP_TOKEN] x")).toBe(true);
 });
 
-test("a death by signal, a command that is missing and one that cannot be run are told apart", async () => {
+test("distinguishes a death by signal, a missing command and one that cannot be executed", async () => {
   expect((await run({ command: "sh -c 'kill -9 $$'" })).outcome).toMatchObject({
     reason: "signalled",
     exit_code: null,

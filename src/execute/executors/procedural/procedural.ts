@@ -6,13 +6,13 @@ import { failed } from "../../../model/outcome.ts";
 import { failureReasonOf } from "../../executions/failure-reason.ts";
 import { emitOutput } from "../../journal/output-events.ts";
 import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
-import { createResultReader } from "./result.ts";
+import { createResultReader } from "./result-reader.ts";
 
 export interface ProceduralOptions extends ResolveOptions {
   redactor: Redactor;
-  /** Of result_text. */
+  /** The limit of result_text. */
   maxOutputBytes: number;
-  /** What is wrong with a result for a schema; nothing where it fits. */
+  /** Returns what is wrong with a result according to a schema; empty if it is valid. */
   checkOutput: (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
 }
 
@@ -20,7 +20,7 @@ export interface ProceduralOptions extends ResolveOptions {
 const maxDataBytes = 16 * 1024 * 1024;
 const errorCharacters = 500;
 
-/** A command with its parameters as options; what it prints is its result. */
+/** Runs a command with its parameters as options. What it prints is its result. */
 export function createProceduralExecutor(options: ProceduralOptions): Executor {
   return {
     name: "procedural",
@@ -34,7 +34,7 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
         invocation.parameters,
         invocation.agent.list_style,
       );
-      if (!words.ok) return failed("refused", `The command cannot be given these parameters: ${words.message}.`);
+      if (!words.ok) return failed("refused", `The command cannot take these parameters: ${words.message}.`);
       const running = await startOrRefuse({ executable: words.executable, arguments: words.arguments }, context);
       if ("status" in running) return running;
       return follow(running, invocation, context, options);
@@ -62,22 +62,22 @@ async function follow(
 ): Promise<Outcome> {
   running.stdin?.end();
   const result = createResultReader({ maxTextBytes: options.maxOutputBytes, maxDataBytes, redactor: options.redactor });
-  const said = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
+  const stderr = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
   const { emit } = context;
   const [ended] = await Promise.all([
     running.result,
     emitOutput(running.stdout, "stdout", emit, result),
-    emitOutput(running.stderr, "stderr", emit, said),
+    emitOutput(running.stderr, "stderr", emit, stderr),
   ]);
   const { text, data, withheld } = result.take();
   if (withheld)
     await emit({ type: "error", code: withheld.code, message: `${withheld.message}. There is no result_data.` });
   if (ended.stopped) return outcomeOfStop(ended.stopped, text);
   if (ended.error) {
-    const stderr = said.take().text.trim().slice(0, errorCharacters);
-    const told = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
+    const excerpt = stderr.take().text.trim().slice(0, errorCharacters);
+    const message = ended.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : ended.error.message;
     return {
-      ...failed(failureReasonOf(ended), told),
+      ...failed(failureReasonOf(ended), message),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
@@ -85,14 +85,14 @@ async function follow(
   }
   if (withheld && agent.output_schema)
     return {
-      ...failed("invalid_output", `${withheld.message}. So it cannot be checked against the agent's output_schema.`),
+      ...failed("invalid_output", `${withheld.message}. It cannot be checked against the agent's output_schema.`),
       exit_code: ended.exitCode,
       text,
     };
   const faults = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
   if (faults.length > 0) {
     const [first] = faults;
-    const message = `The output does not fit the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${faults.length > 1 ? ` (and ${faults.length - 1} more)` : ""}.`;
+    const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${faults.length > 1 ? ` (and ${faults.length - 1} more)` : ""}.`;
     return {
       ...failed("invalid_output", data ? message : `${message} It is not JSON.`),
       exit_code: ended.exitCode,

@@ -7,7 +7,7 @@ import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { RequestError } from "../../model/errors.ts";
 import { start } from "../../process/start.ts";
-import { loadModuleExecutor } from "./module.ts";
+import { loadModuleExecutor } from "./module-executor.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -15,14 +15,14 @@ afterEach(async () => {
 });
 
 async function load(name: string, source: string) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-module-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  await writeFile(join(folder, name), source);
-  const cacheDirectory = join(folder, "cache");
+  const directory = mkdtempSync(join(tmpdir(), "drover-module-"));
+  closing.push(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, name), source);
+  const cacheDirectory = join(directory, "cache");
   return {
     executor: await loadModuleExecutor({
       module: name,
-      runnerDirectory: folder,
+      runnerDirectory: directory,
       cacheDirectory,
       config: { word: "hi" },
       start,
@@ -38,7 +38,7 @@ async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
   return { outcome: await executor.run(invocationOf("r", { command: "true" }), opened.context), events: opened.events };
 }
 
-test("a JavaScript module is taken as it is, with the profile's config", async () => {
+test("loads a JavaScript module unchanged, with the profile's config", async () => {
   const { executor } = await load(
     "e.mjs",
     'export const createExecutor = (config) => ({ name: "js", can: {}, run: async () => ({ status: "completed", exit_code: null, text: config.word }) });',
@@ -46,17 +46,17 @@ test("a JavaScript module is taken as it is, with the profile's config", async (
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: null, text: "hi" });
 });
 
-test("a TypeScript module is compiled into the cache, with what it imports", async () => {
+test("compiles a TypeScript module and its imports into the cache", async () => {
   const { executor, cacheDirectory } = await load(
     "e.ts",
     'import { join } from "node:path"; const text: string = join("a", "b"); export const executor = { name: "ts", can: {}, run: async () => ({ status: "completed", exit_code: 0, text }) as const };',
   );
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: 0, text: "a/b" });
-  // and so is the host program, from these sources
+  // the host program is compiled from source too
   expect(readdirSync(cacheDirectory)).toHaveLength(2);
 });
 
-test.each(["e.ts", "e.mjs"])("a module anywhere may import drover: %s", async (name) => {
+test.each(["e.ts", "e.mjs"])("lets a module in any directory import drover: %s", async (name) => {
   const { executor } = await load(
     name,
     'import { defineExecutor, RunFailure } from "drover"; if (!RunFailure) throw 1; export const executor = defineExecutor({ name: "made", variables: ["MINE_*"], async execute({ runCli }) { return (await runCli({ command: ["echo", "from drover"] })).stdout; } });',
@@ -65,7 +65,7 @@ test.each(["e.ts", "e.mjs"])("a module anywhere may import drover: %s", async (n
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: null, text: "from drover\n" });
 });
 
-test("what a command cannot be is refused, also where the module has a Drover of its own", async () => {
+test("refuses an invalid command, also if the module has its own copy of Drover", async () => {
   const { executor } = await load(
     "e.ts",
     'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "made", async execute({ runCli }) { await runCli({ command: ["echo", "nul\\0"] }); } });',
@@ -78,7 +78,7 @@ test("what a command cannot be is refused, also where the module has a Drover of
   expect(outcome).toMatchObject({ status: "failed", reason: "refused", message: "a NUL byte" });
 });
 
-test("events and outcomes that are none do not get through", async () => {
+test("drops invalid events and outcomes", async () => {
   const { executor } = await load(
     "e.mjs",
     'export const executor = { name: "odd", can: {}, async run(_, context) { await context.emit({ type: "progress", percent: NaN }); return { status: "great", extra: 1 }; } };',
@@ -87,19 +87,20 @@ test("events and outcomes that are none do not get through", async () => {
   expect(outcome).toEqual({
     status: "failed",
     reason: "internal",
-    message: "The executor odd ended without an outcome.",
+    message: "The executor odd returned no valid outcome.",
     exit_code: null,
   });
   expect(events).toEqual([
     {
       type: "error",
       code: "bad_event",
-      message: "Left out, as odd sent it wrong: progress: percent: expected number, received null",
+      message:
+        "The executor odd sent an invalid event, which was left out: progress: percent: expected number, received null",
     },
   ]);
 });
 
-test("whatever is handed over wrong is told with its type and field, and nothing of it gets through", async () => {
+test("reports invalid events, usage, partials and questions with their type and field", async () => {
   const { executor } = await load(
     "e.mjs",
     `export const executor = { name: "odd", can: {}, async run(_, { emit, usage, partial, ask }) {
@@ -124,17 +125,17 @@ test("whatever is handed over wrong is told with its type and field, and nothing
   expect(outcome).toMatchObject({ status: "completed", text: "deny" });
   expect(passed).toEqual([]);
   expect(opened.events.map((event) => event.type === "error" && event.message)).toEqual([
-    "Left out, as odd sent it wrong: tool_use: tool_use_id: expected string, received undefined",
-    'Left out, as odd sent it wrong: there is no event type "assistent"; did you mean assistant?',
-    "Left out, as odd sent it wrong: an event is an object",
-    "Left out, as odd sent it wrong: tool_result: tool_use_id: expected string, received number; output: is missing",
-    "Left out, as odd sent it wrong: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",
-    'Left out, as odd sent it wrong: partial: expected { kind: "assistant" or "output", text }',
-    "Left out, as odd sent it wrong: permission_request: request_id: expected string, received undefined",
+    "The executor odd sent an invalid event, which was left out: tool_use: tool_use_id: expected string, received undefined",
+    'The executor odd sent an invalid event, which was left out: there is no event type "assistent"; did you mean assistant?',
+    "The executor odd sent an invalid event, which was left out: an event must be an object",
+    "The executor odd sent an invalid event, which was left out: tool_result: tool_use_id: expected string, received number; output: is missing",
+    "The executor odd sent an invalid event, which was left out: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",
+    'The executor odd sent an invalid event, which was left out: partial: expected { kind: "assistant" or "output", text }',
+    "The executor odd sent an invalid event, which was left out: permission_request: request_id: expected string, received undefined",
   ]);
 });
 
-test("a reason that is none is told as internal, and that it was none", async () => {
+test("reports an unknown failure reason as internal, and says so", async () => {
   const { executor } = await load(
     "e.mjs",
     'import { defineExecutor, RunFailure } from "drover"; export const executor = defineExecutor({ name: "made", execute: () => Promise.reject(new RunFailure("time_out", "too late")) });',
@@ -145,7 +146,7 @@ test("a reason that is none is told as internal, and that it was none", async ()
     type: "error",
     code: "bad_outcome",
     message:
-      'There is no reason "time_out", with which made failed, so it is told as internal. Did you mean timeout? docs/states.md lists them.',
+      'The executor made failed with the unknown reason "time_out", which is reported as internal. Did you mean timeout? See docs/states.md for the list.',
   });
 });
 
@@ -155,15 +156,15 @@ test.each([
   ["e.mjs", "const nothing = 1;", "it exports nothing"],
   ["e.mjs", "throw new Error('at load');", "at load"],
   ["e.ts", "const x: = 1;", "Unexpected"],
-])("a module that cannot be used is named with the reason: %s %s", async (name, source, reason) => {
-  const folder = mkdtempSync(join(tmpdir(), "drover-module-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  if (source !== null) await writeFile(join(folder, name), source);
+])("names an unusable module with the reason: %s %s", async (name, source, reason) => {
+  const directory = mkdtempSync(join(tmpdir(), "drover-module-"));
+  closing.push(() => rm(directory, { recursive: true, force: true }));
+  if (source !== null) await writeFile(join(directory, name), source);
   await expect(
     loadModuleExecutor({
       module: name,
-      runnerDirectory: folder,
-      cacheDirectory: join(folder, "cache"),
+      runnerDirectory: directory,
+      cacheDirectory: join(directory, "cache"),
       config: {},
       start,
       env: process.env,

@@ -4,9 +4,9 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Progress } from "./loop-state.ts";
 import { RunParked } from "./run-parked.ts";
 
-/** What a run may spend, kept before each request to the model. */
+/** Enforces a run's budget before each request to the model. */
 export interface BudgetKeeper {
-  /** Parks or fails the run where a limit is reached. */
+  /** Parks or fails the run if a limit is reached. */
   check(): Promise<void>;
   count(usage: Usage): void;
 }
@@ -14,17 +14,17 @@ export interface BudgetKeeper {
 export interface BudgetOptions {
   budget: Agent["budget"];
   progress: Progress;
-  /** Of the agent and the day, which the record keeps. */
+  /** Aborts when the agent's daily budget is spent, which the coordinator tracks. */
   overBudget: AbortSignal;
   now: () => Date;
-  /** Saves that a resume gives the run as much again. */
+  /** Saves that the run may spend its budget once more when it is resumed. */
   renew: () => Promise<void>;
 }
 
 export function createBudgetKeeper({ budget = {}, progress, overBudget, now, renew }: BudgetOptions): BudgetKeeper {
   const isPriced = budget.cost_usd !== undefined || budget.per_day?.cost_usd !== undefined;
 
-  /** In words. */
+  /** Says what is spent; null while some of the budget is left. */
   function spent(): string | null {
     const { cost_usd, tokens, turns } = budget;
     const { before } = progress;
@@ -39,18 +39,18 @@ export function createBudgetKeeper({ budget = {}, progress, overBudget, now, ren
 
   return {
     async check() {
-      const isFailed = budget.when_spent === "fail";
+      const failsWhenSpent = budget.when_spent === "fail";
       if (overBudget.aborted) {
-        const message = "Its agent has spent what it may spend today (`budget.per_day`).";
-        if (isFailed) throw new RunFailure("budget_exceeded", message);
+        const message = "The agent has spent its budget for today (`budget.per_day`).";
+        if (failsWhenSpent) throw new RunFailure("budget_exceeded", message);
         throw new RunParked({ why: "budget", until: nextDay(now()).toISOString(), message });
       }
       const what = spent();
       if (what === null) return;
       const message = `The run has spent ${what}.`;
-      if (isFailed) throw new RunFailure("budget_exceeded", message);
+      if (failsWhenSpent) throw new RunFailure("budget_exceeded", message);
       await renew();
-      throw new RunParked({ why: "budget", message: `${message} Resume it to give it as much again.` });
+      throw new RunParked({ why: "budget", message: `${message} Resume the run to grant the same budget again.` });
     },
     count({ input_tokens, output_tokens, cost_usd }) {
       progress.spent_usd += cost_usd ?? 0;
@@ -58,13 +58,13 @@ export function createBudgetKeeper({ budget = {}, progress, overBudget, now, ren
       if (isPriced && cost_usd === null)
         throw new RunFailure(
           "refused",
-          "The agent's budget cannot be kept: the provider does not report what its answers cost. Set `price` in the profile's config, or remove `budget`.",
+          "The agent's budget cannot be enforced: the provider does not report what its answers cost. Set `price` in the profile's config, or remove `budget`.",
         );
     },
   };
 }
 
-/** A day is a UTC day. */
+/** Days are UTC days. */
 export function nextDay(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
 }

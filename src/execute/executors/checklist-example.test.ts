@@ -5,11 +5,11 @@ import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import { outcomeOf, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
 import { start } from "../../process/start.ts";
-import { loadModuleExecutor } from "./module.ts";
+import { loadModuleExecutor } from "./module-executor.ts";
 
 const { setUp, closing } = runnersOfEachTest();
 
-test("the executor of examples/ that asks: allowed, edited, denied, spoken to, parked and continued on another runner", async () => {
+test("runs examples/executors/checklist.ts: allowed, edited, denied, given input, parked and continued on another runner", async () => {
   const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
   closing.push(() => rm(cacheDirectory, { recursive: true, force: true }));
   const executor = await loadModuleExecutor({
@@ -41,14 +41,14 @@ test("the executor of examples/ that asks: allowed, edited, denied, spoken to, p
 
   await (await setUp(coordinator, { executor })).open();
   coordinator.answer(id, "step-3", { decision: "deny" });
-  // nobody is asked about the third step again
+  // the third step's question is not asked again
   await poll(asked).toEqual(["step-1", "step-2", "step-3", "step-4"]);
   coordinator.answer(id, "step-4", { decision: "allow" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
   expect([...run().uploads.values()].map(String)).toEqual(["wash\ndry slowly\nfold\n"]);
 });
 
-test("the executor of examples/ that asks is what the manual shows", async () => {
+test("shows examples/executors/checklist.ts unchanged in the manual", async () => {
   const source = await readFile("examples/executors/checklist.ts", "utf8");
   expect(await readFile("docs/writing-executors.md", "utf8")).toContain(source);
 });

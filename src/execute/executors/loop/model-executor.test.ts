@@ -7,7 +7,7 @@ import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import type { Turn } from "../../../../test/model-server/script.ts";
 import { startModelServer } from "../../../../test/model-server/server.ts";
-import { createModelExecutor } from "./model.ts";
+import { createModelExecutor } from "./model-executor.ts";
 import {
   call,
   closing,
@@ -21,17 +21,17 @@ import {
 
 describeContract("the executor model", executorContract, async () => {
   const server = await startModelServer((asked) => {
-    const said = asked.messages.some(({ role }) => role === "assistant");
+    const hasAnswered = asked.messages.some(({ role }) => role === "assistant");
     if (asked.messages.some(({ text }) => text.includes("fail"))) return { error: { status: 401, message: "no" } };
-    if (asked.messages.some(({ text }) => text.includes("endless")) && !said)
+    if (asked.messages.some(({ text }) => text.includes("endless")) && !hasAnswered)
       return { tool: call("command_run", { command: "sleep 1000" }) };
-    if (asked.messages.some(({ text }) => text.includes("stubborn")) && !said)
+    if (asked.messages.some(({ text }) => text.includes("stubborn")) && !hasAnswered)
       return { tool: call("command_run", { command: "trap '' TERM; while :; do sleep 1; done" }) };
     if (asked.messages.some(({ text }) => text.includes("hearing")))
       return { text: `heard ${asked.messages.at(-1)?.text}` };
-    if (asked.messages.some(({ text }) => text.includes("asking")) && !said)
+    if (asked.messages.some(({ text }) => text.includes("asking")) && !hasAnswered)
       return { tool: call("command_run", { command: "echo did-$((40 + 1))" }) };
-    if (asked.messages.some(({ text }) => text.includes("leaving")) && !said)
+    if (asked.messages.some(({ text }) => text.includes("leaving")) && !hasAnswered)
       return { tool: call("command_run", { command: "sleep 1000 >/dev/null 2>&1 & echo left" }) };
     return { text: "done" };
   });
@@ -54,7 +54,7 @@ describeContract("the executor model", executorContract, async () => {
   };
 });
 
-it("writes, reads twice at once and answers, with each step an event", async () => {
+it("writes a file, reads twice concurrently and answers, with an event for each step", async () => {
   const { outcome, events, work } = await run([
     { text: "I write.", tool: call("file_write", { path: "a/b.txt", content: "hello" }) },
     { tools: [call("file_read", { path: "a/b.txt" }), call("file_read", { path: "missing" })] },
@@ -80,7 +80,7 @@ it("writes, reads twice at once and answers, with each step an event", async () 
   ).toEqual([false, false, true]);
 });
 
-it("runs a command on the record and tells the model how it ended", async () => {
+it("records a command and tells the model its exit code", async () => {
   const { events, requests } = await run(
     [{ tool: call("command_run", { command: "echo out; echo err >&2; exit 3" }) }, { text: "I saw it." }],
     { permissions: { mode: "bypassPermissions" } },
@@ -118,7 +118,7 @@ describe("permission modes decide by the effect of a tool", () => {
     expect(codes).toEqual([null, "permission_denied", "unknown_tool"]);
   });
 
-  it("mcp__SERVER stands for all its tools, and a pattern that matches no tool is a warning", async () => {
+  it("matches all tools of a server by mcp__SERVER, and warns about a pattern that matches no tool", async () => {
     const server = join(import.meta.dirname, "../../../../test/fixtures/mcp/server.mjs");
     const both = { tools: [call("mcp__notes__change", { word: "b" }), call("mcp__other__look", { word: "c" })] };
     const notes = { command: process.execPath, args: [server] };
@@ -137,7 +137,7 @@ describe("permission modes decide by the effect of a tool", () => {
   });
 });
 
-it("answers calls that cannot be carried out, so that the model can correct them", async () => {
+it("answers invalid calls so that the model can correct them", async () => {
   const cut = { ...call("file_write", { path: "a.txt", content: "hello" }), cut_input: 12 };
   const { outcome, events, work } = await run([
     { tools: [call("file_raed", { path: "a" }), call("file_read", {}), cut] },
@@ -152,7 +152,7 @@ it("answers calls that cannot be carried out, so that the model can correct them
   expect(readdirSync(work)).toEqual([]);
 });
 
-it("goes on where a call gave the same result before and something new in between", async () => {
+it("continues if a repeated call had something new in between", async () => {
   const list = { tool: call("file_list", {}) };
   const write = (content: string) => ({ tool: call("file_write", { path: "a", content }) });
   const turns = [write("1"), list, write("12"), list, write("123"), list, { text: "done" }];
@@ -163,13 +163,13 @@ it.each([
   [{ provider: "antropic" }, /Did you mean anthropic/],
   [{ provider: "openai" }, /OPENAI_API_KEY/],
   [{ provider: "ollma" }, /Did you mean ollama/],
-])("refuses %j before anything is asked", async (agent, message) => {
+])("refuses %j before any request", async (agent, message) => {
   const { outcome, requests } = await run([{ text: "never" }], agent);
   expect(outcome).toMatchObject({ status: "failed", message: expect.stringMatching(message) });
   expect(requests).toEqual([]);
 });
 
-it("takes the provider of drover.yaml where neither the agent nor the profile names one", async () => {
+it("uses the provider of drover.yaml if neither the agent nor the profile names one", async () => {
   const opened = await openContext();
   closing.push(opened.close);
   const named = createModelExecutor({
@@ -183,7 +183,7 @@ it("takes the provider of drover.yaml where neither the agent nor the profile na
   expect(outcome).toMatchObject({ status: "completed", text: expect.stringContaining("built-in script") });
 });
 
-it("uses an agent's MCP servers, ends them with the run, and says which cannot be used", async () => {
+it("uses an agent's MCP servers, stops them with the run, and reports those that cannot be used", async () => {
   const server = join(import.meta.dirname, "../../../../test/fixtures/mcp/server.mjs");
   const mcp_servers = {
     notes: { command: process.execPath, args: [server] },

@@ -5,9 +5,9 @@ import type { StopReason } from "../../../model/states.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import { outcomeOfStop, stopReasonOf, unresponsiveOutcome } from "../../supervise/stop-outcome.ts";
 import { emitOutput } from "../../journal/output-events.ts";
-import { readLines } from "../lines.ts";
-import type { HostedProcess, HostedRun, SentEnd } from "./module-host.ts";
-import { connectPeer, Gone, type Handlers, type Peer } from "./peer.ts";
+import { readLines } from "../read-lines.ts";
+import type { HostedProcess, HostedRun, SerializedEnd } from "./module-host.ts";
+import { connectPeer, PeerClosedError, type Handlers, type Peer } from "./peer.ts";
 
 export interface HostedModule {
   /** Starts the host program. */
@@ -17,10 +17,10 @@ export interface HostedModule {
 }
 
 const maxLineBytes = 64 * 1024 * 1024;
-/** A host that has answered has nothing left to do. */
+/** How long a host may take to exit once it has answered. */
 const exitMs = 1000;
 
-/** One run of an executor in a process of its own. What it starts is started by this runner, on the record. */
+/** Runs an executor in its own process. The programs it starts are started and recorded by this runner. */
 export async function runHosted(
   { host, url, config }: HostedModule,
   name: string,
@@ -28,15 +28,15 @@ export async function runHosted(
   context: RunContext,
 ): Promise<Outcome> {
   const running = await context.startHost(host);
-  const said = createStderrExcerpt();
+  const excerpt = createStderrExcerpt();
   const peer = connectHost(
     running,
     handlersOf(context, () => peer),
   );
-  const logged = emitOutput(running.stderr, "stderr", context.emit, said);
-  const stop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(unlessGone);
+  const logged = emitOutput(running.stderr, "stderr", context.emit, excerpt);
+  const stop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(ignoreClosed);
   context.signal.addEventListener("abort", stop, { once: true });
-  const overBudget = (): void => void peer.call("overBudget").catch(unlessGone);
+  const overBudget = (): void => void peer.call("overBudget").catch(ignoreClosed);
   context.overBudget.addEventListener("abort", overBudget, { once: true });
   void passInputs(context.input, peer);
   const run: HostedRun = {
@@ -49,7 +49,7 @@ export async function runHosted(
   try {
     return await peer.call<Outcome>("run", url, config, run);
   } catch (error) {
-    if (!(error instanceof Gone)) throw error;
+    if (!(error instanceof PeerClosedError)) throw error;
     const ended = await running.result;
     if (context.signal.aborted) {
       const reason = stopReasonOf(context.signal);
@@ -59,30 +59,35 @@ export async function runHosted(
       return outcome;
     }
     await logged;
-    const why = said.text() || ended.error?.message || "it exited before its run was over";
-    return { status: "failed", reason: "internal", message: `The executor ${name} died: ${why}`, exit_code: null };
+    const why = excerpt.text() || ended.error?.message || "it exited before its run finished";
+    return {
+      status: "failed",
+      reason: "internal",
+      message: `The executor ${name} stopped unexpectedly: ${why}`,
+      exit_code: null,
+    };
   } finally {
     context.signal.removeEventListener("abort", stop);
     context.overBudget.removeEventListener("abort", overBudget);
-    await endHost(running);
+    await stopHost(running);
     await logged;
   }
 }
 
-/** What the module's executor is, found out in a process of its own: code that hangs while it loads must not hang the runner. */
+/** Describes the module's executor from another process, so that code that hangs while loading does not hang the runner. */
 export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
-  const said = createStderrExcerpt();
-  running.stderr?.on("data", (chunk: Buffer) => said.push(chunk));
+  const excerpt = createStderrExcerpt();
+  running.stderr?.on("data", (chunk: Buffer) => excerpt.push(chunk));
   try {
     return await connectHost(running, {}).call<object>("describe", url, config);
   } catch (error) {
-    if (!(error instanceof Gone)) throw error;
+    if (!(error instanceof PeerClosedError)) throw error;
     const { error: fault } = await running.result;
-    throw new Error(said.text() || (fault?.message ?? "the process ended while the module was loaded"), {
+    throw new Error(excerpt.text() || (fault?.message ?? "the process exited while it loaded the module"), {
       cause: error,
     });
   } finally {
-    await endHost(running);
+    await stopHost(running);
   }
 }
 
@@ -91,28 +96,28 @@ function connectHost(running: Running, handlers: Handlers): Peer {
     lines: readLines(running.stdout, maxLineBytes),
     write: (line) => void (running.stdin?.writable && running.stdin.write(line)),
     handlers,
-    // a program that the module started with this process's stdout
-    onStray: () => undefined,
+    // a program that the module started may share this process's stdout
+    onUnknownLine: () => undefined,
   });
 }
 
-/** Its stdin ends, and so does it; one that does not is killed. */
-async function endHost(running: Running): Promise<void> {
+/** Closes stdin, at which the host exits, and kills it if it does not. */
+async function stopHost(running: Running): Promise<void> {
   running.stdin?.end();
   const late = setTimeout(() => void running.kill("shutdown"), exitMs);
   await running.result;
   clearTimeout(late);
 }
 
-function unlessGone(error: unknown): void {
-  if (!(error instanceof Gone)) throw error;
+function ignoreClosed(error: unknown): void {
+  if (!(error instanceof PeerClosedError)) throw error;
 }
 
 async function passInputs(input: RunContext["input"], peer: Peer): Promise<void> {
-  for await (const given of input) await peer.call("input", given).catch(unlessGone);
+  for await (const given of input) await peer.call("input", given).catch(ignoreClosed);
 }
 
-/** Read from here on, as Node throws away what nobody reads when a process exits. */
+/** Starts to read at once, because Node discards unread output when a process exits. */
 function chunksOf(stream: Readable | null): AsyncIterator<Buffer> | null {
   if (stream === null) return null;
   const read = new PassThrough();
@@ -120,7 +125,7 @@ function chunksOf(stream: Readable | null): AsyncIterator<Buffer> | null {
   return stream.pipe(read)[Symbol.asyncIterator]();
 }
 
-/** The run's context, as the host calls it. */
+/** The methods of the run's context that the host can call. */
 function handlersOf(context: RunContext, peer: () => Peer): Handlers {
   const started: { running: Running; stdout: AsyncIterator<Buffer> | null; stderr: AsyncIterator<Buffer> | null }[] =
     [];
@@ -143,7 +148,7 @@ function handlersOf(context: RunContext, peer: () => Peer): Handlers {
       const streams = { stdin: stdin !== null, stdout: stdout !== null, stderr: stderr !== null };
       return { id, pid, withheld, streams };
     },
-    async result(id: number): Promise<SentEnd> {
+    async result(id: number): Promise<SerializedEnd> {
       const ended = await of(id).result;
       return { ...ended, startTime: ended.startTime.toISOString(), endTime: ended.endTime.toISOString() };
     },

@@ -9,24 +9,24 @@ import type { ToolGate } from "./permissions.ts";
 import { RunParked } from "./run-parked.ts";
 
 export interface ToolCaller {
-  /** All calls of one answer: reads at once, everything else in the order the model wrote. */
+  /** Makes all calls of one answer: consecutive reads concurrently, everything else in order. */
   call(uses: readonly ToolUse[]): Promise<ToolResult[]>;
 }
 
-/** A model that gets the same answer to the same call this often, and nothing new meanwhile, has lost its way. */
-const mostRepeats = 3;
+/** A model that gets the same answer to the same call this often, with nothing new in between, is in a loop. */
+const maxRepeats = 3;
 
 export interface ToolCallerOptions {
   gate: ToolGate;
   context: RunContext;
   state: LoopState;
   invocation: Pick<Invocation, "attended" | "granted_tools">;
-  /** Of calls that are not made any more: see ./left-calls.ts. */
+  /** Answers to calls that are not made again: see ./unfinished-calls.ts. */
   left: ReadonlyMap<string, ToolAnswer>;
   checkInput: CheckInput;
 }
 
-/** What is wrong with a value, by its JSON Schema. */
+/** Returns what is wrong with a value according to a JSON Schema. */
 export type CheckInput = (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
 
 export function createToolCaller({
@@ -40,10 +40,10 @@ export function createToolCaller({
   const tools = new Map(gate.offered.map((tool) => [tool.name, tool]));
   const granted = new Set(invocation.granted_tools);
   const known = new Set<string>();
-  /** Since the last answer that was new. */
+  /** Counts calls since the last new answer. */
   let repeated = new Map<string, number>();
 
-  async function one(use: ToolUse): Promise<ToolResult> {
+  async function callOne(use: ToolUse): Promise<ToolResult> {
     const { tool_use_id } = use;
     const before = state.results.find((result) => result.tool_use_id === tool_use_id);
     if (before) return before;
@@ -51,7 +51,7 @@ export function createToolCaller({
     const answer = left.get(tool_use_id) ?? (await answerTo(use));
     const result = { tool_use_id, output: JSON.stringify(answer), is_error: !answer.ok };
     const event = { type: "tool_result", tool_use_id, is_error: !answer.ok, output: answer } as const;
-    await state.returned(result, event, !reads);
+    await state.recordResult(result, event, !reads);
     return result;
   }
 
@@ -79,10 +79,10 @@ export function createToolCaller({
     input: unknown,
     request_id: string,
   ): Promise<{ input: unknown; edited?: true } | { refused: string }> {
-    if (!gate.needsAsking(tool)) return { input };
+    if (!gate.needsApproval(tool)) return { input };
     const { name, effect, input_schema } = tool;
     const mayWait = invocation.attended && !granted.has(name);
-    if (mayWait && !state.asked.has(request_id)) await state.asks(request_id);
+    if (mayWait && !state.asked.has(request_id)) await state.recordQuestion(request_id);
     const answer = await context.ask({ request_id, tool: name, input, effect, input_schema });
     switch (answer.decision) {
       case "allow": {
@@ -91,20 +91,20 @@ export function createToolCaller({
         const faults = change ? await checkInput(input_schema, change.input) : [];
         if (faults.length > 0) return { refused: doesNotFit(name, faults) };
         const data = { tool_use_id: request_id, name, ...change };
-        if (change) await state.approved(request_id, [{ type: "system", subtype: "input_edited", data }]);
-        else if (state.asked.has(request_id)) await state.approved(request_id, []);
+        if (change) await state.recordApproval(request_id, [{ type: "system", subtype: "input_edited", data }]);
+        else if (state.asked.has(request_id)) await state.recordApproval(request_id, []);
         return change ? { ...change, edited: true } : { input };
       }
       case "deny":
         return { refused: answer.message ?? `${name} is not allowed by the agent's permission mode.` };
       case "park":
-        throw new RunParked({ why: "approval", message: `It waits for an answer to whether it may use ${name}.` });
+        throw new RunParked({ why: "approval", message: `The run is waiting for approval to use ${name}.` });
       case "stop":
-        throw new RunFailure("permission_denied", answer.message ?? `${name} was refused, and the run with it.`);
+        throw new RunFailure("permission_denied", answer.message ?? `A person denied ${name} and stopped the run.`);
     }
   }
 
-  function noteRepeat({ name, input }: ToolUse, { output }: ToolResult): void {
+  function countRepeat({ name, input }: ToolUse, { output }: ToolResult): void {
     const what = createHash("sha256")
       .update(JSON.stringify([name, input, output]))
       .digest("base64");
@@ -112,10 +112,10 @@ export function createToolCaller({
     known.add(what);
     const times = (repeated.get(what) ?? 0) + 1;
     repeated.set(what, times);
-    if (times >= mostRepeats)
+    if (times >= maxRepeats)
       throw new RunFailure(
         "loop",
-        `The model called ${name} ${mostRepeats} times with the same input and the same result.`,
+        `The model called ${name} ${maxRepeats} times with the same input and the same result.`,
       );
   }
 
@@ -125,17 +125,17 @@ export function createToolCaller({
       for (let at = 0; at < uses.length;) {
         context.signal.throwIfAborted();
         const reads = uses.slice(at).findIndex((use) => tools.get(use.name)?.effect !== "read");
-        const together = reads === -1 ? uses.length - at : Math.max(1, reads);
-        results.push(...(await all(uses.slice(at, at + together).map(one))));
-        at += together;
+        const count = reads === -1 ? uses.length - at : Math.max(1, reads);
+        results.push(...(await all(uses.slice(at, at + count).map(callOne))));
+        at += count;
       }
-      for (const [at, use] of uses.entries()) noteRepeat(use, results[at]!);
+      for (const [at, use] of uses.entries()) countRepeat(use, results[at]!);
       return results;
     },
   };
 }
 
-/** Like Promise.all, but nothing goes on when it is over. */
+/** Like Promise.all, but waits for every promise to settle first. */
 async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(promises);
   return Promise.all(promises);
@@ -143,7 +143,7 @@ async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
 
 function doesNotFit(name: string, faults: readonly { path: string; message: string }[]): string {
   const what = faults.map(({ path, message }) => `${path || "input"}: ${message}`).join("; ");
-  return `${name} was not called: a person changed its input to one that does not fit its schema (${what.slice(0, 500)}).`;
+  return `${name} was not called: a person changed its input, and it does not match the schema (${what.slice(0, 500)}).`;
 }
 
 function refuse(code: Extract<ToolAnswer, { ok: false }>["error"]["code"], message: string): ToolAnswer {

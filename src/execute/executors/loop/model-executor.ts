@@ -14,37 +14,37 @@ import { commandTool } from "../../../tools/run-command.ts";
 import { openWorkspace, type Workspace } from "../../../tools/workspace.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { defaultPrompt } from "../../scaffold/prompt.ts";
-import { createModelAsker } from "./ask-model.ts";
-import { createBudgetKeeper } from "./budget.ts";
-import { type CheckInput, createToolCaller } from "./call-tools.ts";
+import { createModelRequests } from "./model-requests.ts";
+import { createBudgetKeeper } from "./budget-keeper.ts";
+import { type CheckInput, createToolCaller } from "./tool-caller.ts";
 import { converse } from "./converse.ts";
-import { answersToLeftCalls } from "./left-calls.ts";
+import { answerUnfinishedCalls } from "./unfinished-calls.ts";
 import { type LoopState, openLoopState } from "./loop-state.ts";
-import { gateTools, warnOfUnmatched } from "./permissions.ts";
+import { gateTools, warnAboutUnmatched } from "./permissions.ts";
 import { RunParked } from "./run-parked.ts";
 
 export interface ModelHost {
   env: Readonly<Record<string, string | undefined>>;
-  /** Providers that the command line and drover.yaml name. */
+  /** The providers named on the command line and in drover.yaml. */
   named?: Pick<NamedProviders, "option" | "config">;
   newId: NewId;
   version: string;
-  /** Of input that a person has edited. */
+  /** Checks input that a person has edited. */
   checkInput: CheckInput;
   now?: () => Date;
-  /** Waits before another try. Unless given: by the clock. */
+  /** Waits before a retry; uses the clock by default. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 const defaultMaxTurns = 100;
 
-/** Our own agent loop: any model, the same tools, limits and record. */
+/** Drover's own agent loop: any model, with the same tools, limits and record. */
 export function createModelExecutor(host: ModelHost): Executor {
   return defineExecutor({
     name: "model",
     can: { resume: true, fork: true, ask: true, input: true, state: true, fork_at_turn: true, park: true },
     async execute(job) {
-      if (job.prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
+      if (job.prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
       const workspace = await openWorkspace(job.workDir);
       const servers = await openServers(job, host.version);
       try {
@@ -61,7 +61,7 @@ export function createModelExecutor(host: ModelHost): Executor {
 
 async function work(job: Job, host: ModelHost, workspace: Workspace, servers: McpServers): Promise<string> {
   const state = await openLoopState(job, host.newId);
-  const opened = await openedProvider(job, host, state);
+  const opened = await openAgentProvider(job, host, state);
   try {
     return await workWith(opened, job, { ...host, state }, workspace, servers);
   } finally {
@@ -81,13 +81,13 @@ async function workWith(
   const tools = [...fileTools(workspace), commandTool(workspace.root), ...servers.tools];
   const gate = gateTools(tools, agent.permissions);
   const names = tools.map(({ name }) => name);
-  for (const warning of warnOfUnmatched(agent.permissions, names)) await job.context.emit(warning);
+  for (const warning of warnAboutUnmatched(agent.permissions, names)) await job.context.emit(warning);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
-  // before the loop can find that nothing is left to do
-  await state.heard(job.invocation.inputs);
+  // before the loop can find that it has nothing left to do
+  await state.addInputs(job.invocation.inputs);
   listen(job.context, state);
-  const left = answersToLeftCalls({
+  const left = answerUnfinishedCalls({
     pending: session.pending,
     known: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
     asked: state.asked,
@@ -95,7 +95,7 @@ async function workWith(
     continues: job.invocation.continues,
   });
   const now = host.now ?? (() => new Date());
-  const model = createModelAsker({
+  const model = createModelRequests({
     session,
     context: job.context,
     contextWindow: limits.context_window ?? contextWindowOf(session.model),
@@ -111,9 +111,9 @@ async function workWith(
     now,
     pause: host.pause ?? ((ms, signal) => sleep(ms, undefined, { signal })),
   });
-  // a session whose first request failed has not heard the agent's first message yet
-  const isUnheard = session.last_message === null && session.pending.length === 0;
-  return converse(isUnheard ? defaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
+  // a session whose first request failed has not sent the agent's first message yet
+  const isFirstMessage = session.last_message === null && session.pending.length === 0;
+  return converse(isFirstMessage ? defaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
     session,
     model,
     tools: createToolCaller({
@@ -130,13 +130,13 @@ async function workWith(
   });
 }
 
-/** Keeps what people say to the run until the model hears it. Ends with the run. */
+/** Saves messages to the run until the model receives them. Stops with the run. */
 function listen({ input }: Job["context"], state: LoopState): void {
-  const hear = async (): Promise<void> => {
-    for await (const said of input) await state.heard([said]);
+  const receive = async (): Promise<void> => {
+    for await (const given of input) await state.addInputs([given]);
   };
-  // a save that fails ends the run by the next save of its own
-  void hear().catch(() => undefined);
+  // if this save fails, the run's next save fails too and ends the run
+  void receive().catch(() => undefined);
 }
 
 const limitsSchema = z.object({
@@ -155,7 +155,7 @@ const serverCallMs = 600_000;
 
 async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
   const given = invocation.agent.mcp_servers ?? {};
-  // the MCP client is large: only agents that have servers pay for it
+  // the MCP client is large, so only agents with servers load it
   if (Object.keys(given).length === 0) return { tools: [], faults: [], close: async () => undefined };
   const { openMcpServers } = await import("../../../tools/mcp-servers.ts");
   const servers = await openMcpServers(given, {
@@ -186,10 +186,10 @@ async function openSession(
   { session_id }: LoopState,
   tools: Parameters<Provider["createSession"]>[0]["tools"],
 ): Promise<ProviderSession> {
-  if (session_id !== null) return continued(provider, session_id, invocation.agent.model);
+  if (session_id !== null) return resumeSession(provider, session_id, invocation.agent.model);
   const model = invocation.agent.model ?? defaultModel;
   if (model === null)
-    throw new RunFailure("refused", `The provider ${provider.name} has no default model: set the agent's \`model\`.`);
+    throw new RunFailure("refused", `The provider ${provider.name} has no default model. Set the agent's \`model\`.`);
   return provider.createSession({
     model,
     system_prompt: systemPrompt,
@@ -197,14 +197,14 @@ async function openSession(
   });
 }
 
-async function openedProvider(
+async function openAgentProvider(
   { invocation, runnerDir, workDir, context }: Job,
   host: ModelHost,
   { store }: LoopState,
 ): Promise<Opened> {
   const { agent, executor_config: config } = invocation;
   const text = (name: string): string | undefined => (typeof config[name] === "string" ? config[name] : undefined);
-  const place = { env: host.env, directory: runnerDir, workDirectory: workDir, start: context.start };
+  const providerHost = { env: host.env, directory: runnerDir, workDirectory: workDir, start: context.start };
   const base_url = text("base_url");
   const script = agent.script ?? text("script");
   const settings: ProviderSettings = {
@@ -212,9 +212,12 @@ async function openedProvider(
     ...(script === undefined ? {} : { script: resolve(runnerDir, script) }),
   };
   try {
-    const name = await chooseProvider({ ...host.named, agent: agent.provider, profile: text("provider") }, place);
+    const name = await chooseProvider(
+      { ...host.named, agent: agent.provider, profile: text("provider") },
+      providerHost,
+    );
     const { default_model: defaultModel } = await findProvider(name);
-    return { provider: await openProvider(name, { ...host, ...place, store, settings }), defaultModel };
+    return { provider: await openProvider(name, { ...host, ...providerHost, store, settings }), defaultModel };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const reason = error.code === "DROVER-LLM-002" ? "provider_auth" : "refused";
@@ -222,8 +225,11 @@ async function openedProvider(
   }
 }
 
-async function continued(provider: Provider, session_id: string, model?: string): Promise<ProviderSession> {
+async function resumeSession(provider: Provider, session_id: string, model?: string): Promise<ProviderSession> {
   const session = await provider.resumeSession(session_id, model);
   if (session) return session;
-  throw new RunFailure("session_not_found", "The conversation of this session cannot be read. Start a new run.");
+  throw new RunFailure(
+    "session_not_found",
+    "The provider cannot read the conversation of this session. Start a new run.",
+  );
 }

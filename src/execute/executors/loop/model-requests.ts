@@ -10,49 +10,49 @@ import type {
 } from "../../../model/provider.ts";
 import type { FailureReason } from "../../../model/states.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
-import type { BudgetKeeper } from "./budget.ts";
+import type { BudgetKeeper } from "./budget-keeper.ts";
 import type { Answered } from "./loop-state.ts";
 import { RunParked } from "./run-parked.ts";
 
-/** Requests to the model: tried again where that helps, counted, and made to fit its window. */
-export interface ModelAsker {
+/** Sends requests to the model. Retries transient errors, counts usage, and keeps the conversation within the window. */
+export interface ModelRequests {
   send(messages: readonly string[]): Promise<Answered>;
-  /** `messages`: what people said meanwhile. */
+  /** `messages` are what people said in the meantime. */
   submit(results: ToolResult[], messages: readonly string[]): Promise<Answered>;
-  /** Parks or fails the run where its budget is spent, as each request does. */
+  /** Parks or fails the run if its budget is spent. Every request does this too. */
   checkBudget(): Promise<void>;
 }
 
-export interface AskOptions {
+export interface ModelRequestsOptions {
   session: ProviderSession;
   context: RunContext;
-  /** Tokens that fit the model's window; null: not known, and noticed when the service says so. */
+  /** The model's window in tokens; null if unknown, in which case the service reports when it is full. */
   contextWindow: number | null;
-  /** USD per million tokens, for services that do not report what an answer cost. */
+  /** USD per million tokens, for services that do not report the cost of an answer. */
   price: { input: number; output: number } | null;
   budget: BudgetKeeper;
-  /** A limit of the account that ends too late to wait for parks the run, unless it is to fail. */
+  /** What to do about an account limit that resets too late to wait for. */
   onUsageLimit: "park" | "fail";
   now: () => Date;
-  /** Waits, and is over at once when the signal is aborted. */
+  /** Waits, and returns at once when the signal aborts. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The rest is left for the answer, and for what is not counted exactly. */
+/** The rest of the window is left for the answer and for inexact counting. */
 const fullShare = 0.8;
-/** Rather too few than too many: code and other languages take more tokens than English. */
+/** A low estimate: code and other languages take more tokens than English. */
 const charactersPerToken = 3;
-/** Where the window is not known: about the smallest that tools can be used with. */
+/** Assumed if the window is unknown: about the smallest that works with tools. */
 const smallWindow = 32_000;
 const shortResult = 4000;
 
-export function createModelAsker(options: AskOptions): ModelAsker {
+export function createModelRequests(options: ModelRequestsOptions): ModelRequests {
   const { session, context, contextWindow, budget } = options;
-  /** As of the last answer. */
+  /** The size of the conversation as of the last answer. */
   let tokens = 0;
 
   function count(usage: Usage): void {
-    // Claude Code tells only at the end what all its answers cost, so that a price has to come first.
+    // The configured price comes first, because Claude Code reports the cost of its answers only at the end.
     const cost_usd = costOf(usage, options.price) ?? usage.cost_usd;
     context.usage({ ...usage, cost_usd });
     budget.count({ ...usage, cost_usd });
@@ -62,7 +62,7 @@ export function createModelAsker(options: AskOptions): ModelAsker {
     if (contextWindow !== null && tokens + next.length / charactersPerToken > contextWindow * fullShare)
       await makeRoom("window_almost_full");
     await budget.check();
-    const turn = await retried(options, () =>
+    const turn = await withRetries(options, () =>
       request({ signal: context.signal, onText: (text) => context.partial({ kind: "assistant", text }) }),
     );
     if (turn === "too_long") return null;
@@ -71,16 +71,18 @@ export function createModelAsker(options: AskOptions): ModelAsker {
     return turn;
   }
 
-  /** Whether there is more room now. */
+  /** Summarizes the conversation. Returns whether there is more room now. */
   async function makeRoom(why: "window_almost_full" | "too_long"): Promise<boolean> {
-    let most = ((contextWindow ?? smallWindow) / 2) * charactersPerToken;
+    let maxCharacters = ((contextWindow ?? smallWindow) / 2) * charactersPerToken;
     for (;;) {
       await budget.check();
-      const compacted = await retried(options, () => session.compact({ signal: context.signal, max_characters: most }));
+      const compacted = await withRetries(options, () =>
+        session.compact({ signal: context.signal, max_characters: maxCharacters }),
+      );
       tokens = 0;
       if (compacted === "too_long") {
-        most /= 2;
-        if (most < shortResult) return false;
+        maxCharacters /= 2;
+        if (maxCharacters < shortResult) return false;
         continue;
       }
       if (compacted.summary === null) return false;
@@ -94,20 +96,21 @@ export function createModelAsker(options: AskOptions): ModelAsker {
   return {
     async send(messages) {
       const message = joined(messages);
-      const send = (): Promise<Answered | null> => ask(message, (how) => session.sendMessage(message, how));
+      const send = (): Promise<Answered | null> =>
+        ask(message, (turnOptions) => session.sendMessage(message, turnOptions));
       const turn = (await send()) ?? ((await makeRoom("too_long")) ? await send() : null);
       return turn ?? doesNotFit();
     },
     async submit(results, messages) {
       const message = messages.length === 0 ? {} : { message: joined(messages) };
       const submit = (these: ToolResult[]): Promise<Answered | null> =>
-        ask(these.map(({ output }) => output).join() + (message.message ?? ""), (how) =>
-          session.submitToolResults(these, { ...how, ...message }),
+        ask(these.map(({ output }) => output).join() + (message.message ?? ""), (turnOptions) =>
+          session.submitToolResults(these, { ...turnOptions, ...message }),
         );
       const turn = (await submit(results)) ?? ((await makeRoom("too_long")) ? await submit(results) : null);
       if (turn) return turn;
       const shorter = results.map(shorten);
-      // what does not fit is what the tools returned just now
+      // the latest tool results are what does not fit
       if (shorter.some((result, at) => result !== results[at])) return (await submit(shorter)) ?? doesNotFit();
       return doesNotFit();
     },
@@ -119,7 +122,7 @@ function joined(messages: readonly string[]): string {
   return messages.join("\n\n");
 }
 
-function costOf({ input_tokens, output_tokens }: Usage, price: AskOptions["price"]): number | null {
+function costOf({ input_tokens, output_tokens }: Usage, price: ModelRequestsOptions["price"]): number | null {
   return price === null ? null : (input_tokens * price.input + output_tokens * price.output) / 1_000_000;
 }
 
@@ -140,12 +143,12 @@ function doesNotFit(): never {
   );
 }
 
-const mostTries = 4;
-const longestWaitMs = 60_000;
+const maxTries = 4;
+const maxWaitMs = 60_000;
 
-/** Again after what passes by itself, visibly; everything else ends the run with what to do about it. */
-async function retried<T extends Turn | Compacted>(
-  { context, pause, onUsageLimit, now }: AskOptions,
+/** Retries transient errors and records each retry. Any other error ends the run with a message that says what to do. */
+async function withRetries<T extends Turn | Compacted>(
+  { context, pause, onUsageLimit, now }: ModelRequestsOptions,
   request: () => Promise<T>,
 ): Promise<Extract<T, { ok: true }> | "too_long"> {
   const { signal } = context;
@@ -178,15 +181,15 @@ const reasons: Record<ProviderFault["kind"], FailureReason> = {
   invalid_response: "provider_invalid_response",
 };
 
-/** When the account may be used again, where that is too far away to wait for. */
+/** Returns when the account can be used again, if that is too far away to wait for. */
 function usageLimitEnd({ kind, retry_after_ms }: ProviderFault, now: Date): string | null {
-  if (kind !== "rate_limit" || retry_after_ms === undefined || retry_after_ms <= longestWaitMs) return null;
+  if (kind !== "rate_limit" || retry_after_ms === undefined || retry_after_ms <= maxWaitMs) return null;
   return new Date(now.getTime() + retry_after_ms).toISOString();
 }
 
-/** null: trying again would not help, or take too long. */
+/** Returns null if a retry would not help or would take too long. */
 function waitBefore({ kind, retry_after_ms }: ProviderFault, tries: number): number | null {
-  if (tries >= mostTries || kind === "authentication") return null;
+  if (tries >= maxTries || kind === "authentication") return null;
   const waitMs = retry_after_ms ?? 1000 * 2 ** (tries - 1);
-  return waitMs <= longestWaitMs ? waitMs : null;
+  return waitMs <= maxWaitMs ? waitMs : null;
 }

@@ -11,7 +11,7 @@ describe("how a run ends", () => {
   const missing = { tool: call("file_read", { path: "missing" }) };
   interface Case {
     turns: readonly Turn[];
-    /** At the address of a server that has ended. */
+    /** Uses the address of a stopped server. */
     unreachable?: true;
     ends: Record<string, unknown>;
     message?: RegExp;
@@ -106,7 +106,7 @@ describe("how a run ends", () => {
     expect(types(events).filter((type) => type !== "system")).toEqual(seen.steps ?? expect.anything());
   });
 
-  it("a tool that throws is a result the model can act on", async () => {
+  it("passes a tool's exception to the model as a result", async () => {
     const { outcome, events } = await run(
       [{ tool: call("command_run", { command: "true" }) }, { text: "I saw it fail." }],
       { permissions: { mode: "bypassPermissions" } },
@@ -119,7 +119,7 @@ describe("how a run ends", () => {
     ]);
   });
 
-  it("cancelled in the middle of an answer, without another request", async () => {
+  it("stops in the middle of an answer when cancelled, without another request", async () => {
     const controller = new AbortController();
     const { outcome, events, requests } = await run(
       () => ({ text: "a long answer in many pieces", slow_ms_per_chunk: 50 }),
@@ -132,7 +132,7 @@ describe("how a run ends", () => {
     expect(types(events)).toEqual(["system"]);
   });
 
-  it("cancelled between two tools, without running the second", async () => {
+  it("stops between two tools when cancelled, without running the second", async () => {
     const controller = new AbortController();
     const events: RunEvent[] = [];
     const { outcome, requests, work } = await run(
@@ -156,7 +156,7 @@ describe("how a run ends", () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("after max_turns turns", async () => {
+  it("fails after max_turns turns", async () => {
     let turns = 0;
     const next = (): Turn => ({ tool: call("file_list", { pattern: `*.${turns++}` }) });
     const { outcome, requests } = await run(next, { max_turns: 4 });
@@ -171,7 +171,7 @@ describe("how a run ends", () => {
     [{ cost_usd: 0.05 }, /spent 0.1 USD of its budget of 0.05 USD/],
     [{ tokens: 109 }, /spent 109 tokens of its budget of 109/],
     [{ turns: 1 }, /spent 1 turns of its budget of 1/],
-  ])("when its budget %j is spent: parked, or failed where its agent wants that", async (budget, message) => {
+  ])("parks when its budget %j is spent, or fails if the agent says so", async (budget, message) => {
     const parked = await run([spending, { text: "never" }], { budget }, priced);
     expect(parked.outcome).toMatchObject({ status: "parked", why: "budget", message: expect.stringMatching(message) });
     expect(parked.requests).toHaveLength(1);
@@ -184,7 +184,7 @@ describe("how a run ends", () => {
     expect(failed.requests).toHaveLength(1);
   });
 
-  it("parks before it asks the model again when its agent's day is spent", async () => {
+  it("parks before the next request when the agent's daily budget is spent", async () => {
     const spent = new AbortController();
     const { outcome, requests } = await run(
       [spending, { text: "never" }],
@@ -196,7 +196,7 @@ describe("how a run ends", () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("when it cannot keep a budget in USD, as nobody knows the price of the model", async () => {
+  it("refuses a budget in USD if the price of the model is unknown", async () => {
     const { outcome, requests } = await run([spending, { text: "never" }], { budget: { cost_usd: 0.05 } });
     expect(outcome).toMatchObject({
       status: "failed",

@@ -5,29 +5,29 @@ import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import type { RunContext } from "../../model/executor.ts";
-import { createCommandExecutor } from "./command.ts";
+import { createCommandExecutor } from "./command-executor.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** Runs a program given as its source; `reads` is what its lines of stdin were. */
+/** Runs a program given as source code. */
 async function run(
   source: string,
   more: Partial<RunContext> = {},
   invocation = invocationOf("r1", { command: "true" }),
 ) {
-  const folder = await mkdtemp(join(tmpdir(), "drover-command-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  await writeFile(join(folder, "program.cjs"), source);
+  const directory = await mkdtemp(join(tmpdir(), "drover-command-"));
+  closing.push(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, "program.cjs"), source);
   const opened = await openContext(more);
   closing.push(opened.close);
-  const place = { runnerDirectory: folder, variables: { allowed: [], env: process.env } };
+  const options = { runnerDirectory: directory, variables: { allowed: [], env: process.env } };
   const executor = createCommandExecutor({
-    ...place,
+    ...options,
     name: "program",
-    command: `${process.execPath} ${join(folder, "program.cjs")}`,
+    command: `${process.execPath} ${join(directory, "program.cjs")}`,
   });
   return { outcome: await executor.run(invocation, opened.context), events: opened.events, kept: opened.kept };
 }
@@ -35,7 +35,7 @@ async function run(
 const firstLine =
   'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
 
-test("the program gets the invocation on its first line, and its result event is the outcome", async () => {
+test("passes the invocation on the first line and takes the result event as the outcome", async () => {
   const invocation = invocationOf(
     "r1",
     { command: "true" },
@@ -46,8 +46,8 @@ test("the program gets the invocation on its first line, and its result event is
     {},
     invocation,
   );
-  // what people say comes as lines of its own
-  const { inputs: _asLines, ...data } = invocation;
+  // user input arrives as separate lines
+  const { inputs: _sentAsLines, ...data } = invocation;
   expect(outcome).toEqual({
     status: "completed",
     exit_code: 0,
@@ -56,7 +56,7 @@ test("the program gets the invocation on its first line, and its result event is
   });
 });
 
-test("events are passed on; lines that are none become errors and stop nothing", async () => {
+test("passes events on, and reports other lines as errors without stopping", async () => {
   const { outcome, events } = await run(`
     console.log(JSON.stringify({ type: "assistant", text: "hello" }));
     console.log("not json");
@@ -69,14 +69,14 @@ test("events are passed on; lines that are none become errors and stop nothing",
   expect(events).toContainEqual({ type: "assistant", text: "hello" });
   expect(events).toContainEqual({ type: "output", stream: "stderr", text: "a note\n" });
   expect(events.flatMap((event) => (event.type === "error" ? [event.message] : []))).toEqual([
-    "A line of the executor is no event (it is not JSON): not json",
+    "A line of the executor is not an event (it is not JSON): not json",
     expect.stringContaining('(there is no event type "nonsense")'),
     expect.stringContaining("(progress: percent: Too big: expected number to be <=100)"),
   ]);
   expect(events.filter(({ type }) => type === "status")).toEqual([]);
 });
 
-test("a number that JSON would alter is refused by name: an event whole, a result without its data", async () => {
+test("refuses a number that JSON cannot hold exactly: drops the event, or the data of a result", async () => {
   const result = '{"type":"result","status":"completed","reason":null,"error":null,"exit_code":0,"result_text":"t"';
   const { outcome, events } = await run(`
     console.log('{"type":"tool_use","tool_use_id":"1","name":"t","input":{"ids":[1,12345678901234567890]}}');
@@ -95,20 +95,20 @@ test("a number that JSON would alter is refused by name: an event whole, a resul
   ]);
 });
 
-test("without a result event the exit code decides", async () => {
+test("decides by the exit code without a result event", async () => {
   const { outcome } = await run('console.error("why it failed"); process.exit(9);');
   expect(outcome).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 9, message: "why it failed" });
   const long = await run('console.error("first\\n" + "noise\\n".repeat(9999) + "the cause"); process.exit(9);');
   expect(long.outcome).toMatchObject({ message: expect.stringMatching(/^first\n[^]*\[\.\.\.\][^]*\nthe cause$/) });
 });
 
-test("answers and input reach the program as lines", async () => {
+test("passes answers and input to the program as lines", async () => {
   const { outcome } = await run(
     `const seen = [];
      require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
-       const said = JSON.parse(line);
-       if (said.schema_version) console.log(JSON.stringify({ type: "permission_request", request_id: "q", tool: "shell", input: {} }));
-       else seen.push(said);
+       const received = JSON.parse(line);
+       if (received.schema_version) console.log(JSON.stringify({ type: "permission_request", request_id: "q", tool: "shell", input: {} }));
+       else seen.push(received);
        if (seen.length === 2) {
          console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: seen }));
          process.exit(0);
@@ -132,7 +132,7 @@ test("answers and input reach the program as lines", async () => {
   );
 });
 
-test("a program that is not there is an outcome", async () => {
+test("reports a missing program as an outcome", async () => {
   const opened = await openContext();
   closing.push(opened.close);
   const executor = createCommandExecutor({
@@ -151,15 +151,15 @@ const autonomous = { type: "autonomous", command: null } as const;
 const print = (result: object) =>
   `console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null, ...${JSON.stringify(result)} }));`;
 
-test("what an autonomous agent's program leaves is collected as of any executor", async () => {
+test("collects the files of an autonomous agent's program", async () => {
   const made = await run(
     `require("node:fs").writeFileSync("made.txt", "made"); ${print({ result_text: "t" })}`,
     {},
     invocationOf("r1", autonomous),
   );
   expect(made).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
-  const said = await run(print({ result_text: "only said" }), {}, invocationOf("r1", autonomous));
-  expect(said).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
+  const textOnly = await run(print({ result_text: "only said" }), {}, invocationOf("r1", autonomous));
+  expect(textOnly).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
   const silent = await run(print({}), {}, invocationOf("r1", autonomous));
   expect(silent).toMatchObject({ outcome: { status: "failed", reason: "no_output" }, kept: [] });
   const procedural = await run('require("node:fs").writeFileSync("made.txt", "made");');

@@ -2,11 +2,11 @@ import type { Readable } from "node:stream";
 
 export interface Line {
   text: string;
-  /** False where it was longer than allowed: `text` is its beginning. */
+  /** False if the line was too long; `text` is then its beginning. */
   whole: boolean;
 }
 
-/** Lines of a stream, in bounded memory: of one that is too long only the beginning is kept. Empty ones are left out. */
+/** Reads lines in bounded memory: keeps only the beginning of an overlong line, and skips empty ones. */
 export async function* readLines(stream: Readable | null, maxBytes: number): AsyncGenerator<Line> {
   if (stream === null) return;
   let parts: Uint8Array[] = [];

@@ -12,19 +12,19 @@ import type { Spending } from "./spending.ts";
 export interface RunEnd {
   agent: Agent;
   end: QueryEnd;
-  /** The last one. */
+  /** The last result. */
   result: Fields;
   gate: Gate | null;
-  /** Why the budget let it ask no further. */
+  /** Set if the budget allowed no further request. */
   over: Spending["over"];
-  /** When the usage limit that ended it is over. */
+  /** When the usage limit that stopped the run is lifted. */
   limitUntil: string | null;
   reader: Reader;
   writer: EventWriter;
 }
 
-/** What became of a run: what people and limits decided first, then what Claude Code says of its end. */
-export function judgeRun({ agent, end, result, gate, over, limitUntil, reader, writer }: RunEnd): Done {
+/** Decides the outcome of a run: first by people's answers and limits, then by what Claude Code reports. */
+export function decideRunOutcome({ agent, end, result, gate, over, limitUntil, reader, writer }: RunEnd): Done {
   const text = textOf(result["result"]) || undefined;
   const failure = (reason: RunFailure["reason"], message: string): RunFailure =>
     new RunFailure(reason, message, { exitCode: end.exitCode, ...(text === undefined ? {} : { text }) });
@@ -33,11 +33,12 @@ export function judgeRun({ agent, end, result, gate, over, limitUntil, reader, w
   const spent = result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : over;
   if (spent !== null) {
     if (agent.budget?.when_spent === "fail") throw failure("budget_exceeded", spent.message);
-    const message = spent.until === undefined ? `${spent.message} Resume it to give it as much again.` : spent.message;
+    const message =
+      spent.until === undefined ? `${spent.message} Resume the run to grant the same budget again.` : spent.message;
     return { outcome: { status: "parked", why: "budget", ...spent, message } };
   }
   if (limitUntil !== null) {
-    const message = `${text ?? "The usage limit of the account is reached."} It ends at ${limitUntil}.`;
+    const message = `${text ?? "The account's usage limit is reached."} The limit resets at ${limitUntil}.`;
     if (agent.on_usage_limit === "fail") throw failure("provider_rate_limit", message);
     return { outcome: { status: "parked", why: "usage_limit", until: limitUntil, message } };
   }

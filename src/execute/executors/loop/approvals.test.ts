@@ -7,7 +7,7 @@ import type { Script, Turn } from "../../../../test/model-server/script.ts";
 import { startModelServer } from "../../../../test/model-server/server.ts";
 import type { Agent } from "../../../model/agent.ts";
 import type { Answer, Invocation, Question, RunContext } from "../../../model/executor.ts";
-import { createModelExecutor } from "./model.ts";
+import { createModelExecutor } from "./model-executor.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,7 +28,7 @@ const append = (word: string) => call("command_run", { command: `echo ${word} >>
 
 class Killed extends Error {}
 
-/** One run in one work directory, carried out by as many attempts as a test wants. */
+/** Runs one run in one work directory, in as many attempts as the test needs. */
 async function open(
   script: readonly Turn[] | Extract<Script, (...asked: never) => unknown>,
   agent: Partial<Agent> = {},
@@ -85,7 +85,7 @@ async function open(
     server.requests.map(({ messages }) =>
       messages.flatMap(({ role, text }) => (role === "user" && text ? [text] : [])),
     );
-  /** The state of the session as text. */
+  /** The session's state as text. */
   const saved = (): string => Buffer.from(opened.saved.state?.bytes ?? []).toString();
   return { attempt, asked, log, saved, outputs, users, server, events: opened.events, saves: () => saves };
 }
@@ -95,11 +95,11 @@ const once: Extract<Script, (...asked: never) => unknown> = ({ messages }) =>
 const asksTwice: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
 
 it.each([true, false])(
-  "asks again after its runner died at any save (stored: %s): nothing runs without its approval, and nothing twice",
+  "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
   async (stored) => {
     for (let at = 1; ; at += 1) {
       const { attempt, asked, log, outputs, saves } = await open(asksTwice);
-      /** A tool has run only if the answer to it was an approval. */
+      /** Checks that a tool has not run before it is approved. */
       const approve = ({ input }: Question): Answer => {
         const word = (input as { command: string }).command.includes("one") ? "one" : "two";
         expect(log()).not.toContain(word);
@@ -119,7 +119,7 @@ it.each([true, false])(
   },
 );
 
-it("parks before the second call, and goes on with what the person makes of it; the first is not called again", async () => {
+it("parks before the second call and continues with the person's edit, without repeating the first call", async () => {
   const { attempt, asked, log, outputs, events, server } = await open(asksTwice);
   const parked = await attempt(({ input }) =>
     JSON.stringify(input).includes("one") ? { decision: "allow" } : { decision: "park" },
@@ -144,16 +144,16 @@ it("parks before the second call, and goes on with what the person makes of it; 
   expect(server.requests).toHaveLength(2);
 });
 
-it("does not call a tool whose edited input does not fit its schema", async () => {
+it("does not call a tool whose edited input does not match its schema", async () => {
   const { attempt, log, outputs } = await open([{ tool: append("one") }, { text: "Done." }]);
   expect(await attempt({ decision: "allow", input: { command: 1 } })).toMatchObject({ status: "completed" });
   expect(log()).toEqual([]);
   expect(outputs()).toEqual([
-    expect.stringMatching(/permission_denied.*does not fit its schema \(command: not a string\)/),
+    expect.stringMatching(/permission_denied.*it does not match the schema \(command: not a string\)/),
   ]);
 });
 
-it("does not make a call in the next run that nobody allowed in the one before", async () => {
+it("does not make a call in the next run that nobody allowed in the previous one", async () => {
   const { attempt, log, outputs } = await open(once);
   expect(await attempt({ decision: "stop", message: "enough" })).toMatchObject({
     status: "failed",
@@ -166,7 +166,7 @@ it("does not make a call in the next run that nobody allowed in the one before",
   expect(outputs()).toEqual([expect.stringContaining("cancelled"), expect.stringContaining("cancelled")]);
 });
 
-it("saves nothing before a call that is answered without anybody", async () => {
+it("saves nothing before a call that needs no person's answer", async () => {
   const unattended = await open([{ tool: append("one") }, { text: "Done." }]);
   await unattended.attempt({ decision: "deny", message: "no" }, { attended: false });
   // init, two answers, one result
@@ -176,11 +176,11 @@ it("saves nothing before a call that is answered without anybody", async () => {
   expect(granted.saves()).toBe(4);
   const remembered = await open([{ tools: [append("one"), append("two")] }, { text: "Done." }]);
   await remembered.attempt({ decision: "allow", remember: "session" });
-  // and that the first waits, and was approved
+  // plus: the first call waits, and the first call is approved
   expect(remembered.saves()).toBe(7);
 });
 
-it("may spend its budget once more when it is resumed, and not before", async () => {
+it("spends its budget once more only after it is resumed", async () => {
   const lists = (n: number): Turn => ({ tool: call("file_list", { pattern: `*.${n}` }) });
   const { attempt, server } = await open([lists(1), lists(2), lists(3), lists(4), { text: "Done." }], {
     budget: { turns: 2 },
@@ -192,26 +192,26 @@ it("may spend its budget once more when it is resumed, and not before", async ()
   expect(await attempt({ decision: "deny" })).toMatchObject({ status: "completed", text: "Done." });
 });
 
-/** A person who speaks when told to. */
+/** A person who sends messages on demand. */
 function speaker() {
-  const said: string[] = [];
+  const queue: string[] = [];
   let seq = 0;
   let wake = (): void => undefined;
   return {
     say(text: string) {
-      said.push(text);
+      queue.push(text);
       wake();
     },
     input: (async function* () {
       for (;;) {
-        while (said.length > 0) yield { text: said.shift()!, seq: ++seq };
+        while (queue.length > 0) yield { text: queue.shift()!, seq: ++seq };
         await new Promise<void>((resolve) => (wake = resolve));
       }
     })(),
   };
 }
 
-it("hears messages with its next request, after the results, and goes on with one that comes after its last answer", async () => {
+it("sends messages with the next request, after the results, and continues for one that follows its last answer", async () => {
   const { say, input } = speaker();
   const { attempt, users, server, saved } = await open(({ messages }) => {
     const answers = messages.filter(({ role }) => role === "assistant").length;
@@ -234,11 +234,11 @@ it("hears messages with its next request, after the results, and goes on with on
     ["do it", "be quick\n\nand careful"],
     ["do it", "be quick\n\nand careful", "one more thing"],
   ]);
-  // one message of results and words, or two in a row: the service takes either
+  // the service accepts one message with results and text, or two in a row
   expect(server.requests[1]!.messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
 });
 
-it("keeps messages that the model has not heard when it parks, and when its runner dies", async () => {
+it("keeps undelivered messages when it parks and when its runner dies", async () => {
   const { say, input } = speaker();
   const { attempt, users, saved } = await open(once);
   const parked = await attempt(

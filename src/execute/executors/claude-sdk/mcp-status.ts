@@ -1,6 +1,6 @@
 import type { McpStatus } from "../../../llm/claude-code/sdk.ts";
 
-/** Servers that cannot be used, with what the SDK knows about why. */
+/** Returns the servers that cannot be used, with the SDK's error. */
 export function failedServers(
   wanted: readonly string[],
   known: readonly McpStatus[],
@@ -8,11 +8,13 @@ export function failedServers(
   return wanted.flatMap((server) => {
     const found = known.find(({ name }) => name === server);
     if (found?.status === "connected") return [];
-    return [{ server, message: found?.error ?? (found ? `it is ${found.status}` : "Claude Code did not start it") }];
+    return [
+      { server, message: found?.error ?? (found ? `its status is ${found.status}` : "Claude Code did not start it") },
+    ];
   });
 }
 
-/** The tools of the servers, as the model calls them. */
+/** Returns the servers' tools under the names that the model uses. */
 export function serverTools(known: readonly McpStatus[]): { name: string; reads: boolean }[] {
   return known.flatMap(({ name, tools = [] }) =>
     tools.map((tool) => ({ name: `mcp__${name}__${tool.name}`, reads: tool.annotations?.readOnly === true })),

@@ -3,10 +3,10 @@ import { skippedMark } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
 import { keepEnds } from "../../../process/keep.ts";
 
-/** What a command printed, as its run's result. */
+/** Collects what a command prints and turns it into the run's result. */
 export interface ResultReader {
   push(chunk: Uint8Array): void;
-  /** `withheld`: why there is no data although the output looks like JSON; null otherwise. */
+  /** `withheld` says why output that looks like JSON has no data; null otherwise. */
   take(): { text: string; data: { value: unknown } | null; withheld: Withheld | null };
 }
 
@@ -18,8 +18,8 @@ export interface Withheld {
 const closing: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 
 /**
- * `text` is redacted before it is cut, so that half a secret is never kept. `data` is parsed from the whole
- * output where it is JSON and not longer than `maxDataBytes`; what does not even begin like JSON is not kept for that.
+ * `text` is redacted before it is truncated, so that half a secret is never kept. `data` is parsed from the whole output
+ * if it is JSON of at most `maxDataBytes`. Output that does not start like JSON is not buffered for this.
  */
 export function createResultReader(options: {
   maxTextBytes: number;

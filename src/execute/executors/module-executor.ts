@@ -8,25 +8,25 @@ import { HostError } from "../../model/errors.ts";
 import type { Executor } from "../../model/executor.ts";
 import type { StartCommand } from "../../model/process.ts";
 import { checkedExecutor } from "./checked-executor.ts";
-import { describeHosted, type HostedModule, runHosted } from "./host/hosted.ts";
+import { describeHosted, type HostedModule, runHosted } from "./host/run-hosted.ts";
 
 export interface ModuleOptions {
-  /** `.js`, `.mjs`, or `.ts`; seen from the runner's directory. */
+  /** A `.js`, `.mjs` or `.ts` file, relative to the runner's directory. */
   module: string;
   runnerDirectory: string;
-  /** Where compiled modules are kept. */
+  /** Holds compiled modules. */
   cacheDirectory: string;
   config: Record<string, unknown>;
   start: StartCommand;
   env: Readonly<Record<string, string | undefined>>;
 }
 
-/** A module that takes longer to load hangs. */
+/** A module that takes longer than this to load is considered hung. */
 const loadMs = 30_000;
 
 /**
- * An executor from a file: its `executor` export, or what its `createExecutor(config)` makes. It runs in a process of
- * its own for each run, as code that never settles or blocks its thread can be ended in no other way.
+ * Loads an executor from a file: its `executor` export, or the return value of its `createExecutor(config)`. Each run
+ * gets its own process, because code that never settles or blocks its thread cannot be stopped otherwise.
  */
 export async function loadModuleExecutor(options: ModuleOptions): Promise<Executor> {
   const file = resolve(options.runnerDirectory, options.module);
@@ -47,7 +47,7 @@ export async function loadModuleExecutor(options: ModuleOptions): Promise<Execut
 
 type Described = Pick<Executor, "name" | "can" | "variables">;
 
-/** Unchanged where Node can load it; a file that imports `drover` where none is installed is compiled with ours. */
+/** Uses the file itself if Node can load it. Compiles a file that imports `drover` where no such package is installed. */
 async function load(file: string, options: ModuleOptions): Promise<{ module: HostedModule; described: Described }> {
   const { cacheDirectory, config } = options;
   const host = {
@@ -81,12 +81,12 @@ async function describe(module: HostedModule, { start, env, runnerDirectory }: M
   return (await describeHosted(module, running)) as Described; // checked by the host
 }
 
-/** Found out before anything of it was run. */
+/** Node reports this before it runs any code of the module. */
 function lacksDrover(error: unknown): boolean {
   return error instanceof Error && /Cannot find package 'drover'/.test(error.message);
 }
 
-/** A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round. */
+/** A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round. */
 const here = (): string => (typeof __dirname === "string" ? __dirname : import.meta.dirname);
 
 async function hostProgram(cacheDirectory: string): Promise<string> {
@@ -94,7 +94,7 @@ async function hostProgram(cacheDirectory: string): Promise<string> {
   return existsSync(built) ? built : compile(join(here(), "host", "module-host.ts"), cacheDirectory);
 }
 
-/** By content, so that a changed file is compiled anew and an old one never loaded in its place. */
+/** Names the output after a hash of the content, so that an outdated file is never loaded. */
 async function compile(file: string, cacheDirectory: string): Promise<string> {
   const { build, version } = await import("esbuild");
   const hash = createHash("sha256")
@@ -105,12 +105,12 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     .update(await readFile(file));
   const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
   await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
-  // always: what it imports may have changed as well, and compiling takes milliseconds
+  // always compile: an import may have changed, and it takes only milliseconds
   const { outputFiles } = await build({
     entryPoints: [file],
     outfile,
     write: false,
-    // so that a trace names lines of the file that a person wrote
+    // so that stack traces show lines of the original file
     sourcemap: "inline",
     sourcesContent: false,
     bundle: true,
@@ -121,17 +121,17 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
       js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
     },
     logLevel: "silent",
-    plugins: [ourselves],
+    plugins: [resolveDrover],
   });
-  // in one move: another runner may load it at this moment
-  const fresh = `${outfile}.${process.pid}`;
-  await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
-  await rename(fresh, outfile);
+  // renamed into place, because another runner may be loading it
+  const temporary = `${outfile}.${process.pid}`;
+  await writeFile(temporary, outputFiles[0]!.contents, { mode: 0o600 });
+  await rename(temporary, outfile);
   return outfile;
 }
 
-/** `drover` is the Drover that loads the module, wherever the file lies. */
-const ourselves: Plugin = {
+/** Resolves `drover` to the Drover that loads the module, wherever the file is. */
+const resolveDrover: Plugin = {
   name: "drover",
   setup(builder) {
     const built = join(here(), "index.mjs");

@@ -3,14 +3,14 @@ import { RunFailure } from "../scaffold/run-failure.ts";
 
 const format = "command-1";
 
-/** The state that a program keeps of its session: any JSON, for programs whose profile says `can.state`. */
-export interface CommandStates {
+/** A session's state, kept by a program whose profile has `can.state`. It can be any JSON. */
+export interface CommandState {
   load(): Promise<{ session_state?: unknown }>;
-  /** False where it could not be saved, which an `error` event explains. */
+  /** Returns false if the state could not be saved; an `error` event says why. */
   save(state: unknown): Promise<boolean>;
 }
 
-export function commandStates(can: Partial<Executor["can"]>, context: RunContext): CommandStates {
+export function openCommandState(can: Partial<Executor["can"]>, context: RunContext): CommandState {
   const refuse = async (message: string): Promise<false> => {
     await context.emit({ type: "error", code: "state_not_saved", message });
     return false;
@@ -28,7 +28,7 @@ export function commandStates(can: Partial<Executor["can"]>, context: RunContext
       return { session_state: JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as unknown };
     },
     async save(state) {
-      if (!can.state) return refuse("The state was not saved: the profile does not say `can: { state: true }`.");
+      if (!can.state) return refuse("The state was not saved: the profile does not set `can: { state: true }`.");
       try {
         await context.session.save(format, Buffer.from(JSON.stringify(state)), { files: true });
         return true;

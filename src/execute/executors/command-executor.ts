@@ -11,27 +11,27 @@ import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
 import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
 import { outcomeOfFailure } from "../scaffold/run-failure.ts";
-import { readLines } from "./lines.ts";
-import { type CommandStates, commandStates } from "./command-states.ts";
+import { readLines } from "./read-lines.ts";
+import { type CommandState, openCommandState } from "./command-state.ts";
 import { loadLineParser, parkedOf, type ParseLine, type ProgramLine } from "./program-lines.ts";
 
 type ResultEvent = Extract<RunEvent, { type: "result" }>;
 
 export interface CommandExecutorOptions extends ResolveOptions {
   name: string;
-  /** The program and its own arguments, as a person writes them. */
+  /** The program and its arguments, written as one string. */
   command: string;
   can?: Partial<Executor["can"]>;
 }
 
-/** A result with as much data as is ever parsed has to fit. */
+/** Enough for a result with the largest data that is parsed. */
 const maxLineBytes = 48 * 1024 * 1024;
 
 /**
- * A program in any language. The first line of its stdin is the invocation, with the saved `session_state` of what it
- * continues. Later ones are `{"stop": reason}`, `{"answer": {request_id, answer}}`, `{"input": {text}}`, `{"saved": ...}`
- * and `{"over_budget": true}`. Each line of its stdout is an event, `{"type": "save", "state": ...}` or `{"type":
- * "parked", "why": ...}`. Its `result` event, or its `parked` line, is the outcome; without one, its exit code.
+ * Runs a program in any language. The first line of its stdin is the invocation, with the saved `session_state` if it
+ * continues a session. Later lines are `{"stop": reason}`, `{"answer": {request_id, answer}}`, `{"input": {text}}`,
+ * `{"saved": ...}` and `{"over_budget": true}`. Each line of its stdout is an event, `{"type": "save", "state": ...}` or
+ * `{"type": "parked", "why": ...}`. The outcome is its `result` event or its `parked` line, or else its exit code.
  */
 export function createCommandExecutor(options: CommandExecutorOptions): Executor {
   const { name, can = {} } = options;
@@ -46,9 +46,9 @@ export function createCommandExecutor(options: CommandExecutorOptions): Executor
   return {
     ...scaffolded,
     run(invocation, context) {
-      // a procedural run works beside others and leaves no files: see ../workspace/kind.ts
-      const isPlain = invocation.agent.type === "procedural" && invocation.mode === "start";
-      return isPlain ? runProgram(options, invocation, context) : scaffolded.run(invocation, context);
+      // a procedural run shares its directory and keeps no files: see ../workspace/workspace-kind.ts
+      const isProcedural = invocation.agent.type === "procedural" && invocation.mode === "start";
+      return isProcedural ? runProgram(options, invocation, context) : scaffolded.run(invocation, context);
     },
   };
 }
@@ -61,15 +61,15 @@ async function runProgram(
   const words = resolveCommand(options.command, options);
   if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
   try {
-    const states = commandStates(options.can ?? {}, context);
-    const loaded = await states.load();
+    const state = openCommandState(options.can ?? {}, context);
+    const loaded = await state.load();
     const running = await context.start({
       executable: words.executable,
       arguments: words.arguments,
       workingDirectory: context.dirs.work,
       environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
     });
-    return await converse(running, { invocation, context, parse: await loadLineParser(), states, loaded });
+    return await converse(running, { invocation, context, parse: await loadLineParser(), state, loaded });
   } catch (error) {
     if (error instanceof RequestError) return failed("refused", error.message);
     if (error instanceof RunFailure) return outcomeOfFailure(error);
@@ -77,29 +77,29 @@ async function runProgram(
   }
 }
 
-interface Conversing {
+interface ConverseOptions {
   invocation: Invocation;
   context: RunContext;
   parse: ParseLine;
-  states: CommandStates;
+  state: CommandState;
   loaded: { session_state?: unknown };
 }
 
-async function converse(running: Running, on: Conversing): Promise<Outcome> {
-  const { invocation, context, parse } = on;
-  const say = (line: object): void =>
+async function converse(running: Running, options: ConverseOptions): Promise<Outcome> {
+  const { invocation, context, parse } = options;
+  const send = (line: object): void =>
     void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
   let outcome: Outcome | null = null;
-  const said = createStderrExcerpt();
+  const excerpt = createStderrExcerpt();
   const { emit } = context;
-  const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
-  const onSpent = (): void => say({ over_budget: true });
-  const { inputs: _asLines, ...first } = invocation;
-  say({ ...first, ...on.loaded });
+  const onStop = (): void => send({ stop: stopReasonOf(context.signal) });
+  const onOverBudget = (): void => send({ over_budget: true });
+  const { inputs: _sentAsLines, ...first } = invocation;
+  send({ ...first, ...options.loaded });
   context.signal.addEventListener("abort", onStop, { once: true });
-  context.overBudget.addEventListener("abort", onSpent, { once: true });
+  context.overBudget.addEventListener("abort", onOverBudget, { once: true });
   const inputs = context.input[Symbol.asyncIterator]();
-  void passInputs(inputs, say);
+  void sendInputs(inputs, send);
 
   const onLine = async (line: ProgramLine): Promise<void> => {
     switch (line.type) {
@@ -110,9 +110,9 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
         outcome ??= parkedOf(line);
         return;
       case "save":
-        return say({ saved: await on.states.save(line.state) });
+        return send({ saved: await options.state.save(line.state) });
       case "permission_request":
-        return void context.ask(line).then((answer) => say({ answer: { request_id: line.request_id, answer } }));
+        return void context.ask(line).then((answer) => send({ answer: { request_id: line.request_id, answer } }));
       case "usage":
         return context.usage(line.usage);
       case "status":
@@ -125,7 +125,7 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
     for await (const { text, whole } of readLines(running.stdout, maxLineBytes)) {
       const line = whole ? parseLine(text, parse) : `it is longer than ${maxLineBytes} bytes`;
       if (typeof line === "string") {
-        const message = `A line of the executor is no event (${line}): ${text.slice(0, 200)}`;
+        const message = `A line of the executor is not an event (${line}): ${text.slice(0, 200)}`;
         await emit({ type: "error", code: "bad_line", message });
         continue;
       }
@@ -134,18 +134,22 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
       if (inexact) await emit(inexactNumber(inexact, isResult));
       if (inexact === null) await onLine(line);
       else if (isResult) await onLine({ ...line, result_data: null });
-      else if (line.type === "save") say({ saved: false });
+      else if (line.type === "save") send({ saved: false });
     }
   };
-  const [ended] = await Promise.all([running.result, readStdout(), emitOutput(running.stderr, "stderr", emit, said)]);
+  const [ended] = await Promise.all([
+    running.result,
+    readStdout(),
+    emitOutput(running.stderr, "stderr", emit, excerpt),
+  ]);
   context.signal.removeEventListener("abort", onStop);
-  context.overBudget.removeEventListener("abort", onSpent);
-  return outcomeOf(ended, outcome, said.text());
+  context.overBudget.removeEventListener("abort", onOverBudget);
+  return outcomeOf(ended, outcome, excerpt.text());
 }
 
-/** Ends with the run's input, which ends with the run. */
-async function passInputs(inputs: AsyncIterator<UserInput>, say: (line: object) => void): Promise<void> {
-  for (let next = await inputs.next(); !next.done; next = await inputs.next()) say({ input: next.value });
+/** Stops when the run's input ends, which is when the run ends. */
+async function sendInputs(inputs: AsyncIterator<UserInput>, send: (line: object) => void): Promise<void> {
+  for (let next = await inputs.next(); !next.done; next = await inputs.next()) send({ input: next.value });
 }
 
 function parseLine(text: string, parse: ParseLine): ProgramLine | string {
@@ -157,16 +161,17 @@ function parseLine(text: string, parse: ParseLine): ProgramLine | string {
   }
 }
 
-/** Of a result its data alone is left out, so that the run ends as its program says. */
+/** A result loses only its data, so that the run still ends as its program reports. */
 function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexactNumber>>, isResult: boolean): RunEvent {
   const what = isResult ? "The result's data" : "An event";
   const message = `${what} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 
-function outcomeOf(ended: Ended, told: Outcome | null, stderr: string): Outcome {
-  if (ended.stopped) return outcomeOfStop(ended.stopped, told && "text" in told ? (told.text ?? undefined) : undefined);
-  if (told) return told;
+function outcomeOf(ended: Ended, reported: Outcome | null, stderr: string): Outcome {
+  if (ended.stopped)
+    return outcomeOfStop(ended.stopped, reported && "text" in reported ? (reported.text ?? undefined) : undefined);
+  if (reported) return reported;
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
   return { ...failed(failureReasonOf(ended), message), exit_code: ended.exitCode };
@@ -181,7 +186,7 @@ function outcomeOfResult({ status, reason, error, exit_code, result_text, result
       return { status, by: "user" };
     case "failed":
       return {
-        ...failed(reason ?? "internal", error ?? "The executor gave no reason."),
+        ...failed(reason ?? "internal", error ?? "The executor failed without an error message."),
         exit_code,
         ...(result_text === null ? {} : { text: result_text }),
         ...data,
