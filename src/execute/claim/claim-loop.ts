@@ -5,16 +5,15 @@ import type { Identity } from "../port/identity.ts";
 import { portFault, type PortFault } from "../port/port-fault.ts";
 import { createWakeup } from "../port/wakeup.ts";
 
-/** Waits for work and orders. Its held poll is what keeps an idle runner alive in the coordinator's eyes. */
+/** Long-polls the coordinator for claims and orders. The open poll also keeps an idle runner's lease alive. */
 export interface ClaimLoop {
   /**
-   * The newest claim of this registration that was answered with runs, and so is never asked for again; never the one
-   * that is still being asked for, as that may be given runs while a report that names it is on its way.
+   * The newest claim of this registration that returned runs, so it is closed for good. Never the open claim: the
+   * coordinator may assign runs to that one while a report that names it is on its way.
    */
   readonly asOfClaim: string | null;
-  /** A slot became free. */
   slotFreed(): void;
-  /** Takes no more claims; orders still come. */
+  /** Takes no more claims but still receives orders. */
   drain(): void;
   stop(): Promise<void>;
 }
@@ -23,21 +22,21 @@ export interface ClaimLoopOptions {
   port: RunnerPort;
   identity: Identity;
   freeSlots: () => number;
-  /** Why the last call of freeSlots gave fewer than there are; null where it did not. */
+  /** Why the last freeSlots() returned fewer slots than are free; null if it returned all of them. */
   shortage: () => string | null;
-  /** Synchronous: a claim is held before the next poll is sent. */
+  /** Synchronous, so that a claim is held before the next poll is sent. */
   take: (claim: Claim) => void;
-  /** Something was handed to it that it does not take: the next report says so. */
+  /** A poll returned runs that this runner did not take. The next report gives them back. */
   onDeclined: () => void;
   dispatch: (order: Order) => void;
   newId: NewId;
-  /** Before a failed poll is tried again; grows to ten times that. */
+  /** The first pause before a failed poll is retried. Grows to ten times that. */
   pollPauseMs: number;
   random: () => number;
   onFault: (error: unknown, fault: PortFault) => void;
 }
 
-/** A busy runner polls for orders only when no slot became free for this long: short runs need no poll in between. */
+/** A full runner polls for orders only if no slot becomes free for this long. Short runs then need no extra poll. */
 const busyPauseMs = 25;
 
 const afterClaimPauseMs = 1;
@@ -58,8 +57,8 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   let draining = false;
   let current: { want: number; cancel: AbortController } | null = null;
 
-  /** Claims of older registrations are judged by the newest: null is as of that one, and the claims to come are after it. */
-  function beginEpoch(epoch: number): void {
+  /** Closes the claims of the previous registration. With `asOfClaim` null, reports refer to the start of the new epoch. */
+  function startEpoch(epoch: number): void {
     if (epoch === claimsEpoch) return;
     claimsEpoch = epoch;
     claimId = options.newId();
@@ -68,10 +67,10 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
 
   async function pollOnce(): Promise<void> {
     const { runner_id, epoch } = await identity.current();
-    beginEpoch(epoch);
+    startEpoch(epoch);
     const want = draining ? 0 : Math.max(0, options.freeSlots());
-    // then not even a run that somebody wants to go on
-    const shortage = draining ? "it drains" : options.shortage();
+    // a draining runner takes no run at all, not even one that resumes a session it has
+    const shortage = draining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
     current = { want, cancel };
     const sentAt = performance.now();
@@ -80,13 +79,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
         AbortSignal.any([cancel.signal, stopping.signal]),
       );
-      // an answer to who we were before registering again may have been taken back since
+      // the coordinator may have taken the claims of an older epoch back
       const stale = (await identity.current()).epoch !== epoch;
-      // what arrives once the runner drains is not listed as held, and so goes back at no cost
+      // runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost
       const takes = !stale && !draining && !stopping.signal.aborted;
       if (takes) for (const claim of answer.claims) options.take(claim);
       else if (answer.claims.length > 0) options.onDeclined();
-      // one that brought nothing goes on being asked for: then the coordinator has nothing to write down
+      // an empty claim stays open: reusing its id spares the coordinator a write
       if (answer.claims.length > 0 && !stale) {
         asOfClaim = claimId;
         claimId = options.newId();
@@ -97,13 +96,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         ackOrder = order.no;
       }
       backoff.reset();
-      // what was taken begins first, and may be over by then: the next poll asks for more at once
+      // let the new runs start first: short ones may finish, and the next poll then fills their slots too
       if (answer.claims.length > 0) await sleep(afterClaimPauseMs, stopping.signal);
-      // a port that does not hold a poll open must not be asked in a circle
+      // do not spin on a port that does not hold polls open
       if (answer.claims.length + answer.orders.length === 0 && performance.now() - sentAt < 5)
         await sleep(5, stopping.signal);
     } catch (error) {
-      // the same claim_id again: had this one been answered, the answer is the same
+      // retry with the same claim_id: the coordinator repeats an answer that was lost
       if (cancel.signal.aborted || stopping.signal.aborted) return;
       const fault = portFault(error);
       options.onFault(error, fault);
@@ -118,7 +117,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     while (!stopping.signal.aborted) {
       if (!draining && options.freeSlots() <= 0) {
         await freed.wait(busyPauseMs, stopping.signal);
-        // short runs end in swarms: one poll for several slots
+        // short runs finish in bursts: fill several slots with one poll
         await sleep(afterClaimPauseMs, stopping.signal);
       }
       if (!stopping.signal.aborted) await pollOnce();
@@ -135,7 +134,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     },
     slotFreed() {
       freed.notify();
-      // only a poll that wants nothing is cut short: any other returns with the next run anyway
+      // abort only a poll that wants no runs; any other returns with the next run anyway
       if (!draining && current?.want === 0) current.cancel.abort();
     },
     drain() {

@@ -5,42 +5,45 @@ import type { RunnerPort } from "../../model/runner-port.ts";
 
 const { setUp } = runnersOfEachTest();
 
-/** Which calls have arrived, in that order; each takes the way that is given for it. */
-function overTheWay(coordinator: MemoryCoordinator, ways: Partial<Record<keyof RunnerPort, () => Promise<unknown>>>) {
+/** A port that logs the calls that arrive, in order, and delays each by the given function. */
+function delayedPort(
+  coordinator: MemoryCoordinator,
+  delays: Partial<Record<keyof RunnerPort, () => Promise<unknown>>>,
+) {
   const arrived: string[] = [];
   const { port } = coordinator;
-  const through = async <T>(name: keyof RunnerPort, call: () => Promise<T>): Promise<T> => {
-    await ways[name]?.();
+  const delayed = async <T>(name: keyof RunnerPort, call: () => Promise<T>): Promise<T> => {
+    await delays[name]?.();
     arrived.push(name);
     return call();
   };
   const slow: RunnerPort = {
     ...port,
-    register: (registration) => through("register", () => port.register(registration)),
-    report: (report) => through("report", () => port.report(report)),
-    deregister: (request) => through("deregister", () => port.deregister(request)),
+    register: (registration) => delayed("register", () => port.register(registration)),
+    report: (report) => delayed("report", () => port.report(report)),
+    deregister: (request) => delayed("deregister", () => port.deregister(request)),
   };
   return { port: slow, arrived };
 }
 
-const someMs = (ms: number) => () => new Promise((resolve) => setTimeout(resolve, ms));
+const afterMs = (ms: number) => () => new Promise((resolve) => setTimeout(resolve, ms));
 const never = () => new Promise<never>(() => undefined);
 const notRegistered = /\(register\)|who are you|newer registration/;
 
 for (const end of ["stop", "drain"] as const) {
-  test(`a ${end} lets the report under way arrive before the goodbye, and says nothing`, async () => {
+  test(`a ${end} lets the report in flight arrive before it deregisters, and prints nothing`, async () => {
     const coordinator = createMemoryCoordinator();
-    const { port, arrived } = overTheWay(coordinator, { report: someMs(150) });
+    const { port, arrived } = delayedPort(coordinator, { report: afterMs(150) });
     const { open, notices } = await setUp(coordinator, { port });
-    // the first report goes out with the start
+    // a runner sends its first report when it starts
     await (await open())[end]();
     expect(arrived).toEqual(["register", "report", "deregister"]);
     expect(notices).toEqual([]);
   });
 
-  test(`a ${end} while a poll is held says nothing, and needs no report where there is nothing to say`, async () => {
+  test(`a ${end} during an open poll prints nothing, and sends no report if there is nothing to report`, async () => {
     const coordinator = createMemoryCoordinator({ holdMs: 60_000 });
-    const { port, arrived } = overTheWay(coordinator, {});
+    const { port, arrived } = delayedPort(coordinator, {});
     const { open, notices } = await setUp(coordinator, { port });
     const runner = await open();
     await poll(() => [coordinator.calls.poll, arrived.length]).toEqual([1, 2]);
@@ -50,7 +53,7 @@ for (const end of ["stop", "drain"] as const) {
     expect([...coordinator.runners.values()]).toMatchObject([{ gone: true }]);
   });
 
-  test(`a ${end} while the coordinator is away ends, and says that it is away and nothing else`, async () => {
+  test(`a ${end} finishes while the coordinator is away, and reports only that it is away`, async () => {
     for (const away of ["down", "silent"] as const) {
       const coordinator = createMemoryCoordinator({ holdMs: 50 });
       const { open, notices } = await setUp(coordinator);
@@ -64,7 +67,7 @@ for (const end of ["stop", "drain"] as const) {
     }
   });
 
-  test(`a ${end} ends while the runner registers again with a coordinator that is away`, async () => {
+  test(`a ${end} finishes while the runner is registering again with a coordinator that is away`, async () => {
     const coordinator = createMemoryCoordinator({ holdMs: 50 });
     const { open, notices } = await setUp(coordinator);
     const runner = await open();
@@ -82,26 +85,26 @@ for (const end of ["stop", "drain"] as const) {
   });
 }
 
-test("a report that is never answered delays the goodbye for a while only, and is not told afterwards", async () => {
+test("deregisters after a while although a report is never answered, and does not report that failure later", async () => {
   const coordinator = createMemoryCoordinator();
   let fail = (): void => undefined;
-  const { port, arrived } = overTheWay(coordinator, {
+  const { port, arrived } = delayedPort(coordinator, {
     report: () => new Promise((_resolve, reject) => (fail = () => reject(new Error("cut off")))),
   });
   const { open, notices } = await setUp(coordinator, { port, times: { shutdownMs: 100 } });
   await (await open()).stop();
   expect(arrived).toEqual(["register", "deregister"]);
   fail();
-  await someMs(0)();
+  await afterMs(0)();
   expect(notices).toEqual([]);
 });
 
-test("agents that change while a runner leaves do not bring it back", async () => {
+test("does not register again when agents change while the runner is leaving", async () => {
   const coordinator = createMemoryCoordinator();
   let slow = false;
-  const { port, arrived } = overTheWay(coordinator, {
-    register: () => (slow ? someMs(150)() : Promise.resolve()),
-    deregister: someMs(20),
+  const { port, arrived } = delayedPort(coordinator, {
+    register: () => (slow ? afterMs(150)() : Promise.resolve()),
+    deregister: afterMs(20),
   });
   const { open, notices } = await setUp(coordinator, { port });
   const runner = await open();
@@ -116,10 +119,10 @@ test("agents that change while a runner leaves do not bring it back", async () =
   expect(notices).toEqual([]);
 });
 
-test("a registration that never comes through does not keep a runner that leaves", async () => {
+test("leaves although a registration never succeeds", async () => {
   const coordinator = createMemoryCoordinator();
   let stuck = false;
-  const { port, arrived } = overTheWay(coordinator, { register: () => (stuck ? never() : Promise.resolve()) });
+  const { port, arrived } = delayedPort(coordinator, { register: () => (stuck ? never() : Promise.resolve()) });
   const { open } = await setUp(coordinator, { port, times: { shutdownMs: 100 } });
   const runner = await open();
   await poll(() => arrived).toEqual(["register", "report"]);

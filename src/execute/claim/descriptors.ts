@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What one run opens at its peak: its log, the pipes of two programs while they are spawned, files on their way. */
+/** The most that one run opens at once: its log, the pipes of two programs being spawned, files being uploaded. */
 const neededByRun = 16;
 
 export interface Descriptors {
@@ -8,18 +8,18 @@ export interface Descriptors {
   limit: number;
 }
 
-/** Of this process; null where the system does not say, which is everywhere but on Linux. */
+/** Counts the file descriptors of this process. null if unknown (only Linux tells) or if the limit is out of reach. */
 export function countDescriptors(): Descriptors | null {
   let limits: string;
   try {
     limits = readFileSync("/proc/self/limits", "utf8");
   } catch (error) {
-    // none left to read it with
+    // not even one left to open /proc/self/limits
     if (isOutOfDescriptors(error)) return { open: 1, limit: 1 };
     return null;
   }
   const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
-  // far from the limit of any runner: a listing would cost more than it tells
+  // no runner gets near such a limit: skip the listing
   if (limit >= 65_536) return null;
   try {
     return { open: readdirSync("/proc/self/fd").length - 1, limit };
@@ -29,15 +29,15 @@ export function countDescriptors(): Descriptors | null {
   }
 }
 
-/** What a runner opens for itself after its start: its lock, its logs, connections to its coordinator. */
+/** What the runner itself opens after its start: its lock, its logs, connections to the coordinator. */
 const neededByRunner = 8;
 
-/** Whether a runner that starts now will have enough for one run. */
+/** Whether a runner that starts now has enough descriptors for one run. */
 export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
   return descriptors === null || descriptors.limit - descriptors.open >= neededByRunner + neededByRun;
 }
 
-/** How many more runs there are descriptors for. */
+/** How many more runs the free descriptors suffice for. */
 export function roomForRuns(descriptors: Descriptors | null): number {
   return descriptors === null
     ? Infinity
@@ -45,7 +45,7 @@ export function roomForRuns(descriptors: Descriptors | null): number {
 }
 
 export function describeShortage({ open, limit }: Descriptors): string {
-  return `${open} of the ${limit} files that this process may have open are open, and a run needs ${neededByRun}; raise \`ulimit -n\``;
+  return `this process has ${open} of at most ${limit} files open, and a run needs ${neededByRun} more; raise \`ulimit -n\``;
 }
 
 export function isOutOfDescriptors(error: unknown): error is Error {

@@ -9,23 +9,23 @@ import { type SupervisedRun, superviseRun } from "../supervise/supervise-run.ts"
 import type { SuperviseOptions } from "../supervise/supervise-options.ts";
 import type { Upload } from "../collect/upload.ts";
 
-/** The runs under way of one registration. */
+/** The runs that one registration is working on. */
 export interface HeldRuns {
   readonly running: number;
   freeSlots(): number;
-  /** Whether a run under way works in this session, or copies from it. */
+  /** Whether a held run works in this session or copies from it. */
   usesSession(session_id: string): boolean;
-  /** Held from here on, and begun. */
+  /** Holds the run and starts it. */
   take(claim: Claim): void;
   dispatch(order: Order): void;
-  /** Runs that wait for a person, now or later, end to be continued elsewhere, where their executor can. */
+  /** Parks runs that wait for a person, now or later, if their executor can park. Another runner continues them. */
   park(): void;
-  /** Parks what waits and stops everything else, at once. */
+  /** Parks waiting runs and stops all others at once. */
   shutDown(): void;
   abortAll(reason: StopReason): void;
-  /** Resolves when everything that was taken up to now has ended. */
+  /** Resolves when all runs taken so far have ended. */
   ended(): Promise<void>;
-  /** Resolves when every log is closed, which waits for those that have to be shipped. */
+  /** Resolves when every log has been shipped and closed. */
   cleaned(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export interface HeldRunsOptions {
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-/** What a run that waits may take to save its state when the runner shuts down. */
+/** How long a waiting run may take to save its state when the runner shuts down. */
 const parkMs = 2000;
 
 export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
@@ -66,7 +66,7 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
 
     take(claim) {
       const key = keyOf(claim);
-      if (runs.has(key)) return; // the same answer twice
+      if (runs.has(key)) return; // the coordinator repeated an answer
       const stays = claim.invocation.agent.type === "autonomous";
       const journal = createRunLog(claim.run_id, claim.attempt, stays, logs);
       const supervised = superviseRun(claim, supervise, {
@@ -89,14 +89,14 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
             resolve("lost");
           },
           onFinished: () => resolve("shipped"),
-          onSpent: supervised.spent,
+          onSpent: supervised.budgetSpent,
         });
       });
       void supervised.ended.then(() => {
         runs.delete(key);
         slotFreed();
       });
-      // when both have happened nobody writes to the log any more
+      // after both, nothing writes to the log any more
       clean(
         supervised.ended.then(() => settled),
         journal,
@@ -105,7 +105,7 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
 
     dispatch(order) {
       const run = runs.get(keyOf(order))?.supervised;
-      if (!run) return; // it has ended meanwhile, which its finish tells
+      if (!run) return; // already ended; its finish reports that
       if ("stop" in order) run.abort(order.stop);
       else if ("input" in order) run.input(order.input);
       else run.answer(order.answer);

@@ -3,7 +3,7 @@ import { openHost, sampleAgent } from "../../../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
 import type { PollAnswer, PollRequest, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Has no timeout of its own, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A runner whose polls are answered soon, on a real store, with all that it said. */
+/** A runner on a real store whose polls are answered quickly, with everything it sent. */
 async function setUp() {
   const host = await openHost({ pollHoldMs: 30 });
   await host.dispatcher.start();
@@ -39,7 +39,7 @@ async function setUp() {
   return { ...host, runner, polls, empty, reports };
 }
 
-test("a runner polls with the same claim until it brings something, and with another after that", async () => {
+test("polls with the same claim id until it returns runs, then with a new one", async () => {
   const { polls, empty, submit, run, runner } = await setUp();
   await poll(() => empty().length).toBeGreaterThan(3);
   const [first] = polls;
@@ -53,10 +53,10 @@ test("a runner polls with the same claim until it brings something, and with ano
   await poll(() => new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(3);
 });
 
-test("what an idle runner reported takes nothing back that it was given later, however late it comes again", async () => {
+test("a delayed report of an idle runner does not take back a run that it claimed later", async () => {
   const { polls, empty, reports, submit, run, events, runner, port } = await setUp();
   await poll(() => empty().length).toBeGreaterThan(2);
-  // it registers again, and then reports that it holds nothing
+  // the runner registers again and reports that it holds nothing
   await runner.replaceAgents([]);
   const now = () => polls.at(-1)!;
   await poll(
@@ -68,7 +68,7 @@ test("what an idle runner reported takes nothing back that it was given later, h
 
   const id = await submit({ agent_name: "endless" });
   await poll(async () => (await run(id)).status).toBe("running");
-  // the claim that brought it is over for both sides
+  // both sides have closed the claim that returned the run
   await poll(() => polls.slice(asked).some((one) => one.claim_id !== claim_id && one.answer !== null)).toBe(true);
   const late = reports.filter((report) => report.epoch === epoch && report.held.length === 0);
   expect(late.length).toBeGreaterThan(0);

@@ -4,12 +4,20 @@ import { isLeaseOver } from "./lease-watch.ts";
 import { portFault } from "../port/port-fault.ts";
 
 test.each([
-  ["answered lately", { silentMs: 900, reportingMs: 900, lastFault: null }, false],
-  ["no answer to the last reports", { silentMs: 1001, reportingMs: 0, lastFault: "silent" }, true],
-  ["a report that hangs", { silentMs: 1001, reportingMs: 800, lastFault: null }, true],
-  ["was asleep and has just asked", { silentMs: 60_000, reportingMs: 5, lastFault: null }, false],
-  ["nobody listens", { silentMs: 60_000, reportingMs: 0, lastFault: "down" }, false],
-] as const)("the lease of a runner: %s", (_what, state, over) => {
+  ["is valid after a recent answer", { silentMs: 900, reportingMs: 900, lastFault: null }, false],
+  ["expires when the last reports got no answer", { silentMs: 1001, reportingMs: 0, lastFault: "silent" }, true],
+  ["expires while a report hangs", { silentMs: 1001, reportingMs: 800, lastFault: null }, true],
+  [
+    "is valid when a suspended runner has only just sent its next report",
+    { silentMs: 60_000, reportingMs: 5, lastFault: null },
+    false,
+  ],
+  [
+    "is valid while nothing listens at the coordinator's address",
+    { silentMs: 60_000, reportingMs: 0, lastFault: "down" },
+    false,
+  ],
+] as const)("a runner's lease %s", (_title, state, over) => {
   expect(isLeaseOver(state, 1000)).toBe(over);
 });
 
@@ -24,4 +32,4 @@ test.each([
   [new PortError("away", "x", new AggregateError([systemError("ECONNREFUSED"), systemError("ECONNREFUSED")])), "down"],
   [new PortError("away", "x", systemError("ETIMEDOUT")), "silent"],
   [new Error("anything"), "silent"],
-])("%s means %s", (error, fault) => expect(portFault(error)).toBe(fault));
+])("classifies %s as %s", (error, fault) => expect(portFault(error)).toBe(fault));

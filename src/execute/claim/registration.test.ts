@@ -17,7 +17,7 @@ import { findOrphans } from "../../process/orphans.ts";
 
 const { closing, setUp } = runnersOfEachTest();
 
-test("a run goes from claim to outcome, and leaves nothing behind", async () => {
+test("takes a run from claim to outcome and leaves nothing behind", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs, folder } = await setUp(coordinator);
   await open();
@@ -33,10 +33,10 @@ test("a run goes from claim to outcome, and leaves nothing behind", async () => 
   expect(await readdir(join(folder, "tmp"))).toEqual([]);
 });
 
-/** Whether this user and file system have files that nobody can remove. */
+/** Whether this user can make files immutable. */
 const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).status !== null;
 
-test.runIf(hasImmutable)("a runner starts although a run before it left a file that cannot be removed", async () => {
+test.runIf(hasImmutable)("starts although an earlier run left a file that cannot be removed", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   const left = join(folder, "tmp", "run-before");
@@ -50,7 +50,7 @@ test.runIf(hasImmutable)("a runner starts although a run before it left a file t
   expect(await readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
 });
 
-test("hostile parameters reach the command unchanged and come back as data", async () => {
+test("passes hostile parameters to the command unchanged and returns them as data", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await writeFile(join(folder, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
@@ -66,7 +66,7 @@ test("hostile parameters reach the command unchanged and come back as data", asy
   });
 });
 
-test("a failure tells its exit code, and its error is what the command said", async () => {
+test("a failed run has the command's exit code and stderr", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
@@ -80,7 +80,7 @@ test("a failure tells its exit code, and its error is what the command said", as
   expect(await outcomeOf(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
 });
 
-test("secrets are out of events, results and the log on disk before they are written", async () => {
+test("redacts secrets from events, results and the log before they are written", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await open();
@@ -96,7 +96,7 @@ test("secrets are out of events, results and the log on disk before they are wri
   expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
 });
 
-test("the log of an autonomous run is there line by line while it runs, and stays when it has finished", async () => {
+test("writes the log of an autonomous run line by line, and keeps it when the run has finished", async () => {
   const coordinator = createMemoryCoordinator();
   let say!: () => void;
   const said = new Promise<void>((resolve) => (say = resolve));
@@ -129,7 +129,7 @@ test("the log of an autonomous run is there line by line while it runs, and stay
   expect(coordinator.events(id)).toEqual(before);
 });
 
-test("records all output of a command before its end: half a character, and what may begin a secret", async () => {
+test("records all output of a command before its end, even half a character or the start of a possible secret", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await writeFile(join(folder, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
@@ -145,7 +145,7 @@ test("records all output of a command before its end: half a character, and what
   expect([bytesOf("stdout"), bytesOf("stderr")]).toEqual(["x\xc3", "canary-6f"]);
 });
 
-test("a stop ends it as cancelled, a timeout as timed out", async () => {
+test("a stopped run is cancelled, and a run out of time fails with timeout", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const stopped = coordinator.submit({ command: "sleep 1000" });
@@ -155,7 +155,7 @@ test("a stop ends it as cancelled, a timeout as timed out", async () => {
   expect(await outcomeOf(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
 });
 
-test("no more runs at once than slots, and a freed slot is filled", async () => {
+test("runs at most as many runs as it has slots, and fills a freed slot", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { slots: 2 });
   const runner = await open();
@@ -168,7 +168,7 @@ test("no more runs at once than slots, and a freed slot is filled", async () => 
   expect(most).toBe(2);
 });
 
-test("work outside the runner's directories is refused, also through a link", async () => {
+test("refuses to work outside the runner's directories, also through a symlink", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await symlink("/", join(folder, "out"));
@@ -183,7 +183,7 @@ test("work outside the runner's directories is refused, also through a link", as
   }
 });
 
-test("an outage loses no event and no run, and leaves no gap", async () => {
+test("loses no event and no run in an outage", async () => {
   const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
   const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
   await open();
@@ -204,7 +204,7 @@ test("an outage loses no event and no run, and leaves no gap", async () => {
   }
 });
 
-test("lost answers and doubled requests change nothing", async () => {
+test("tolerates lost answers and duplicate requests", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs } = await setUp(coordinator);
   let turn = 0;
@@ -221,7 +221,7 @@ test("lost answers and doubled requests change nothing", async () => {
   await poll(logs).toEqual([]);
 });
 
-test("a coordinator that forgot the runner is told again who it is", async () => {
+test("registers again with a coordinator that has forgotten the runner", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit({ command: "sleep 0.5" });
@@ -231,7 +231,7 @@ test("a coordinator that forgot the runner is told again who it is", async () =>
   expect(coordinator.calls.register).toBeGreaterThan(1);
 });
 
-test("a fenced run is ended, not reported any more, and its log is gone", async () => {
+test("stops a fenced run, no longer reports it and removes its log", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs } = await setUp(coordinator);
   const runner = await open();
@@ -244,7 +244,7 @@ test("a fenced run is ended, not reported any more, and its log is gone", async 
   expect(coordinator.events(id)).toHaveLength(before);
 });
 
-test("a runner that gets no answer for longer than its lease ends its runs itself", async () => {
+test("stops its runs when no report is answered for longer than the lease", async () => {
   const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
   const { open, notices } = await setUp(coordinator);
   const runner = await open();
@@ -252,12 +252,12 @@ test("a runner that gets no answer for longer than its lease ends its runs itsel
   await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
   coordinator.faults.away = "silent";
   await poll(() => runner.running).toBe(0);
-  expect(notices.join("\n")).toContain("the lease is over");
+  expect(notices.join("\n")).toContain("the lease has expired");
   coordinator.faults.away = null;
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
 });
 
-test("what drains may end by itself and nothing new is taken", async () => {
+test("a drain lets runs finish and takes no new ones", async () => {
   const coordinator = createMemoryCoordinator();
   const runner = await (await setUp(coordinator)).open();
   const id = coordinator.submit({ command: "sleep 0.5" });
@@ -270,7 +270,7 @@ test("what drains may end by itself and nothing new is taken", async () => {
   expect(coordinator.calls.deregister).toBe(1);
 });
 
-test("what does not end while it drains is stopped and goes back at no cost", async () => {
+test("a drain stops runs that do not finish in time, and gives them back at no cost", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { times: { drainMs: 200 } });
   const runner = await open();
@@ -280,7 +280,7 @@ test("what does not end while it drains is stopped and goes back at no cost", as
   expect(coordinator.runs.get(id)!).toMatchObject({ status: "pending", failures: 0, outcome: null });
 });
 
-test("a stop while the coordinator is away keeps the outcome for the next start", async () => {
+test("keeps the outcome for its next start if it is stopped while the coordinator is away", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs } = await setUp(coordinator, { times: { shutdownMs: 200 } });
   const runner = await open();
@@ -295,7 +295,7 @@ test("a stop while the coordinator is away keeps the outcome for the next start"
   expect(coordinator.runs.get(id)!.failures).toBe(0);
 });
 
-test("a log without an outcome ends as lost, its events shipped and its orphans killed", async () => {
+test("ends a run without an outcome as lost, ships its events and kills its orphans", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder, logs, options } = await setUp(coordinator);
   const id = coordinator.submit({ command: "true" });

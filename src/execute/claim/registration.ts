@@ -24,9 +24,9 @@ export interface Times {
   heartbeatMs: number;
   pollPauseMs: number;
   drainMs: number;
-  /** What a stop may still take once everything has ended: for the last report and the goodbye. */
+  /** How long the last report and the deregistration may take once all runs have ended. */
   shutdownMs: number;
-  /** Between two looks for folders of sessions that are gone. */
+  /** Between two sweeps for directories of deleted sessions. */
   sweepMs: number;
 }
 
@@ -43,15 +43,15 @@ export interface RegistrationOptions {
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-/** One profile's place at the coordinator: its claims, its runs, its reports. */
+/** One profile registered at the coordinator, with its claims, runs and reports. */
 export interface RunningRegistration {
   readonly runner_id: string;
   readonly running: number;
-  /** Registers anew with these in place of its agents; what runs goes on. */
+  /** Registers again with these agents. Runs in progress are not affected. */
   replaceAgents(agents: Agent[]): Promise<void>;
-  /** No new claims; what runs may end by itself for `drainMs`, then is stopped. */
+  /** Takes no new claims, gives its runs `drainMs` to finish, then stops them. */
   drain(): Promise<void>;
-  /** Ends everything now. Idempotent, also while it drains. */
+  /** Stops all runs now and deregisters. Idempotent, also during a drain. */
   stop(): Promise<void>;
   readonly done: Promise<void>;
 }
@@ -59,7 +59,7 @@ export interface RunningRegistration {
 /** How often a runner without free descriptors counts them again. */
 const shortagePauseMs = 1000;
 
-/** Rejects where another live runner has this identity; waits while the coordinator is away. */
+/** Waits while the coordinator is away. Rejects if another live runner has this identity. */
 export async function startRegistration(
   options: RegistrationOptions,
   signal: AbortSignal,
@@ -67,14 +67,14 @@ export async function startRegistration(
   const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
   const ending = new AbortController();
-  const told = reportOutages(options.port, onNotice);
-  const { port } = told;
+  const outages = reportOutages(options.port, onNotice);
+  const { port } = outages;
   let registration = options.registration;
   let latest!: Registered;
   let isFirst = true;
   let flush = (): void => undefined;
   const identity = createIdentity(async () => {
-    latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]), isFirst);
+    latest = await register(registration, outages, options, AbortSignal.any([ending.signal, signal]), isFirst);
     isFirst = false;
     flush();
     return latest;
@@ -96,7 +96,7 @@ export async function startRegistration(
       maxUnshippedBytes: options.maxUnshippedBytes,
       monotonic,
       random: options.random,
-      onFault: (error, fault) => told.tell("report", error, fault),
+      onFault: (error, fault) => outages.report("report", error, fault),
     },
     found.map(({ journal }) => ({
       journal,
@@ -118,21 +118,21 @@ export async function startRegistration(
   });
   const mostRuns = roomForRuns(countDescriptors());
   let shortage: string | null = null;
-  let isShortageTold = false;
-  /** Slots that a run can be taken for: one without descriptors to run with would only fail here. */
+  let isShortageReported = false;
+  /** Free slots that also have enough file descriptors for a run. */
   const freeSlots = (): number => {
     shortage = null;
     const free = held.freeSlots();
     if (free <= 0) return free;
     const descriptors = countDescriptors();
-    // what was taken a moment ago has not opened its files yet
+    // runs taken a moment ago have not opened their files yet
     const room = Math.max(0, Math.min(roomForRuns(descriptors), mostRuns - held.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
-      if (!isShortageTold) onNotice(shortage);
-      isShortageTold = true;
+      if (!isShortageReported) onNotice(shortage);
+      isShortageReported = true;
     }
-    // no run of ours will end and free some: ask again, or a poll that wants nothing is held for long
+    // no run here will end and free descriptors: count again soon, or the poll that wants nothing stays open
     if (room === 0 && held.running === 0) setTimeout(() => loop.slotFreed(), shortagePauseMs).unref();
     return Math.min(free, room);
   };
@@ -147,7 +147,7 @@ export async function startRegistration(
     newId,
     pollPauseMs: times.pollPauseMs,
     random: options.random,
-    onFault: (error, fault) => told.tell("poll", error, fault),
+    onFault: (error, fault) => outages.report("poll", error, fault),
   });
 
   const { scratch, sessionHomes } = options.supervise.directories;
@@ -165,7 +165,7 @@ export async function startRegistration(
     const isOver = held.running > 0 && isLeaseOver(shipper, first.lease_ms);
     if (isOver && !wasOver)
       onNotice(
-        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease is over, and what runs is ended`,
+        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease has expired, and all runs are stopped`,
       );
     if (isOver) held.abortAll("lease_lost");
     wasOver = isOver;
@@ -177,16 +177,16 @@ export async function startRegistration(
     if (shipper.held > 0) shipper.flush();
     await within(times.shutdownMs, Promise.all([shipper.drained(times.shutdownMs), held.cleaned()]));
     clearInterval(watch);
-    // Nothing of this runner may arrive after its goodbye: a report would be a stranger's, a registration would bring
-    // it back. So none is begun any more, and what is under way comes first. Whoever asked for it was told how it went.
+    // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
+    // So no new call is started, and calls in flight finish first. They report their own failures.
     ending.abort();
-    const underWay = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
-    await within(times.shutdownMs, Promise.allSettled(underWay));
+    const inFlight = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
+    await within(times.shutdownMs, Promise.allSettled(inFlight));
     const { runner_id, epoch } = await identity.current();
-    const goodbye = port
+    const deregistered = port
       .deregister({ runner_id, epoch })
-      .catch((error: unknown) => told.tell("deregister", error, portFault(error)));
-    await within(times.shutdownMs, goodbye);
+      .catch((error: unknown) => outages.report("deregister", error, portFault(error)));
+    await within(times.shutdownMs, deregistered);
   }
 
   let stopped: Promise<void> | null = null;
@@ -207,7 +207,7 @@ export async function startRegistration(
       registration = { ...registration, agents };
       const { epoch } = await identity.current();
       await identity.renew(epoch).catch((error: unknown) => {
-        // given up because the runner leaves: nobody needs its agents then
+        // the runner is leaving and no longer needs its agents
         if (!ending.signal.aborted) throw error;
       });
     },
@@ -224,7 +224,7 @@ export async function startRegistration(
 
 async function register(
   registration: Registration,
-  { port, tell }: OutageReporter,
+  { port, report }: OutageReporter,
   { times, random, supervise }: RegistrationOptions,
   signal: AbortSignal,
   isFirst: boolean,
@@ -239,15 +239,15 @@ async function register(
       signal.throwIfAborted();
       const fault = portFault(error);
       if (fault === "duplicate" || fault === "refused") throw error;
-      // later it is somebody who took the coordinator's place, and the coordinator may be back
+      // after the first registration, wait instead: the real coordinator may come back to its address
       if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
-      tell("register", error, fault);
+      report("register", error, fault);
       await backoff.wait(signal);
     }
   }
 }
 
-async function within(ms: number, what: Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  await Promise.race([what.then(() => over.abort()), sleep(ms, over.signal)]);
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work.then(() => done.abort()), sleep(ms, done.signal)]);
 }

@@ -17,7 +17,7 @@ function folder(): string {
 
 const owner = (pid: number) => ({ pid, start: `s${pid}`, host: "here" });
 
-test("a live runner keeps its twin out; once released, or dead, it is another's", () => {
+test("refuses a second process for a live runner, and takes over a lock that was released or whose owner died", () => {
   const directory = folder();
   const alive = new Set([1, 2, 3]);
   const take = (pid: number) => lockRunner(directory, owner(pid), (held) => alive.has(held.pid));
@@ -33,13 +33,13 @@ test("a live runner keeps its twin out; once released, or dead, it is another's"
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("a damaged lock is nobody's", () => {
+test("takes over a damaged lock", () => {
   const directory = folder();
   writeFileSync(join(directory, "lock"), "{");
   expect(() => lockRunner(directory, owner(1), () => true)).not.toThrow();
 });
 
-test("the key is made once, long, and for its owner alone", () => {
+test("generates a long key once, readable by its owner alone", () => {
   const directory = folder();
   const key = runnerKey(directory);
   expect(key).toMatch(/^[0-9a-f]{64}$/);

@@ -11,58 +11,59 @@ export interface RunnerLock {
 
 type Owner = ExecutionStart["owner"];
 
-/** Only one process at a time may be a given runner. What a dead one left is taken over. */
+/** Ensures that only one process acts as a given runner. Takes over the lock of a dead process. */
 export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Owner) => boolean): RunnerLock {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, "lock");
   const own = `${JSON.stringify(owner)}\n`;
-  // written aside and linked: a lock is never seen half-written
+  // written to a temporary file and linked, so that nobody reads a half-written lock
   const aside = join(directory, `lock.${randomUUID()}`);
   writeFileSync(aside, own, { mode: 0o600 });
   try {
     for (let tries = 0; tries < 10; tries++) {
-      if (linkOnce(aside, path)) return { release: () => releaseLock(path, own) };
+      if (tryLink(aside, path)) return { release: () => releaseLock(path, own) };
       const holder = readOrNull(path);
       if (holder === null) continue;
       const holding = ownerIn(holder);
       if (holding && isAlive(holding)) throw alreadyRunning(holding);
-      takeAway(path, holder);
+      removeStale(path, holder);
     }
   } finally {
     rmSync(aside, { force: true });
   }
   throw new HostError({
     code: "DROVER-STA-001",
-    message: `The lock ${path} could not be taken.`,
-    next: "Try again; remove the file if no runner uses it.",
+    message: `The lock ${path} could not be acquired.`,
+    next: "Try again. If no runner uses this directory, remove the file.",
   });
 }
 
-/** The runner's secret identity, made once. */
+/** The runner's secret identity, generated at its first start. */
 export function runnerKey(directory: string): string {
-  return madeOnce(join(directory, "key"), () => randomBytes(32).toString("hex"));
+  return readOrCreate(join(directory, "key"), () => randomBytes(32).toString("hex"));
 }
 
-/** The id of a state directory, made once: sessions lie in it, whichever runner made them. */
+/** The id of a state directory, generated at first use. All its runners share the sessions in it. */
 export function placeId(record: string): string {
-  return madeOnce(placeIdFile(record), () => randomUUID());
+  return readOrCreate(placeIdFile(record), () => randomUUID());
 }
 
-function madeOnce(path: string, make: () => string): string {
+function readOrCreate(path: string, make: () => string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const known = readOrNull(path)?.trim();
   if (known) return known;
   const aside = `${path}.${randomUUID()}`;
   writeFileSync(aside, `${make()}\n`, { mode: 0o600 });
   try {
-    linkOnce(aside, path);
+    tryLink(aside, path);
   } finally {
     rmSync(aside, { force: true });
   }
   return readFileSync(path, "utf8").trim();
 }
 
-function linkOnce(from: string, to: string): boolean {
+/** False if `to` already exists. */
+function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to);
     return true;
@@ -72,21 +73,21 @@ function linkOnce(from: string, to: string): boolean {
   }
 }
 
-/** null: not one of ours, or damaged; then nobody can be said to hold it. */
+/** null if the lock is damaged or not ours; then nobody holds it. */
 function ownerIn(text: string): Owner | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && typeof Reflect.get(value, "pid") === "number"
       ? (value as Owner)
-      : null; // ours: its pid was just seen
+      : null; // a lock with a pid was written by lockRunner
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
 }
 
-/** By renaming, which one process alone can do, and only while it is still the dead one's. */
-function takeAway(path: string, holder: string): void {
+/** Removes a dead process's lock. Renames it first, which only one process can do, and puts it back if it has changed. */
+function removeStale(path: string, holder: string): void {
   const aside = `${path}.${randomUUID()}`;
   try {
     renameSync(path, aside);
@@ -94,8 +95,8 @@ function takeAway(path: string, holder: string): void {
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  // somebody was quicker: it is theirs
-  if (readOrNull(aside) !== holder) linkOnce(aside, path);
+  // another process took the lock in between: give it back
+  if (readOrNull(aside) !== holder) tryLink(aside, path);
   rmSync(aside, { force: true });
 }
 
@@ -107,7 +108,7 @@ function alreadyRunning({ pid, host }: Owner): HostError {
   return new HostError({
     code: "DROVER-STA-001",
     message: `This runner is already running as process ${pid} on ${host}.`,
-    next: "Stop that one, or give this one a name of its own with --name.",
+    next: "Stop that process, or give this runner another name with --name.",
   });
 }
 

@@ -7,10 +7,10 @@ import type { Run } from "../../model/run.ts";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { isTerminal } from "../../model/states.ts";
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Has no timeout of its own, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-/** The runner's own code and real commands over the port in process, with a real store behind it. */
+/** A real runner with real commands, over the in-process port to a real store. */
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
@@ -69,7 +69,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
   return { ...host, ...fixture, runner, ended, restart, expectWhole };
 }
 
-test("many runs through few slots: each once, each whole, and the audit holds", async () => {
+test("runs many runs in few slots, each once and complete, with a valid audit chain", async () => {
   const { submit, ended, expectWhole, verify, logs } = await setUp();
   const ids = await Promise.all(Array.from({ length: 30 }, () => submit({ agent_name: "greet" })));
   for (const id of ids) {
@@ -88,7 +88,7 @@ test("many runs through few slots: each once, each whole, and the audit holds", 
   await poll(logs).toEqual([]);
 });
 
-test("a stop reaches the run, and a run's own time limit too", async () => {
+test("stops a run on request and at its own time limit", async () => {
   const { submit, ended, dispatcher, run } = await setUp();
   const stopped = await submit({ agent_name: "endless" });
   const late = await submit({ agent_name: "endless", timeout_seconds: 0.4 });
@@ -98,7 +98,7 @@ test("a stop reaches the run, and a run's own time limit too", async () => {
   expect(await ended(late)).toMatchObject({ status: "failed", reason: "timeout" });
 });
 
-test("a coordinator that was away for longer than a lease finds every run and every line", async () => {
+test("loses no run and no line when the coordinator is away for longer than a lease", async () => {
   const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 4000 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
   for (const id of ids)
@@ -111,7 +111,7 @@ test("a coordinator that was away for longer than a lease finds every run and ev
   }
 });
 
-test("what a stopped runner had goes back at no cost and is the next one's", async () => {
+test("gives the runs of a stopped runner to the next one at no cost", async () => {
   const { submit, run, runner, open } = await setUp();
   const id = await submit({ agent_name: "endless" });
   await poll(async () => (await run(id)).status).toBe("running");

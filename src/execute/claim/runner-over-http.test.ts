@@ -14,10 +14,10 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Has no timeout of its own, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 20 });
 
-test("the same runner over HTTP: its own agents run, and a stop reaches them", async () => {
+test("runs the runner's own agents over HTTP, and stops one on request", async () => {
   const stateDirectory = mkdtempSync(join(tmpdir(), "drover-http-"));
   closing.push(() => rm(stateDirectory, { recursive: true, force: true }));
   const coordinator = await startCoordinator({ stateDirectory, port: 0, pollHoldMs: 1000 });
@@ -40,7 +40,7 @@ test("the same runner over HTTP: its own agents run, and a stop reaches them", a
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw new Error(await response.text());
-    return (await response.json()) as Run; // as the coordinator's own schema says
+    return (await response.json()) as Run; // validated by the coordinator's schema
   };
   const greeting = await call("POST", "/runs", { agent_name: "greet" });
   await poll(async () => (await call("GET", `/runs/${greeting.run_id}`)).status).toBe("completed");

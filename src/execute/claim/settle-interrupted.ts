@@ -16,9 +16,9 @@ interface SettleOptions {
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-const diedWithIt = "The runner died before it ended; what was left of it was killed by the next one.";
+const runnerDied = "The runner died before this command ended; the next runner killed what was left of it.";
 
-/** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
+/** Logs without an outcome belong to runs whose runner died. Kills their remaining processes and ends them as lost. */
 export async function settleInterrupted(
   found: readonly FoundLog[],
   { killOrphans, supervise, onNotice }: SettleOptions,
@@ -26,7 +26,7 @@ export async function settleInterrupted(
   const { directories, redactor, owner, now } = supervise;
   const unfinished = found.filter(({ journal }) => journal.outcome === null);
   await killOrphans(unfinished.flatMap(({ executions }) => openIn(executions)));
-  // this runner's alone, and it has no run yet
+  // the directory is this runner's alone, and it has no run yet
   await emptyPrivateDirectory(directories.stateDirectory, directories.tmpRoot, onNotice);
   if (unfinished.length > 0)
     await sweepSockets(directories.runs).catch((error: unknown) => onNotice("old sockets could not be removed", error));
@@ -36,14 +36,12 @@ export async function settleInterrupted(
     const { run_id, attempt } = journal;
     const nested = await recoverNested(
       { runs: directories.runs, run_id, attempt, owner, now, record, known: executions },
-      diedWithIt,
+      runnerDied,
     );
     for (const id of openIn(executions))
-      if (!nested.has(id)) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, diedWithIt) });
+      if (!nested.has(id)) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, runnerDied) });
     const lost = outcomeOfStop("lease_lost");
-    journal.finish(
-      lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,
-    );
+    journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died during this run." } : lost);
   }
 }
 

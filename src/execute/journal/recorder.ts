@@ -12,7 +12,7 @@ export interface Recorder {
   /** Records an event of Drover's own. */
   record(event: RunEvent): void;
   /** Records an event an executor sent, or that it sent one it may not send. */
-  ofExecutor(event: RunEvent): void;
+  recordFromExecutor(event: RunEvent): void;
   output(stream: OutputStream, chunk: Uint8Array): void;
   /** Returns the start as it was recorded. */
   started(execution: ExecutionStart): ExecutionStart;
@@ -44,7 +44,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
   };
   return {
     record,
-    ofExecutor(event) {
+    recordFromExecutor(event) {
       if (event.type === "output") {
         if (event.skipped !== undefined) output.skip(event.stream, event.skipped);
         output.push(event.stream, outputBytes(event));

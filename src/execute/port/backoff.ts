@@ -1,5 +1,5 @@
 export interface Backoff {
-  /** Waits longer each time, with jitter, so that many runners do not come back as one. */
+  /** Waits longer each time, with jitter so that many runners do not reconnect at the same moment. */
   wait(signal: AbortSignal): Promise<void>;
   reset(): void;
 }
@@ -26,16 +26,16 @@ export function createBackoff({
   };
 }
 
-/** Resolves early, and never rejects, when the signal is aborted. */
+/** Resolves early when the signal is aborted. Never rejects. */
 export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    const end = (): void => {
+    const finish = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener("abort", finish, { once: true });
   });
 }

@@ -1,15 +1,15 @@
 import type { Registered } from "../../model/runner-port.ts";
 
-/** Who this runner is to the coordinator now. Both lanes share it, so that one registration serves both. */
+/** The runner's current id and epoch. Polls and reports share it, so one registration serves both. */
 export interface Identity {
   current(): Promise<Registered>;
-  /** The same, once a registration that is under way is done. */
+  /** Waits for a registration in progress, then returns the current identity. */
   settled(): Promise<Registered>;
-  /** Registers again, unless that has been done since `epoch`. Resolves when there is a newer one. */
+  /** Registers again unless the runner already has a newer epoch than this one. */
   renew(epoch: number): Promise<void>;
 }
 
-/** `register` goes on trying until it succeeds, and rejects only when it is told to stop. */
+/** `register` retries until it succeeds and rejects only when the runner stops. */
 export function createIdentity(register: () => Promise<Registered>): Identity {
   let known = register();
   let epochKnown = -1;

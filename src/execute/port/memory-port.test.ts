@@ -3,7 +3,7 @@ import { describeContract } from "../../../test/contract/contract.ts";
 import { runnerPortContract, type RunnerPortSubject } from "../../../test/contract/runner-port.ts";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 
-/** The fake keeps the rules that the real ports keep, or tests of the runner over it would prove nothing. */
+/** Runner tests use this fake, so it must keep the same contract as the real ports. */
 describeContract("the port in memory", runnerPortContract, async (): Promise<RunnerPortSubject> => {
   const coordinator = createMemoryCoordinator({ holdMs: 100 });
   return {
@@ -28,7 +28,7 @@ describeContract("the port in memory", runnerPortContract, async (): Promise<Run
     async run(run_id) {
       const { status, failures, outcome } = coordinator.runs.get(run_id)!;
       const exit_code = outcome?.status === "completed" ? outcome.exit_code : null;
-      return { run_id, status, failures, exit_code, session_id: run_id } as Run; // the parts the contract looks at
+      return { run_id, status, failures, exit_code, session_id: run_id } as Run; // the fields that the contract checks
     },
     seqs: async (run_id) => coordinator.runs.get(run_id)!.log.map((_, index) => index + 1),
   };

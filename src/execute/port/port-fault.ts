@@ -1,18 +1,18 @@
 import { RequestError } from "../../model/errors.ts";
 
 /**
- * What a failed call of the runner port means for the runner:
- * - `register`: the coordinator does not know this epoch (any more): register again, then go on
+ * What the runner should conclude from a failed call to the coordinator:
+ * - `register`: the coordinator does not know this epoch; register again and retry
  * - `duplicate`: another live runner has this identity
- * - `down`: nobody listens there at all, so nobody judges leases either
- * - `silent`: no answer; whoever is behind may well be judging leases
- * - `refused`: an answer, and it was no
+ * - `down`: nothing listens at the address, so nothing expires leases either
+ * - `silent`: no answer; the coordinator may still be running and expiring leases
+ * - `refused`: the coordinator answered no
  */
 export type PortFault = "register" | "duplicate" | "down" | "silent" | "refused";
 
 export function portFault(error: unknown): PortFault {
   let fault: PortFault = "silent";
-  // the cause of a cause tells why: a system error below the port's own word for it
+  // the system error is often a few causes below the port's own error
   for (
     let at = error, depth = 0;
     typeof at === "object" && at !== null && depth < 5;
@@ -24,7 +24,7 @@ export function portFault(error: unknown): PortFault {
     }
     if (at instanceof RequestError) fault = "refused";
     const inner: unknown = Reflect.get(at, "errors");
-    // a host with several addresses: each refused in turn
+    // a host with several addresses fails with one error for each
     if (Array.isArray(inner) && inner.length > 0 && inner.every((one) => portFault(one) === "down")) return "down";
   }
   return fault;
@@ -37,11 +37,11 @@ const meanings = new Map<string, PortFault>([
   ["unauthorized", "refused"],
   ["refused", "refused"],
   ["ECONNREFUSED", "down"],
-  // whoever held the other end died in the middle; one that only went away judges nobody until it is back
+  // The coordinator died during the call. If it only restarts, it expires no leases until it is back.
   ["ECONNRESET", "down"],
-  // a socket file that is not there
+  // the socket file is missing
   ["ENOENT", "down"],
-  // a proxy's word that nobody is behind it
+  // a proxy has no backend
   ["502", "down"],
   ["503", "down"],
   ["504", "down"],

@@ -6,13 +6,13 @@ import { reportOutages } from "./report-outages.ts";
 
 const report = { runner_id: "r", epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
 
-test("an outage is one line of each lane, whichever call it makes fail, and the next one is told again", async () => {
+test("reports an outage once for each port call, however it fails, and the next outage again", async () => {
   const lines: string[] = [];
   const answering = { ...createMemoryCoordinator().port, report: async () => ({ acked: [], fenced: [], abandon: [] }) };
-  const { port, tell } = reportOutages(answering, (line) => lines.push(line));
-  const fail = (call: string, lane: "poll" | "report" = "report"): void => {
+  const { port, report: reportFault } = reportOutages(answering, (line) => lines.push(line));
+  const fail = (call: string, portCall: "poll" | "report" = "report"): void => {
     const error = new PortError("away", `it did not answer: ${call} ECONNRESET`, { code: "ECONNRESET" });
-    tell(lane, error, portFault(error));
+    reportFault(portCall, error, portFault(error));
   };
   for (const call of ["read", "write", "connect", "read", "write"]) fail(call);
   expect(lines).toEqual(["report failed (down): it did not answer: read ECONNRESET"]);
@@ -25,13 +25,13 @@ test("an outage is one line of each lane, whichever call it makes fail, and the 
   expect(lines.slice(2)).toEqual(["report failed (down): it did not answer: connect ECONNRESET"]);
 });
 
-test("silence after a refused connection is told once, and so is each refusal", () => {
+test("reports a refused connection, the silence after it and each distinct refusal once", () => {
   const lines: string[] = [];
-  const { tell } = reportOutages(createMemoryCoordinator().port, (line) => lines.push(line));
+  const { report: reportFault } = reportOutages(createMemoryCoordinator().port, (line) => lines.push(line));
   const down = new PortError("away", "refused", { code: "ECONNREFUSED" });
   const silent = new PortError("away", "no answer within 5000 ms");
   const [one, other] = [new PortError("refused", "body.slots"), new PortError("refused", "body.name")];
-  for (const error of [down, silent, down, silent, one, other, one]) tell("report", error, portFault(error));
+  for (const error of [down, silent, down, silent, one, other, one]) reportFault("report", error, portFault(error));
   expect(lines).toEqual([
     "report failed (down): refused",
     "report failed (silent): no answer within 5000 ms",

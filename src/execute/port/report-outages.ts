@@ -1,39 +1,39 @@
 import type { RunnerPort } from "../../model/runner-port.ts";
 import type { PortFault } from "./port-fault.ts";
 
-type Lane = "register" | "poll" | "report" | "deregister";
+type PortCall = "register" | "poll" | "report" | "deregister";
 
 export interface OutageReporter {
-  /** What is answered here ends an outage of its lane: the next one is told again. */
+  /** The same port. An answered call ends its outage, so that the next one is reported again. */
   port: RunnerPort;
-  tell(lane: Lane, error: unknown, fault: PortFault): void;
+  report(call: PortCall, error: unknown, fault: PortFault): void;
 }
 
 /**
- * An outage is told when it begins, not with every try: the same one makes a read fail, then a write, then a connection. Who
- * refuses says why, and that is told whenever it is something else.
+ * Reports an outage once, when it begins, and not with every retry. One outage fails in several ways (a read, a write,
+ * a connection), so the message of such an error does not count. A refusal is reported once for each reason.
  */
 export function reportOutages(port: RunnerPort, onNotice: (message: string) => void): OutageReporter {
-  const told = new Map<Lane, Set<string>>();
-  const over = (lane: Lane) => {
+  const reported = new Map<PortCall, Set<string>>();
+  const endOutage = (call: PortCall) => {
     return <T>(answer: T): T => {
-      told.delete(lane);
+      reported.delete(call);
       return answer;
     };
   };
   return {
     port: {
       ...port,
-      register: (registration) => port.register(registration).then(over("register")),
-      poll: (request, signal) => port.poll(request, signal).then(over("poll")),
-      report: (report) => port.report(report).then(over("report")),
+      register: (registration) => port.register(registration).then(endOutage("register")),
+      poll: (request, signal) => port.poll(request, signal).then(endOutage("poll")),
+      report: (report) => port.report(report).then(endOutage("report")),
     },
-    tell(lane, error, fault) {
+    report(call, error, fault) {
       const why = error instanceof Error ? error.message : String(error);
       const what = fault === "down" || fault === "silent" ? fault : `${fault}: ${why}`;
-      const known = told.get(lane) ?? new Set();
-      if (!known.has(what)) onNotice(`${lane} failed (${fault}): ${why}`);
-      told.set(lane, known.add(what));
+      const known = reported.get(call) ?? new Set();
+      if (!known.has(what)) onNotice(`${call} failed (${fault}): ${why}`);
+      reported.set(call, known.add(what));
     },
   };
 }

@@ -6,23 +6,23 @@ import { failureReasonOf } from "../executions/failure-reason.ts";
 
 type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
 
-/** Over what a run holds on disk, whoever of it writes that. */
+/** Watches the disk space that a run uses, whichever of its processes writes. */
 export interface DiskWatch {
   stop(): void;
-  /** The outcome as it is, or that of a run over its limit. */
+  /** Returns the outcome unchanged, or a failure if the run is over its limit. */
   judge(outcome: Outcome): Promise<Outcome>;
 }
 
 export interface DiskWatchOptions {
   limits: HeldLimits;
   folders: RunDirectories;
-  /** Drover's own, in somebody's directory perhaps. */
+  /** Drover's own directories, which may lie inside a watched one. */
   except: readonly string[];
   signal: AbortSignal;
   onPassed: () => void;
 }
 
-/** What lies in a shared folder now is not the run's. */
+/** Does not count what is already in the shared directories. */
 export async function watchDisk(
   options: DiskWatchOptions,
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
@@ -43,7 +43,7 @@ function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOpti
     before,
     whose: "run",
     onFault(fault) {
-      if (signal.aborted) return; // it is being ended for something else
+      if (signal.aborted) return; // already being stopped for another reason
       found = fault;
       onPassed();
     },
@@ -58,15 +58,15 @@ function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOpti
   };
 }
 
-/** What it had to say is kept. */
+/** Keeps the text and data that the run returned. */
 function overLimit(outcome: Outcome, fault: CommandFault): Outcome {
-  const said = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
+  const returned = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
   return {
     status: "failed",
     reason: failureReasonOf({ error: fault, signal: null }),
     message: fault.message,
-    exit_code: said.exit_code,
-    ...("text" in said && said.text !== null ? { text: said.text } : {}),
-    ...("data" in said ? { data: said.data } : {}),
+    exit_code: returned.exit_code,
+    ...("text" in returned && returned.text !== null ? { text: returned.text } : {}),
+    ...("data" in returned ? { data: returned.data } : {}),
   };
 }

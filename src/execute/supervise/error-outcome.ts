@@ -6,17 +6,15 @@ import { outcomeOfFailure, RunFailure } from "../scaffold/run-failure.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
 
 export interface ErrorOutcomes {
-  /** Of what an executor threw: it rejects on bugs only, but a stop can make a bug of anything that was under way. */
-  ofExecutor(error: unknown): Outcome;
-  /** Of what was thrown around it. */
+  /** For an error that the executor threw. Executors reject only on bugs, except that a stop can make anything throw. */
+  fromExecutor(error: unknown): Outcome;
+  /** For an error in the runner's own code around the executor. */
   fromRunner(error: unknown): Outcome;
-  /** Of what should not have happened at all. */
+  /** For an error that nothing else caught. */
   fromBug(error: unknown): Outcome;
 }
 
-/**
- * People read a sentence; where it happened is for the runner's own log, always: nobody can make it happen again to see.
- */
+/** The outcome gets one readable sentence. The stack trace goes to the runner's log, since the error may not recur. */
 export function createErrorOutcomes(of: {
   run: string;
   executor: string;
@@ -28,32 +26,32 @@ export function createErrorOutcomes(of: {
   const traceOf = (error: unknown): string =>
     of.redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return {
-    ofExecutor(error) {
+    fromExecutor(error) {
       if (signal.aborted) return outcomeOfStop(stopReasonOf(signal));
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`the executor ${executor} failed at run ${run}: ${traceOf(error)}`);
-      return internal(`The executor ${executor} failed unexpectedly; the runner's own log says more.`);
+      onNotice(`the executor ${executor} failed in run ${run}: ${traceOf(error)}`);
+      return internalFailure(`The executor ${executor} failed unexpectedly. See the runner's log for the stack trace.`);
     },
     fromRunner(error) {
       if (signal.aborted && error === signal.reason) return outcomeOfStop(stopReasonOf(signal));
       if (error instanceof RunFailure) return outcomeOfFailure(error);
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`run ${run} could not be carried out: ${traceOf(error)}`);
-      return internal("The runner failed unexpectedly; its own log says more.");
+      onNotice(`the runner failed in run ${run}: ${traceOf(error)}`);
+      return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
     fromBug(error) {
-      onNotice(`run ${run} ended in a defect: ${traceOf(error)}`);
-      return internal("The runner failed unexpectedly; its own log says more.");
+      onNotice(`run ${run} ended with an unexpected error: ${traceOf(error)}`);
+      return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
   };
 }
 
-export function internal(message: string): Outcome {
+export function internalFailure(message: string): Outcome {
   return failed("internal", message);
 }
 
 function outOfDescriptors(error: Error): Outcome {
-  return internal(
+  return internalFailure(
     `The runner ran out of file descriptors (${error.message}). Raise its \`ulimit -n\`, or give it fewer slots.`,
   );
 }

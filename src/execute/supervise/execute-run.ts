@@ -25,9 +25,9 @@ import type { InputQueue } from "./input-queue.ts";
 import { workspaceKindOf } from "../workspace/workspace-kind.ts";
 import { trackFiles } from "../workspace/session-files.ts";
 
-/** What one run has beside its claim. */
+/** The parts that a run is assembled from, besides its claim. */
 export interface RunParts {
-  /** As files and notices call it. */
+  /** `RUN.ATTEMPT`, used in file names and notices. */
   name: string;
   options: SuperviseOptions;
   links: RunLinks;
@@ -35,13 +35,13 @@ export interface RunParts {
   overBudget: AbortSignal;
   input: InputQueue;
   log: Recorder;
-  live: PartialText;
+  partialText: PartialText;
   questions: Questions;
   keeper: SessionKeeper;
-  defects: ErrorOutcomes;
+  errors: ErrorOutcomes;
 }
 
-/** Opens what the run works with, lets its executor do its work, and closes everything again. */
+/** Opens the run's directories, calls its executor, and closes everything again. */
 export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome> {
   const { options, stop, log, keeper, name } = parts;
   const { record } = log;
@@ -72,22 +72,22 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   if (can.state && workspaceKindOf(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let forget = !can.resume && !can.fork;
   try {
-    return await workIn(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
-      // a session whose first run was refused has not begun
+    return await executeIn(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
+      // if the first run of a session is refused, the session never existed
       forget ||= invocation.mode === "start" && ended.status === "failed" && ended.reason === "refused";
       forget &&= ended.status !== "parked";
     });
   } finally {
     await opened
       .close(forget)
-      .catch((error: unknown) => options.onNotice(`the directories of run ${name} could not be given back`, error));
+      .catch((error: unknown) => options.onNotice(`the directories of run ${name} could not be released`, error));
   }
 }
 
 type Opened = Extract<Awaited<ReturnType<typeof openDirectories>>, { ok: true }>;
 type StatefulParts = RunParts & { state: SessionState | null };
 
-async function workIn(
+async function executeIn(
   opened: Opened,
   claim: Claim,
   parts: StatefulParts,
@@ -130,7 +130,7 @@ async function workIn(
     });
     if (!watching.ok) return failed("dependency_missing", watching.fault.message);
     watch = watching.watch;
-    clocks.begin({ timeoutMs, idleMs: idleMsOf(invocation.agent, options.limits) });
+    clocks.start({ timeoutMs, idleMs: idleMsOf(invocation.agent, options.limits) });
     const context = createRunContext({
       ...parts,
       claim,
@@ -143,7 +143,7 @@ async function workIn(
       executions,
       onFenced: () => stop.abort("lease_lost"),
     });
-    const running = options.executor.run(invocation, context).catch(parts.defects.ofExecutor);
+    const running = options.executor.run(invocation, context).catch(parts.errors.fromExecutor);
     const returned = await Promise.race([running, stop.givenUp]);
     const ended = returned.status === "parked" ? parkedOrFailed(returned, claim, parts) : returned;
     onReturned(ended);
@@ -160,7 +160,7 @@ async function workIn(
   }
 }
 
-/** A folder of the session's own lies in Drover's state, not in the repository around that. */
+/** A scratch directory lies in Drover's state directory: a repository around that is not the one the run works on. */
 function workedOn(
   { invocation, correlation }: Claim,
   directory: string,
@@ -171,7 +171,7 @@ function workedOn(
   return { correlation: { ...correlation, repo_sha }, repoRoot: repo_root };
 }
 
-/** Nothing of a parked run is alive, so it needs a state to continue from; and one that is being stopped is over. */
+/** A parked run keeps no process, so it needs a saved state to continue from. A run that is being stopped cannot park. */
 function parkedOrFailed(
   parked: Parked,
   { invocation }: Claim,
@@ -186,12 +186,11 @@ function parkedOrFailed(
 async function endExecutions(executions: Executions, { options, stop, log }: RunParts): Promise<void> {
   const left = await executions.end();
   if (left === 0 || stop.signal.aborted) return;
-  const [programs, were, they] =
-    left === 1 ? ["a program", "was", "it was"] : [`${left} programs`, "were", "they were"];
-  const message = `The executor ${options.executor.name} returned while ${programs} that it had started ${were} running; ${they} ended.`;
+  const programs = left === 1 ? "a program that it had started" : `${left} programs that it had started`;
+  const message = `The executor ${options.executor.name} returned before ${programs} had ended; Drover stopped ${left === 1 ? "it" : "them"}.`;
   log.record({ type: "error", code: "left_running", message });
 }
 
 function notHere({ session_id }: Invocation): string {
-  return `The session ${session_id} works with files that were not saved: they are in a project of the runner that had it, too large, or too many. Continue it there, or start a new session.`;
+  return `Session ${session_id} needs files that were not saved: they are in a project directory of its last runner, too large, or too many. Continue it on that runner, or start a new session.`;
 }

@@ -1,6 +1,6 @@
 import type { UserInput } from "../../model/executor.ts";
 
-/** What a person says while the run goes on: kept until it is read, ended with the run. */
+/** Messages from a person to a run in progress. They are queued until the executor reads them. */
 export interface InputQueue extends AsyncIterable<UserInput> {
   push(input: UserInput): void;
   end(): void;
@@ -10,18 +10,18 @@ export function createInputQueue(first: readonly UserInput[] = []): InputQueue {
   const waiting = [...first];
   let ended = false;
   let wake: (() => void) | null = null;
-  const change = (): void => {
+  const wakeReader = (): void => {
     wake?.();
     wake = null;
   };
   return {
     push(input) {
       if (!ended) waiting.push(input);
-      change();
+      wakeReader();
     },
     end() {
       ended = true;
-      change();
+      wakeReader();
     },
     async *[Symbol.asyncIterator]() {
       for (;;) {

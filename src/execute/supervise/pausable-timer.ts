@@ -1,10 +1,10 @@
 import { afterMs } from "../../process/timer.ts";
 
-/** A time limit that can be paused, as while a person is asked. It goes on when each pause has ended. */
+/** A time limit that can be paused. It continues once every pause() has been followed by a resume(). */
 export interface PausableTimer {
   pause(): void;
   resume(): void;
-  /** From the start again. */
+  /** Starts over with the full limit. */
   restart(): void;
   stop(): void;
 }

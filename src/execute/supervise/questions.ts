@@ -4,26 +4,26 @@ import type { Answer, Decision, Invocation, Question } from "../../model/executo
 import type { Redactor } from "../../model/process.ts";
 import { startPausableTimer, type PausableTimer } from "./pausable-timer.ts";
 
-/** The questions of one attempt: answered by what is known already, by a person, or with `park`. */
+/** The questions of one attempt. Each is answered from a grant or an earlier answer, by a person, or with `park`. */
 export interface Questions {
   ask(question: Question): Promise<Answer>;
-  /** What a person decided. One that nobody waits for is ignored with a notice. */
+  /** Delivers a person's decision. A decision for a question that is not open is ignored with a notice. */
   answer(given: { request_id: string; answer: Decision }): void;
-  /** Answers every open question, and each later one, with `park`. False where none was open, or the executor cannot park. */
+  /** Answers all open and later questions with `park`. Returns false if none is open or the executor cannot park. */
   park(): boolean;
-  /** Whether the run does nothing until somebody answers. */
+  /** Whether the run waits for a person. */
   readonly waiting: boolean;
 }
 
 export interface QuestionsOptions {
   invocation: Invocation;
   canPark: boolean;
-  /** Of the run: a stop ends the wait at once. */
+  /** Aborted when the run stops, which ends the wait at once. */
   signal: AbortSignal;
   record: (event: RunEvent) => void;
   redact: Redactor["value"];
   onWaiting: () => void;
-  /** No question is open any more. */
+  /** Called when the last open question is closed. */
   onSettled: () => void;
   monotonic: () => number;
   onNotice: (message: string) => void;
@@ -33,10 +33,10 @@ const defaultParkSeconds = 600;
 
 const unattended =
   "Denied: nobody attends this run, so nobody can be asked. Start it with `attended: true`, or from a terminal, to let a person decide.";
-/** A question is an event, and larger events are left out of the log. */
+/** A question is recorded as an event, and the journal shortens larger events. */
 const maxQuestionLength = 1_000_000;
-const tooLarge = `Denied: what it would do is longer than ${maxQuestionLength} characters, which is more than a person can be asked about.`;
-const reused = "Denied: its request_id was used before, for another question of this run.";
+const tooLarge = `Denied: the question is longer than ${maxQuestionLength} characters, the most that a person can be asked. Make the tool's input shorter.`;
+const reused = "Denied: this run already used the same request_id for another question.";
 
 interface Asked {
   question: Question;
@@ -47,19 +47,19 @@ interface Asked {
 export function createQuestions(options: QuestionsOptions): Questions {
   const { invocation, signal, record, onNotice } = options;
   const granted = new Set(invocation.granted_tools);
-  // An attempt that starts over may use the same ids for other questions.
+  // An attempt that starts from scratch may use the same ids for other questions.
   const earlier = invocation.continues ? invocation.answers : [];
   const asked = new Map<string, Asked>();
   const open = new Set<string>();
   let isParking = false;
-  let patience: PausableTimer | null = null;
+  let parkTimer: PausableTimer | null = null;
 
-  /** What the answer of an earlier attempt was given to. */
+  /** The input as the record has it, to compare with the question of an earlier attempt. */
   function asRecorded(input: unknown): unknown {
     return JSON.parse(JSON.stringify(options.redact({ input }).input ?? null)) as unknown;
   }
 
-  /** null: a person has to decide. */
+  /** null if a person has to decide. */
   function decide(question: Question): Decision | null {
     const { request_id, tool } = question;
     const decided = earlier.find(
@@ -67,14 +67,14 @@ export function createQuestions(options: QuestionsOptions): Questions {
         one.request_id === request_id && one.tool === tool && isDeepStrictEqual(one.input, asRecorded(question.input)),
     );
     if (decided) return decided.answer;
-    const ofThis = { type: "permission_decision", request_id } as const;
+    const decision = { type: "permission_decision", request_id } as const;
     if (!invocation.attended) {
       record({ type: "permission_request", ...question });
-      record({ ...ofThis, decision: "deny", by: "unattended", message: unattended });
+      record({ ...decision, decision: "deny", by: "unattended", message: unattended });
       return { decision: "deny", message: unattended };
     }
     if (!granted.has(tool)) return null;
-    record({ ...ofThis, decision: "allow", by: "session" });
+    record({ ...decision, decision: "allow", by: "session" });
     return { decision: "allow" };
   }
 
@@ -88,20 +88,20 @@ export function createQuestions(options: QuestionsOptions): Questions {
     open.add(request_id);
     if (open.size === 1) options.onWaiting();
     if (isParking) park();
-    else startPatience();
+    else restartParkTimer();
     return answer;
   }
 
-  function startPatience(): void {
-    patience?.stop();
+  function restartParkTimer(): void {
+    parkTimer?.stop();
     const seconds = invocation.agent.park_after_seconds ?? defaultParkSeconds;
-    patience = startPausableTimer(options.canPark ? seconds * 1000 : null, park, options.monotonic);
+    parkTimer = startPausableTimer(options.canPark ? seconds * 1000 : null, park, options.monotonic);
   }
 
   function close(request_id: string, answer: Answer): void {
     open.delete(request_id);
     if (open.size === 0) {
-      patience?.stop();
+      parkTimer?.stop();
       if (!isParking && !signal.aborted) record({ type: "status", status: "running" });
       options.onSettled();
     }
@@ -143,8 +143,8 @@ export function createQuestions(options: QuestionsOptions): Questions {
     },
     answer({ request_id, answer }) {
       if (!open.has(request_id)) {
-        const why = asked.has(request_id) ? "it is closed" : "nobody asked it";
-        return onNotice(`an answer to the question ${request_id} was ignored: ${why}`);
+        const why = asked.has(request_id) ? "the question is closed" : "the run did not ask it";
+        return onNotice(`an answer to question ${request_id} was ignored: ${why}`);
       }
       if (answer.decision === "allow" && answer.remember) granted.add(asked.get(request_id)!.question.tool);
       close(request_id, answer);

@@ -3,16 +3,16 @@ import { startPausableTimer, type PausableTimer } from "./pausable-timer.ts";
 
 /** The time limits of one run. */
 export interface RunClocks {
-  begin(limits: { timeoutMs: number; idleMs: number | null }): void;
-  /** The executor has said something. */
-  heard(): void;
-  /** While the run waits for a person: neither its time nor its silence counts. */
+  start(limits: { timeoutMs: number; idleMs: number | null }): void;
+  /** Restarts the idle timeout: the executor sent something. */
+  noteActivity(): void;
+  /** Pauses the time limit and the idle timeout while the run waits for a person. */
   pauseWork(): void;
   resumeWork(): void;
-  /** While files are uploaded, which has limits of its own: it says nothing, and a stop waits for it. */
+  /** Pauses the idle timeout and the stop deadline during an upload, which has its own limits. */
   pauseUpload(): void;
   resumeUpload(): void;
-  /** The run is being stopped: it has this long. Called again only to make that shorter. */
+  /** Gives a run that is being stopped this long. A second call may only shorten that. */
   startDeadline(graceMs: number): void;
   readonly hasDeadline: boolean;
   end(): void;
@@ -20,38 +20,38 @@ export interface RunClocks {
 
 export interface RunClocksOptions {
   abort: (reason: StopReason) => void;
-  /** The grace is over. */
+  /** Called when the grace period of a stop has passed. */
   onGraceOver: () => void;
-  /** From there to the end of everything. */
+  /** How long after the grace period the run is given up. */
   reactMs: number;
   onGivenUp: () => void;
   monotonic: () => number;
 }
 
 export function createRunClocks({ abort, monotonic, ...options }: RunClocksOptions): RunClocks {
-  let time: PausableTimer | null = null;
-  let silence: PausableTimer | null = null;
+  let limit: PausableTimer | null = null;
+  let idle: PausableTimer | null = null;
   let deadline: PausableTimer | null = null;
   return {
-    begin({ timeoutMs, idleMs }) {
-      time = startPausableTimer(timeoutMs, () => abort("timeout"), monotonic);
-      silence = startPausableTimer(idleMs, () => abort("idle"), monotonic);
+    start({ timeoutMs, idleMs }) {
+      limit = startPausableTimer(timeoutMs, () => abort("timeout"), monotonic);
+      idle = startPausableTimer(idleMs, () => abort("idle"), monotonic);
     },
-    heard: () => silence?.restart(),
+    noteActivity: () => idle?.restart(),
     pauseWork() {
-      time?.pause();
-      silence?.pause();
+      limit?.pause();
+      idle?.pause();
     },
     resumeWork() {
-      time?.resume();
-      silence?.resume();
+      limit?.resume();
+      idle?.resume();
     },
     pauseUpload() {
-      silence?.pause();
+      idle?.pause();
       deadline?.pause();
     },
     resumeUpload() {
-      silence?.resume();
+      idle?.resume();
       deadline?.resume();
     },
     get hasDeadline() {
@@ -69,7 +69,7 @@ export function createRunClocks({ abort, monotonic, ...options }: RunClocksOptio
       );
     },
     end() {
-      for (const clock of [time, silence, deadline]) clock?.stop();
+      for (const clock of [limit, idle, deadline]) clock?.stop();
     },
   };
 }

@@ -27,12 +27,12 @@ export interface ContextParts {
   /** Ends the process that the executor runs in. */
   hard: AbortSignal;
   overBudget: AbortSignal;
-  /** The executor has returned or was given up: the outcome is the last word on a run. */
+  /** Whether the executor has returned or was given up. Nothing may follow the outcome. */
   hasEnded: () => boolean;
   input: RunContext["input"];
   state: Awaited<ReturnType<RunContext["session"]["load"]>>;
   log: Recorder;
-  live: PartialText;
+  partialText: PartialText;
   clocks: RunClocks;
   questions: Questions;
   keeper: SessionKeeper;
@@ -40,13 +40,13 @@ export interface ContextParts {
   onFenced: () => void;
 }
 
-/** What an executor can do for its run. */
+/** The interface through which an executor acts on its run. */
 export function createRunContext(parts: ContextParts): RunContext {
-  const { claim, options, links, dirs, signal, log, live, clocks, executions } = parts;
+  const { claim, options, links, dirs, signal, log, partialText, clocks, executions } = parts;
   const { journal } = links;
   const name = `${claim.run_id}.${claim.attempt}`;
   const isOpen = (what: string): boolean => {
-    if (parts.hasEnded()) options.onNotice(`run ${name} sent ${what} after its end; it was dropped`);
+    if (parts.hasEnded()) options.onNotice(`run ${name} sent ${what} after it had ended; it was dropped`);
     return !parts.hasEnded();
   };
   return {
@@ -54,15 +54,15 @@ export function createRunContext(parts: ContextParts): RunContext {
     overBudget: parts.overBudget,
     async emit(event) {
       if (!isOpen("an event")) return;
-      clocks.heard();
-      live.messageComplete(event);
-      log.ofExecutor(event);
+      clocks.noteActivity();
+      partialText.messageComplete(event);
+      log.recordFromExecutor(event);
       await links.waitForRoom();
     },
     partial(delta) {
       if (!isOpen("text")) return;
-      clocks.heard();
-      live.push(delta);
+      clocks.noteActivity();
+      partialText.push(delta);
     },
     async ask(question) {
       return isOpen("a question") ? parts.questions.ask(question) : { decision: "stop" };
@@ -100,10 +100,10 @@ export function createRunContext(parts: ContextParts): RunContext {
       load: () => Promise.resolve(parts.state),
       async save(format, bytes, more) {
         if (!isOpen("the state of its session")) return;
-        clocks.heard();
-        for (const event of more?.events ?? []) live.messageComplete(event);
+        clocks.noteActivity();
+        for (const event of more?.events ?? []) partialText.messageComplete(event);
         if (!more?.last) return parts.keeper.save(format, bytes, more);
-        // a large state on a slow line has a limit of its own
+        // saving a large state over a slow connection has its own time limit
         clocks.pauseUpload();
         await parts.keeper.save(format, bytes, more).finally(clocks.resumeUpload);
       },

@@ -3,31 +3,31 @@ import type { Limits } from "../../model/process.ts";
 import type { HeldLimits } from "../../process/held-watch.ts";
 
 export interface TimeLimits {
-  /** Of the profile. */
+  /** From the profile. */
   timeout_seconds?: number | undefined;
   idle_timeout_seconds?: number | undefined;
-  /** JOB_TIMEOUT_SECONDS. */
+  /** From JOB_TIMEOUT_SECONDS. */
   jobTimeoutSeconds?: number | undefined;
   defaultTimeoutSeconds?: number | undefined;
 }
 
-/** The nearest word wins: run (which comes in the agent's place), agent, profile, environment, default. */
+/** Precedence: run (already merged into the agent), agent, profile, environment, default. */
 export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
   const fallback = agent.type === "autonomous" ? 3600 : (limits.defaultTimeoutSeconds ?? 300);
   return 1000 * (agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
 }
 
-/** null: it may be silent as long as it likes, as commands may. */
+/** null if the run may be silent for any time, as commands may by default. */
 export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
   const seconds =
     agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
 }
 
-/** `ofCommands`: of each program for itself. `held`: of the run as a whole. */
+/** `ofCommands` apply to each program separately, `held` to the run as a whole. */
 export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: HeldLimits } {
   const given = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
-    // the one key that it is typed to have
+    // an object with this one key
     (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };
   return {
     ofCommands: {

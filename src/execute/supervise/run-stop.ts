@@ -6,22 +6,21 @@ import { createRunClocks, type RunClocks } from "./run-clocks.ts";
 import { stopReasonOf, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 
-/** How one run is stopped: by whom, how long that may take, and what each part of the run learns of it. */
+/** Stops one run within a deadline, and signals each part of the run. */
 export interface RunStop {
   abort(reason: StopReason): void;
   clocks: RunClocks;
-  /** The run is to end. Its reason is a StopReason. */
+  /** Aborted when the run must stop; the reason is a StopReason. */
   signal: AbortSignal;
-  /** The attempt is lost or the runner shuts down; that also ends what is still done for a run that was stopped before. */
+  /** Aborted when the attempt is lost or the runner shuts down. Also cancels the cleanup of a run that was stopped before. */
   lost: AbortSignal;
-  /** Ends the process that the executor runs in. */
+  /** Kills the process that the executor runs in. */
   hard: AbortSignal;
-  /** The executor has returned, or was given up. */
+  /** Aborted when the executor has returned or was given up. */
   closed: AbortSignal;
   readonly isOpen: boolean;
-  /** Nothing of the run is waited for any more. */
   close(): void;
-  /** A stopped run ends by this at the latest: an executor that does not react must not hold the slot. */
+  /** Resolves with an outcome if the executor ignores the stop, so that it cannot keep the slot. */
   givenUp: Promise<Outcome>;
 }
 
@@ -45,7 +44,7 @@ export function createRunStop(
   };
   const clocks = createRunClocks({
     abort,
-    // a process that the executor runs in is killed, and then the executor has one last moment
+    // kill the executor's process, then give the executor one last moment to settle
     onGraceOver: () => hard.abort(signal.reason),
     reactMs,
     onGivenUp() {

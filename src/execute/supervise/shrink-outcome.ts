@@ -1,14 +1,14 @@
 import type { Outcome } from "../../model/executor.ts";
 import { findExceededLimit, maxJson } from "../../model/json-limits.ts";
 
-/** With the last events it has to fit into one report. */
+/** The outcome and the last events have to fit into one report. */
 const maxOutcomeBytes = 17 * 1024 * 1024;
-/** Around it in a report there are some names, values and levels more. */
+/** Leaves room for the report around the outcome. */
 const heaviestOutcome = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
-/** Of its text, where that alone is too much. */
+/** The text is cut to this length if it alone is too large. */
 const maxTextLength = 2 * 1024 * 1024;
 
-/** What a report can carry of it; null: all of it. */
+/** The outcome without what a report cannot carry; null if all of it fits. */
 export function shrinkOutcome(outcome: Outcome): Outcome | null {
   if (outcome.status !== "completed" && outcome.status !== "failed") return null;
   if (fits(outcome)) return null;
@@ -25,6 +25,6 @@ function fits(outcome: Outcome): boolean {
 }
 
 function cut(text: string): string {
-  // not in the middle of a pair of surrogates
+  // do not split a surrogate pair
   return text.slice(0, maxTextLength).replace(/[\ud800-\udbff]$/, "");
 }

@@ -2,7 +2,7 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import { stopReasons, type StopReason } from "../../model/states.ts";
 
-/** How a run ends that was ended from outside. */
+/** The outcome of a run that was stopped from outside. */
 export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
   const failed = (why: Extract<Outcome, { status: "failed" }>["reason"], message: string): Outcome => ({
     status: "failed",
@@ -19,28 +19,28 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
     case "timeout":
       return failed(
         "timeout",
-        "Its time was over; everything it had started was ended. Give it more time, or look at why it hangs.",
+        "The run reached its time limit, and everything it had started was stopped. Raise timeout_seconds, or find out why it hangs.",
       );
     case "idle":
-      return failed("idle", "It said nothing for too long and was ended.");
+      return failed("idle", "The run sent nothing for longer than its idle timeout and was stopped.");
     case "budget":
-      return failed("budget_exceeded", "Its budget was used up.");
+      return failed("budget_exceeded", "The run used up its budget and was stopped.");
     case "approval_expired":
       return failed("approval_expired", "Nobody answered its question in time.");
     case "output_limit":
       return failed(
         "limit_exceeded",
-        "Its log reached the largest size a run may have, and it was ended. Make it print less.",
+        "The run's log reached the maximum size, and the run was stopped. Make it print less.",
       );
     case "disk_limit":
       return failed(
         "limit_exceeded",
-        "It held more on disk than it may, and was ended. Raise the limit, or make it need less.",
+        "The run used more disk space than its limit and was stopped. Raise the limit, or make it write less.",
       );
     case "lease_lost":
       return failed(
         "runner_lost",
-        "The runner could not reach the coordinator for longer than its lease, and ended the run so that it cannot run twice.",
+        "The runner could not reach the coordinator for longer than its lease, and stopped the run so that it cannot run twice.",
       );
     default: {
       const unknown: never = reason;
@@ -49,7 +49,7 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
   }
 }
 
-/** How a stopped run ends whose executor did not return, and the event that says so. */
+/** The outcome of a stopped run whose executor did not return, and the event that records this. */
 export function unresponsiveOutcome(
   executor: string,
   reason: StopReason,
@@ -63,7 +63,7 @@ export function unresponsiveOutcome(
   };
 }
 
-/** Anything but a StopReason was an abort by the caller's own means. */
+/** Any other abort reason comes from the caller's own AbortController and counts as "user". */
 export function stopReasonOf(signal: AbortSignal): StopReason {
   return stopReasons.find((reason) => reason === signal.reason) ?? "user";
 }

@@ -11,41 +11,41 @@ import type { TimeLimits } from "./run-limits.ts";
 import type { SessionPort } from "../sessions/session-port.ts";
 import type { Upload } from "../collect/upload.ts";
 
-/** What all runs of one registration share. */
+/** Shared by all runs of one registration. */
 export interface SuperviseOptions {
   executor: Executor;
-  /** Where a relative command is looked for first. */
+  /** Searched first for a relative command. */
   runnerDirectory: string;
   directories: RunnerDirectories;
-  /** Where Drover commands inside its runs reach the coordinator; null: nowhere. */
+  /** The coordinator's address for Drover commands inside a run; null for none. */
   apiUrl: string | null;
   limits: TimeLimits;
   variables: Variables;
   start: StartCommand;
   startOptions: Omit<StartOptions, "ids" | "output" | "stdin">;
   owner: ExecutionStart["owner"];
-  /** Whether somebody who holds a directory still lives. */
+  /** Whether the owner of a directory lock is still alive. */
   isAlive: (owner: ExecutionStart["owner"]) => boolean;
-  /** Where runners say which directories they work in. */
+  /** The directory of the lock files with which runners claim work directories. */
   locks: string;
   uploads: UploadTimes;
   random: () => number;
   /** The commit that a run in this directory works on, unless one is given. */
   findCheckout: (directory: string, given: string | null) => { repo_sha: string | null; repo_root: string };
   redactor: Redactor;
-  /** The same, and these values, whatever their names. */
+  /** A redactor that also redacts these values. */
   redactorWith(values: readonly NamedValue[]): Redactor;
   newId: NewId;
   now: () => Date;
   monotonic: () => number;
   outputDelayMs: number;
   onFinishTimeoutMs: number;
-  /** How long after a stop an executor may take to settle, beyond the grace of its programs, before it is given up. */
+  /** How long a stopped executor may take to settle, after the grace period of its programs, before it is given up. */
   reactMs?: number;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-/** Towards the coordinator and the slots. */
+/** Connects a run to its journal, the coordinator and the runner's slots. */
 export interface RunLinks {
   journal: Journal;
   notify(): void;

@@ -5,7 +5,7 @@ import type { StopReason } from "../../model/states.ts";
 import { conceal } from "../../redact/conceal.ts";
 import { createQuestions } from "./questions.ts";
 import { executeRun } from "./execute-run.ts";
-import { createErrorOutcomes, internal } from "./error-outcome.ts";
+import { createErrorOutcomes, internalFailure } from "./error-outcome.ts";
 import { journalSink } from "../journal/journal-sink.ts";
 import { createPartialText } from "../journal/partial-text.ts";
 import { shrinkOutcome } from "./shrink-outcome.ts";
@@ -15,18 +15,18 @@ import { createSessionKeeper } from "../sessions/session-keeper.ts";
 import type { RunLinks, SuperviseOptions } from "./supervise-options.ts";
 import { createInputQueue } from "./input-queue.ts";
 
-/** One claimed run, from here to its outcome. */
+/** A claimed run that is being supervised until it has an outcome. */
 export interface SupervisedRun {
   abort(reason: StopReason): void;
   input(input: UserInput): void;
   answer(given: { request_id: string; answer: Decision }): void;
-  /** It waits for a person no longer, and ends to be continued later. False where it does not wait, or cannot park. */
+  /** Parks the run if it waits for a person, to be continued later. Returns false if it does not wait or cannot park. */
   park(): boolean;
-  /** Its agent has spent what it may spend today. */
-  spent(): void;
-  /** For a person: it takes no slot. */
+  /** The agent has used up its budget for today. */
+  budgetSpent(): void;
+  /** Whether the run waits for a person. It takes no slot meanwhile. */
   readonly waiting: boolean;
-  /** Everything of it has ended and its outcome is in the journal. Never rejects. */
+  /** Resolves when the run has ended and its outcome is in the journal. Never rejects. */
   readonly ended: Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       journal,
       notify: links.notify,
       onFull: () => stop.abort("output_limit"),
-      onFault: () => stop.abort("shutdown"), // the outcome is the journal's fault, whatever the executor makes of this
+      onFault: () => stop.abort("shutdown"), // the outcome will be the journal's fault, whatever the executor returns
     }),
     redactor,
     outputDelayMs: options.outputDelayMs,
@@ -51,9 +51,8 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   const { record } = log;
   const stop = createRunStop(options, record);
   const { abort, signal, clocks } = stop;
-  const defects = createErrorOutcomes({ run: name, executor: options.executor.name, signal, redactor, onNotice });
-  /** The agent has spent what it may spend today. */
-  const spent = (): void => {
+  const errors = createErrorOutcomes({ run: name, executor: options.executor.name, signal, redactor, onNotice });
+  const budgetSpent = (): void => {
     if (can.park) overBudget.abort();
     else abort("budget");
   };
@@ -67,9 +66,9 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     closed: AbortSignal.any([stop.lost, stop.closed]),
     times: options.uploads,
     random: options.random,
-    record: log.ofExecutor,
+    record: log.recordFromExecutor,
     flush: links.flush,
-    onSpent: spent,
+    onSpent: budgetSpent,
     onFenced: () => abort("lease_lost"),
   });
   const questions = createQuestions({
@@ -86,7 +85,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     monotonic: options.monotonic,
     onNotice: (message) => onNotice(`run ${name}: ${message}`),
   });
-  const live = createPartialText(redactor, links.partial);
+  const partialText = createPartialText(redactor, links.partial);
   const parts = {
     name,
     options,
@@ -95,27 +94,27 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     overBudget: overBudget.signal,
     input,
     log,
-    live,
+    partialText,
     questions,
     keeper,
-    defects,
+    errors,
   };
 
   async function run(): Promise<void> {
     record({ type: "status", status: "running" });
-    let outcome = await executeRun(claim, parts).catch(defects.fromRunner);
+    let outcome = await executeRun(claim, parts).catch(errors.fromRunner);
     log.endOutput();
     const smaller = shrinkOutcome(outcome);
     if (smaller) {
       record({
         type: "error",
         code: "result_truncated",
-        message: "The result is larger than a run may have; what does not fit was left out.",
+        message: "The result is too large for a report; the part that does not fit was left out.",
       });
       outcome = smaller;
     }
     input.end();
-    if (journal.fault) outcome = internal(`${journal.fault.message} ${journal.fault.next ?? ""}`.trim());
+    if (journal.fault) outcome = internalFailure(`${journal.fault.message} ${journal.fault.next ?? ""}`.trim());
     journal.finish(redactor.value(outcome));
     links.flush();
   }
@@ -125,18 +124,18 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     input: input.push,
     answer: questions.answer,
     park: questions.park,
-    spent,
+    budgetSpent,
     get waiting() {
       return questions.waiting;
     },
     ended: run().catch((error: unknown) => {
-      journal.finish(defects.fromBug(error));
+      journal.finish(errors.fromBug(error));
       links.flush();
     }),
   };
 }
 
-/** Finds also what the run was asked with and is secret: its program may print it, in whatever encoding. */
+/** Also redacts the secret parameters of this run, which its program may print in any encoding. */
 function redactorOf({ invocation, attempt_token }: Claim, { redactor, redactorWith }: SuperviseOptions): Redactor {
   const { agent, parameters, prompt } = invocation;
   const secrets = conceal(agent.parameters_schema, { parameters, prompt }, redactor)?.secrets ?? [];
