@@ -199,7 +199,7 @@ test("an exception nobody expected is told cleanly, with its trace for the opera
   expect((await ended(submit(coordinator))).outcome).toEqual({
     status: "failed",
     reason: "internal",
-    message: "The executor test failed unexpectedly; the runner's own log says more.",
+    message: "The executor test failed unexpectedly. See the runner's log for the stack trace.",
     exit_code: null,
   });
   expect(fixture.notices.join()).toContain("undefined is not a function");

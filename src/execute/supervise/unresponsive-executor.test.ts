@@ -41,7 +41,7 @@ test("an executor that never settles is given up when its time is over, and what
   await context!.emit({ type: "assistant", text: "too late" });
   context!.usage({ input_tokens: 1, output_tokens: 1, cost_usd: null });
   await expect(context!.start({ executable: "true" })).rejects.toThrow("has ended");
-  expect(notices.join("\n")).toContain("after its end");
+  expect(notices.join("\n")).toContain("after it had ended");
   const next = coordinator.submit({ timeout_seconds: 0.05 });
   await outcomeOf(coordinator, next);
   expect(coordinator.events(id)).toHaveLength(before);
@@ -203,7 +203,7 @@ test("what an executor leaves running is ended, counted and recorded", async () 
   expect(events).toContainEqual({
     type: "error",
     code: "left_running",
-    message: "The executor stubborn returned while 3 programs that it had started were running; they were ended.",
+    message: "The executor stubborn returned before 3 programs that it had started had ended; Drover stopped them.",
   });
   expect(findOrphans(started.map(({ execution_id }) => execution_id))).toEqual([]);
 });
