@@ -16,60 +16,60 @@ import type { NestedSink } from "./nested/nested-sink.ts";
 import { createRecorder } from "./journal/recorder.ts";
 import { openStoreSink } from "./journal/store-sink.ts";
 
-/** One command on the record: a run of the built-in agent `exec`. */
+/** One recorded command: a run of the built-in agent `exec`. */
 export interface ExecRequest {
   command: Command & { workingDirectory: string };
-  /** As a person typed it. */
+  /** The command line as a person typed it. */
   display: string;
   options: StartOptions;
   capture: CaptureOptions;
-  /** Where the whole output goes as well, redacted; null for nowhere. */
+  /** Also receives the complete output, redacted; null for none. */
   spillDirectory: string | null;
-  /** The run this one is part of, and the caller's other ids. */
+  /** The run that this one is part of. */
   parentRunId: string | null;
   correlation: Correlation;
-  /** Of the repository that `repo_sha` is of. */
+  /** The root of the repository that `repo_sha` belongs to. */
   repoRoot?: string;
 }
 
 export interface ExecDeps {
-  /** null where the operator turned the audit off. */
+  /** null if the operator turned the audit off. */
   store: Pick<Store, "apply"> | null;
-  /** Where this command is itself inside a run: that run's Drover records it, and there is no store. */
+  /** Set if this command is inside a run. The outer Drover records it, so there is no store. */
   nested?: NestedSink;
-  /** For Drover commands inside this one; none where nothing is recorded. */
+  /** For Drover commands inside this one; absent if nothing is recorded. */
   inside?: Inside;
   redactor: Redactor;
   now: () => Date;
   newId: NewId;
   owner: ExecutionStart["owner"];
   createdBy: string;
-  /** Called once the process runs: time that would otherwise be spent waiting. Must not reject. */
+  /** Called once the process runs, to use the time until it ends. Must not reject. */
   whileRunning?: () => Promise<void>;
-  /** Did the person at the terminal press Ctrl-C? The command has had it too: an end by it is theirs. */
+  /** Whether a person pressed Ctrl-C. The command got the signal too, so an end by SIGINT counts as theirs. */
   wasInterrupted?: () => boolean;
 }
 
 /** How commands inside an `exec` reach this Drover. */
 export interface Inside {
   runs: string;
-  /** DROVER_API_URL and DROVER_API_KEY, or what a nested exec inherited and passes on. */
+  /** DROVER_API_URL and DROVER_API_KEY, or the variables that a nested exec inherited. */
   variables: Readonly<Record<string, string>>;
-  /** Called with the run once it is on the record; what it returns is called when everything in it has ended. */
+  /** Called when the run is recorded. Returns a function that is called when everything in the run has ended. */
   open(run_id: string): () => Promise<void>;
 }
 
 export interface ExecRecord {
-  /** Of the run; where it is part of another one, of its execution there. */
+  /** The run's id, or the execution's id if this command is part of another run. */
   runId: string;
   request: ExecRequest;
   result: CommandResult;
 }
 
-/** How long output waits for more of it. */
+/** How long output is buffered, to join it into fewer events. */
 const outputDelayMs = 50;
 
-/** The start is durable before the spawn; the end is durable before this returns. */
+/** Runs a command and records it. The start is durable before the spawn, the end before this returns. */
 export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal: AbortSignal): Promise<ExecRecord> {
   checkCommand(request.command);
   const id = deps.newId();
@@ -77,16 +77,16 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
   const record = deps.nested
     ? startNested(id, request, deps, deps.nested)
     : deps.store && (await startRecord(runId, request, deps, deps.store));
-  const reachedBy = { ...deps.inside?.variables, ...(record?.log ? { DROVER_NESTED_LOG: record.log } : {}) };
+  const insideVariables = { ...deps.inside?.variables, ...(record?.log ? { DROVER_NESTED_LOG: record.log } : {}) };
   const running = execute(
     request.command,
     {
       ...request.options,
-      show: [...(request.options.show ?? []), ...nestedDirectories(reachedBy)],
+      show: [...(request.options.show ?? []), ...nestedDirectories(insideVariables)],
       ...(record?.log ? { writable: [...(request.options.writable ?? []), record.log] } : {}),
       ids: {
         ...inheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
-        ...reachedBy,
+        ...insideVariables,
         DROVER_EXECUTION_ID: runId,
       },
       capture: {
@@ -94,7 +94,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
         ...spillFiles(runId, request),
         redactor: deps.redactor,
         onOutput(stream, chunk) {
-          // with `file` the spill files alone have it
+          // in mode `file`, output goes to the spill files only
           if (request.capture.mode !== "file") record?.output(stream, chunk);
           return request.capture.onOutput?.(stream, chunk);
         },
@@ -116,7 +116,7 @@ function spillFiles(runId: string, { spillDirectory }: ExecRequest): Pick<Captur
   };
 }
 
-/** In the run that it is part of; what it writes is that run's output already. */
+/** Records the command in the outer run. Its output is already part of that run's output. */
 function startNested(id: string, request: ExecRequest, deps: ExecDeps, sink: NestedSink) {
   const { redactor } = deps;
   sink.started(id, redactor.value(startOf(id, request, deps)));
@@ -164,7 +164,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
     maxOutputBytes: request.capture.maxBytes,
   });
   recorder.record({ type: "status", status: "running" });
-  // an exec is one run with one execution of its own: one id names both
+  // the run and its one execution share an id
   const start = recorder.started(startOf(runId, request, deps));
   const { inside, now, owner } = deps;
   const log =

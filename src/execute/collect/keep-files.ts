@@ -11,26 +11,26 @@ import type { Upload } from "./upload.ts";
 export interface KeepFilesOptions {
   run: { run_id: string; attempt: number };
   upload: Upload;
-  /** Of the run: while it lives, an upload is tried again. */
+  /** The run's signal. Uploads are retried until it is aborted. */
   signal: AbortSignal;
-  /** The attempt is lost or the runner goes, whatever the run was ended for before that. */
+  /** Aborted when the attempt is lost or the runner shuts down, even if the run was stopped before. */
   lost: AbortSignal;
   times: UploadTimes;
   random: () => number;
   monotonic: () => number;
   record: (event: RunEvent) => void;
-  /** The attempt is another's now. */
+  /** Called when another runner has the run now. */
   onFenced: () => void;
 }
 
 export interface UploadTimes {
-  /** Between two tries, at first. */
+  /** The first pause between two tries. */
   retryMs: number;
-  /** How long a coordinator may be away before the files are given up. */
+  /** How long an upload is retried while the coordinator is away. */
   retryForMs: number;
-  /** What is left of that for a run that is being ended. */
+  /** The same for a run that is being stopped. */
   retryForMsOnceStopped: number;
-  /** An upload in which nothing moves for so long has failed. */
+  /** An upload fails if it makes no progress for this long. */
   stallMs: number;
 }
 
@@ -43,10 +43,10 @@ export const uploadTimes: UploadTimes = {
 
 type FileEvent = Extract<RunEvent, { type: "file" }>;
 
-/** All of them are with the coordinator before the first is on the record; else none is. */
+/** Uploads all files, then records them. If one upload fails, none is recorded. */
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
   const { signal, lost, times } = options;
-  // decided once: what ends a run while its files are uploaded ends the uploads too
+  // decided once: a stop that comes during the uploads ends them too
   const isLast = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
   const limits: Limits = isLast
     ? { ending: lost, retryForMs: times.retryForMsOnceStopped }
@@ -55,44 +55,44 @@ export async function keepFiles(files: readonly FoundFile[], options: KeepFilesO
   try {
     for (const file of files) kept.push(await keepOne(file, options, limits));
   } catch (error) {
-    if (error instanceof NotKept) return { ok: false, message: error.message };
+    if (error instanceof KeepError) return { ok: false, message: error.message };
     throw error;
   }
   for (const event of kept) options.record(event);
   return { ok: true, files: kept.map(({ path, sha256 }) => ({ path, sha256 })) };
 }
 
-/** Of a run ended for these, people want to see what it had made; of any other nobody does. */
+/** Whether the files of a run that was stopped for this reason are still of interest. */
 export function keepsFilesAfter(reason: StopReason): boolean {
   return reason === "timeout" || reason === "idle" || reason === "budget";
 }
 
-/** A run that is being ended has less time for its files, and its own signal does not count any more. */
+/** A run that is being stopped has less time for its files, and its own signal is already aborted. */
 interface Limits {
   ending: AbortSignal;
   retryForMs: number;
 }
 
-class NotKept extends Error {}
+class KeepError extends Error {}
 
-/** A file that somebody writes at this moment is read again from its beginning, but not for ever. */
-const readings = 3;
+/** How often a file that changes during its upload is read again from the beginning. */
+const maxReads = 3;
 
 async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: Limits): Promise<FileEvent> {
-  for (let reading = 0; reading < readings; reading++) {
-    const { sha256, size, isText } = await readThrough(file);
-    const answer = await uploadWithPatience(file, { sha256, size }, options, limits);
+  for (let reads = 0; reads < maxReads; reads++) {
+    const { sha256, size, isText } = await inspect(file);
+    const answer = await uploadWithRetries(file, { sha256, size }, options, limits);
     if (answer === "stored")
       return { type: "file", path: file.path, size, sha256, media_type: mediaTypeOf(file.path, isText) };
     if (answer === "fenced") {
       options.onFenced();
-      throw new NotKept("the run is not this runner's any more.");
+      throw new KeepError("another runner has the run now.");
     }
   }
-  throw new NotKept(`${file.path} changed each time it was uploaded.`);
+  throw new KeepError(`${file.path} changed during each of ${maxReads} uploads.`);
 }
 
-async function readThrough(file: FoundFile): Promise<{ sha256: string; size: number; isText: boolean }> {
+async function inspect(file: FoundFile): Promise<{ sha256: string; size: number; isText: boolean }> {
   const hash = createHash("sha256");
   const decodes = utf8Check();
   let size = 0;
@@ -107,7 +107,7 @@ async function readThrough(file: FoundFile): Promise<{ sha256: string; size: num
   return { sha256: hash.digest("hex"), size, isText };
 }
 
-/** Over pieces that may end in the middle of a character. */
+/** Checks chunks that may end in the middle of a character. */
 function utf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   return (bytes, stream) => {
@@ -115,13 +115,13 @@ function utf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
       decoder.decode(bytes, { stream });
       return true;
     } catch (error) {
-      if (error instanceof TypeError) return false; // its word for bytes that are not UTF-8
+      if (error instanceof TypeError) return false; // not UTF-8
       throw error;
     }
   };
 }
 
-async function uploadWithPatience(
+async function uploadWithRetries(
   file: FoundFile,
   announced: { sha256: string; size: number },
   options: KeepFilesOptions,
@@ -131,16 +131,17 @@ async function uploadWithPatience(
   const until = monotonic() + retryForMs;
   const backoff = createBackoff({ firstMs: times.retryMs, longestMs: times.retryMs * 20, random: options.random });
   for (;;) {
-    if (ending.aborted) throw new NotKept("the run was ended while its files were uploaded.");
+    if (ending.aborted) throw new KeepError("the run was stopped while its files were being uploaded.");
     try {
       return await uploadOnce(file, announced, options, ending);
     } catch (error) {
-      if (error instanceof NotKept) throw error;
+      if (error instanceof KeepError) throw error;
       if (ending.aborted) continue;
       const fault = portFault(error);
       const why = error instanceof Error ? error.message : String(error);
-      if (fault === "refused" || fault === "duplicate") throw new NotKept(`${file.path} was refused: ${why}`);
-      if (monotonic() >= until) throw new NotKept(`the coordinator did not take ${file.path}: ${why}`);
+      if (fault === "refused" || fault === "duplicate")
+        throw new KeepError(`the coordinator refused ${file.path}: ${why}`);
+      if (monotonic() >= until) throw new KeepError(`${file.path} could not be uploaded: ${why}`);
       await backoff.wait(ending);
     }
   }
@@ -167,7 +168,7 @@ async function uploadOnce(
   try {
     const stop = AbortSignal.any([ending, stalled.signal]);
     const sending = upload({ ...run, ...announced }, content, stop);
-    // a port that does not heed the signal is not waited for
+    // do not wait for a port that ignores the signal
     const answer = await Promise.race([sending, rejectOn(stop, sending)]);
     return answer.upload;
   } finally {
@@ -177,13 +178,14 @@ async function uploadOnce(
   }
 }
 
-function rejectOn(signal: AbortSignal, unless: Promise<unknown>): Promise<never> {
+/** Rejects when the signal is aborted, unless `settled` settles first. */
+function rejectOn(signal: AbortSignal, settled: Promise<unknown>): Promise<never> {
   return new Promise((_resolve, reject) => {
     const fail = (): void => reject(new Error("the upload was stopped", { cause: signal.reason }));
     if (signal.aborted) return fail();
     signal.addEventListener("abort", fail, { once: true });
     const forget = (): void => signal.removeEventListener("abort", fail);
-    unless.then(forget, forget);
+    settled.then(forget, forget);
   });
 }
 
@@ -191,13 +193,13 @@ async function openOrFail(file: FoundFile): Promise<OpenFile> {
   try {
     return await file.open();
   } catch (error) {
-    throw new NotKept(`${file.path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new KeepError(`${file.path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
 const chunkBytes = 256 * 1024;
 
-/** Closes what it reads. Without `upTo` that is as long as it is now: one that grows and grows is read to there. */
+/** Reads up to `upTo` bytes, by default the current size so that a growing file ends. Closes the handle. */
 async function* contentOf(handle: OpenFile, upTo?: number): AsyncGenerator<Uint8Array> {
   try {
     const maxBytes = upTo ?? (await handle.stat()).size;

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 
-/** By its name where that tells, else by what is in it. Without a charset, which whoever serves it adds. */
+/** Chosen by the file extension, else by the content. Has no charset; the server adds it. */
 export function mediaTypeOf(path: string, isText: boolean): string {
   return byExtension.get(extname(path).toLowerCase()) ?? (isText ? "text/plain" : "application/octet-stream");
 }

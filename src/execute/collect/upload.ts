@@ -9,7 +9,7 @@ export type Upload = (
   signal: AbortSignal,
 ) => Promise<UploadAnswer>;
 
-/** One try. Who has registered again meanwhile, or has to, may try once more: that alone does not make the run another's. */
+/** Tries once. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export function createUpload(port: RunnerPort, identity: Identity): Upload {
   return async (request, content, signal) => {
     const { runner_id, epoch } = await identity.current();
@@ -21,7 +21,7 @@ export function createUpload(port: RunnerPort, identity: Identity): Upload {
       throw error;
     }
     if (answer.upload === "fenced" && (await identity.settled()).epoch !== epoch)
-      throw new PortError("away", "the runner registered anew while the file was on its way");
+      throw new PortError("away", "the runner registered again while the file was being uploaded");
     return answer;
   };
 }

@@ -3,7 +3,7 @@ import type { StartOptions } from "../../model/process.ts";
 import { looksSecret } from "../../model/secret-names.ts";
 import { buildEnvironment } from "../../process/environment.ts";
 
-/** Names alone: which variables the runs get beside the base list, and which a person may miss in them. */
+/** Records which variables the run gets besides the base list, and which secrets are withheld. Names only, no values. */
 export function environmentEvent({
   environment,
   parentEnvironment,
@@ -19,10 +19,10 @@ export function environmentEvent({
     subtype: "environment",
     data: {
       passed: names.filter((name) => name in all && !(name in base)),
-      withheld: names.filter((name) => !(name in all) && (looksSecret(name) || ofClients.test(name))),
+      withheld: names.filter((name) => !(name in all) && (looksSecret(name) || clientVariables.test(name))),
     },
   };
 }
 
-/** What the clients people have are set up by. */
-const ofClients = /^(?:ANTHROPIC|CLAUDE|OPENAI|CODEX|GEMINI|GOOGLE)_/;
+/** Variables that configure common agent clients. */
+const clientVariables = /^(?:ANTHROPIC|CLAUDE|OPENAI|CODEX|GEMINI|GOOGLE)_/;

@@ -2,19 +2,19 @@ import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/exec
 import type { Command, Ended, Limits, StartOptions } from "../../model/process.ts";
 import { buildEnvironment } from "../../process/environment.ts";
 
-export interface Starting extends Pick<ExecutionStart, "execution_id" | "owner" | "correlation"> {
+export interface StartingExecution extends Pick<ExecutionStart, "execution_id" | "owner" | "correlation"> {
   command: Command & { workingDirectory: string };
-  /** As a person typed it; made of the words where nobody did. */
+  /** The command line as a person typed it. By default it is built from argv. */
   display?: string;
   options: Pick<StartOptions, "environment" | "parentEnvironment">;
-  /** In force beside those of the command. */
+  /** Limits of the run, in addition to the command's own. */
   limits?: Limits;
   timeoutMs: number | null;
   now: Date;
 }
 
 /** The record of a command that is about to be spawned. Variables are recorded by name, never by value. */
-export function executionStart({ command, options, ...starting }: Starting): ExecutionStart {
+export function executionStart({ command, options, ...starting }: StartingExecution): ExecutionStart {
   const argv = [command.executable, ...(command.arguments ?? [])];
   const { withheld } = buildEnvironment({
     options: options.environment,
@@ -23,12 +23,12 @@ export function executionStart({ command, options, ...starting }: Starting): Exe
   });
   return {
     execution_id: starting.execution_id,
-    command: starting.display ?? argv.map(asTyped).join(" "),
+    command: starting.display ?? argv.map(quoteForShell).join(" "),
     argv,
     working_directory: command.workingDirectory,
     started_at: starting.now.toISOString(),
     timeout_ms: command.timeoutMs ?? starting.timeoutMs,
-    limits: inSnakeCase({ ...starting.limits, ...command.limits }),
+    limits: toSnakeCase({ ...starting.limits, ...command.limits }),
     environment: {
       mode: options.environment?.mode ?? "merge",
       given: Object.keys(command.environment ?? {}).sort(),
@@ -39,13 +39,12 @@ export function executionStart({ command, options, ...starting }: Starting): Exe
   };
 }
 
-/** A word as a person would type it into a shell. */
-function asTyped(word: string): string {
+function quoteForShell(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The names that agent files use for limits. */
-function inSnakeCase(limits: Limits): Record<string, number> {
+/** Names limits as agent files do. */
+function toSnakeCase(limits: Limits): Record<string, number> {
   const entries = Object.entries(limits).filter((entry): entry is [string, number] => entry[1] !== undefined);
   return Object.fromEntries(
     entries.map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]),
@@ -58,7 +57,7 @@ export interface OutputTotals {
   truncated: boolean;
 }
 
-/** The record of a command of which nothing is left alive. */
+/** The record of a command whose processes have all ended. */
 export function executionEnd(execution_id: string, ended: Ended, output: OutputTotals): ExecutionEnd {
   const { resources, error } = ended;
   return {
@@ -85,7 +84,7 @@ export function executionEnd(execution_id: string, ended: Ended, output: OutputT
   };
 }
 
-/** Variables of every process of a run, which a nested Drover reads: the run it is part of, and its ids. */
+/** Environment variables for every process of a run. They tell a nested Drover which run it belongs to. */
 export function inheritedIds(
   run_id: string,
   correlation: Correlation,

@@ -12,14 +12,14 @@ import { executionEnd, executionStart } from "./execution-record.ts";
 import { nestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
 
-/** Starts processes on the record: the start is durable before the spawn, the end follows it. */
+/** Starts processes and records them. The start is durable before the spawn. */
 export interface Executions {
   start(command: Command, signal: AbortSignal): Promise<Running>;
-  /** The process that an executor runs in; see RunContext. */
+  /** Starts the process that an executor runs in; see RunContext. */
   startHost(command: Command, signal: AbortSignal): Promise<Running>;
   /**
-   * Ends what still runs and resolves with the number of those, once the end of everything started is in the log: also
-   * where nobody reads its output.
+   * Stops the processes that are still running and resolves with their number, once the end of every execution is in
+   * the log. Does not wait for unread output.
    */
   end(): Promise<number>;
 }
@@ -27,15 +27,15 @@ export interface Executions {
 export interface ExecutionsOptions {
   start: StartCommand;
   options: Omit<StartOptions, "ids" | "output" | "stdin">;
-  /** DROVER_* ids that every process of the run gets. */
+  /** DROVER_* variables for every process of the run. */
   ids: Readonly<Record<string, string>>;
   dirs: RunContext["dirs"];
-  /** Beside its directories, in a sandbox. */
+  /** Paths that are writable in a sandbox, besides the run's directories. */
   writable: readonly string[];
   timeoutMs: number | null;
-  /** Of each command, unless it comes with its own. */
+  /** For each command that has no limits of its own. */
   commandLimits: Limits;
-  /** Of the run as a whole; watched elsewhere, recorded with each command. */
+  /** For the run as a whole. Enforced elsewhere, recorded here with each command. */
   runLimits: Limits;
   owner: ExecutionStart["owner"];
   correlation: Correlation;
@@ -45,8 +45,8 @@ export interface ExecutionsOptions {
   sync: () => Promise<void>;
 }
 
-/** It is killed for having ignored a stop, so it is not asked again. */
-const ofHosts = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 100 } as const;
+/** A host is killed only after it has ignored a stop, so it gets almost no grace period. */
+const hostOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 100 } as const;
 
 export function createExecutions(options: ExecutionsOptions): Executions {
   const { recorder } = options;
@@ -64,7 +64,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     const ended = await running.result;
     alive.delete(running);
     await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
-    // whoever read the last of it hands it on in this same turn
+    // let the reader of the last chunk record it first
     await new Promise((resolve) => setImmediate(resolve));
     recorder.ended(
       executionEnd(execution_id, ended, {
@@ -84,7 +84,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       limits: isHost ? hostLimits : { ...options.commandLimits, ...given.limits },
     };
     checkCommand(command);
-    const startOptions = await withHeldBefore(command, { ...options.options, ...(isHost ? ofHosts : {}) }, signal);
+    const startOptions = await withHeldBefore(command, { ...options.options, ...(isHost ? hostOptions : {}) }, signal);
     if ("fault" in startOptions)
       throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
     const execution_id = options.newId();
@@ -124,8 +124,8 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     }
   };
 
-  const start = async (...what: Parameters<typeof startOne>): Promise<Running> => {
-    const started = startOne(...what);
+  const start = async (...args: Parameters<typeof startOne>): Promise<Running> => {
+    const started = startOne(...args);
     starting.add(started);
     try {
       return await started;
@@ -149,7 +149,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
   };
 }
 
-/** A child's pipe is a socket, which counts. */
+/** Node's pipes to a child are sockets, which count the bytes read. */
 function bytesRead(stream: Readable | null): number {
   const count: unknown = stream === null ? 0 : Reflect.get(stream, "bytesRead");
   return typeof count === "number" ? count : 0;
@@ -157,6 +157,6 @@ function bytesRead(stream: Readable | null): number {
 
 async function readToEnd(stream: Readable | null): Promise<void> {
   if (stream === null || stream.readableEnded || stream.destroyed) return;
-  // an error ends it as well, and was the reader's to see
+  // an error also ends the stream; the reader handles it
   await finished(stream, { writable: false }).catch(() => undefined);
 }

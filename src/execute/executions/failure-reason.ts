@@ -1,7 +1,7 @@
 import type { Ended } from "../../model/process.ts";
 import type { FailureReason } from "../../model/states.ts";
 
-/** Why a run fails whose process ended like this. */
+/** The reason for which a run fails if its process ended like this. */
 export function failureReasonOf({ error, signal }: Pick<Ended, "error" | "signal">): FailureReason {
   switch (error?.code) {
     case "DROVER-EXE-001":

@@ -15,40 +15,40 @@ export interface OnFinishOptions {
   variables: Variables;
   executions: Executions;
   emit: (event: RunEvent) => void;
-  /** Of the run: it tells whether this end is a real one. */
+  /** The run's signal. Its reason tells whether another runner will continue the run. */
   signal: AbortSignal;
-  /** The attempt is lost or the runner goes: nothing waits for this command any more. */
+  /** Aborted when the attempt is lost or the runner shuts down, which stops this command. */
   lost: AbortSignal;
   onFinishTimeoutMs: number;
 }
 
 /**
- * The agent's own command for when a run is over. It is on the record like everything else that is started,
- * hence before the result, which is last; how it ends changes nothing about the run.
+ * Runs the agent's on_finish command after a run. It is recorded as an execution, so it runs before the result, which is
+ * the last event. Its exit code does not change the run's outcome.
  */
 export async function runOnFinish(
   command: Agent["on_finish"],
   outcome: Ended,
   options: OnFinishOptions,
 ): Promise<void> {
-  // a chain is submitted by the coordinator
+  // anything but a string is a chain, which the coordinator submits
   if (typeof command !== "string") return;
-  // not over: somebody else has it, or will
+  // the run is not over: another runner continues it
   if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
     return;
   const fail = (why: string): void =>
     options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
-  const words = resolveCommand(command, options);
-  if (!words.ok) return fail(words.message);
+  const resolved = resolveCommand(command, options);
+  if (!resolved.ok) return fail(resolved.message);
   try {
     const running = await options.executions.start(
-      { ...words, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
+      { ...resolved, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
       options.lost,
     );
     running.stdin?.end();
     running.stdout?.resume();
-    const [ended, said] = await Promise.all([running.result, saidOn(running.stderr)]);
-    if (ended.error) fail(said === "" ? ended.error.message : said);
+    const [ended, stderr] = await Promise.all([running.result, readExcerpt(running.stderr)]);
+    if (ended.error) fail(stderr === "" ? ended.error.message : stderr);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     fail(error.message);
@@ -63,8 +63,8 @@ function variablesOf(outcome: Ended): Record<string, string> {
   };
 }
 
-async function saidOn(stream: Readable | null): Promise<string> {
-  const said = createStderrExcerpt();
-  if (stream) for await (const chunk of stream) said.push(chunk as Uint8Array); // no encoding is set
-  return said.text();
+async function readExcerpt(stream: Readable | null): Promise<string> {
+  const excerpt = createStderrExcerpt();
+  if (stream) for await (const chunk of stream) excerpt.push(chunk as Uint8Array); // no encoding is set
+  return excerpt.text();
 }

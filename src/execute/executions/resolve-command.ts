@@ -6,12 +6,12 @@ import { buildArguments, findCommand } from "../executors/procedural/arguments.t
 export type ResolvedCommand = { ok: true; executable: string; arguments: string[] } | { ok: false; message: string };
 
 export interface ResolveOptions {
-  /** Where a command's program is looked for first; PATH comes after it. */
+  /** Searched for the program before PATH. */
   runnerDirectory: string;
   variables: Variables;
 }
 
-/** The command of an agent or a profile with its parameters as words, and where its program is. Never through a shell. */
+/** Turns a command and its parameters into argv, and finds its program. Never uses a shell. */
 export function resolveCommand(
   command: string,
   { runnerDirectory, variables }: ResolveOptions,
@@ -27,8 +27,8 @@ export function resolveCommand(
         .join("; "),
     };
   const [program, ...rest] = built.argv;
-  const seen = findCommand(program, runnerDirectory, variables.env["PATH"]);
-  // what is not there is named as it was looked for: the start then says what is wrong with it
+  const search = findCommand(program, runnerDirectory, variables.env["PATH"]);
+  // a missing program keeps the path that was searched, and starting it reports the error
   const missing = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
-  return { ok: true, executable: "found" in seen ? seen.found : missing, arguments: rest };
+  return { ok: true, executable: "found" in search ? search.found : missing, arguments: rest };
 }

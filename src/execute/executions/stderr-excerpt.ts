@@ -1,6 +1,6 @@
 import { keepEnds } from "../../process/keep.ts";
 
-/** What a program wrote to stderr, as far as it can say why the program failed. */
+/** The beginning and the end of a program's stderr, as the likely reason for its failure. */
 export interface StderrExcerpt {
   push(chunk: Uint8Array): void;
   text(): string;
@@ -22,13 +22,13 @@ export function createStderrExcerpt(): StderrExcerpt {
   };
 }
 
-/** The beginning and the end of a text, as the last line is often the cause. Whole where it is short. */
+/** Keeps the beginning and the end of a long text: the last line often names the cause. */
 export function excerptOf(text: string, maxCharacters = shownCharacters): string {
   const whole = text.trim();
   if (whole.length <= maxCharacters) return whole;
   const room = maxCharacters - mark.length;
   const head = whole.slice(0, Math.floor(room / 2));
   const tail = whole.slice(-Math.ceil(room / 2));
-  // between words: half of a secret would not be known for one
+  // cut between words: the redactor would not recognize half a secret
   return `${head.replace(/\s+\S*$/, "")}${mark}${tail.replace(/^\S*\s+/, "")}`.toWellFormed();
 }

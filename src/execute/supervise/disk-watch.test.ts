@@ -20,7 +20,7 @@ const overLimit = (words: string) => ({
   message: expect.stringMatching(new RegExp(`^The run went over its limit on ${words}.*found\\. Raise the limit`)),
 });
 
-test("a run that fills its work directory is ended as over its limit, and so is its execution", async () => {
+test("stops a run that fills its work directory, and its execution", async () => {
   const { coordinator, folder, submit, ended } = await setUp();
   const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
   expect(await ended(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "begun\n" });
@@ -29,22 +29,22 @@ test("a run that fills its work directory is ended as over its limit, and so is 
   ).toEqual([
     expect.objectContaining({ stopped: "disk_limit", error: expect.objectContaining({ code: "DROVER-EXE-009" }) }),
   ]);
-  // nobody asked for what filled it
+  // the files that filled the disk are not uploaded
   expect(coordinator.events(run).filter(({ type }) => type === "file")).toEqual([]);
   expect(existsSync(join(folder, "work", run, "f1"))).toBe(true);
 });
 
 test.each([
-  ["its temporary folder", "$TMPDIR"],
-  ["a HOME of its own", "$HOME"],
-])("what it keeps in %s counts as well", async (_, folder) => {
+  ["its temporary directory", "$TMPDIR"],
+  ["its own HOME", "$HOME"],
+])("counts files in %s too", async (_, folder) => {
   const { submit, ended } = await setUp({}, true);
   expect(await ended(submit(makeFiles(folder), {}, { limits: { files: 50 } }))).toMatchObject(
     overLimit("files \\(50\\)"),
   );
 });
 
-test("of a directory that is somebody else's only the growth counts, and nothing of Drover's own in it", async () => {
+test("counts only the growth of a shared directory, without Drover's own files in it", async () => {
   const { folder, submit, ended } = await setUp();
   const project_dir = join(folder, "project");
   mkdirSync(project_dir);
@@ -58,14 +58,14 @@ test("of a directory that is somebody else's only the growth counts, and nothing
   expect(readdirSync(project_dir).length).toBeGreaterThan(80);
 });
 
-test("what was faster than the watch is over its limit too", async () => {
+test("fails a run that exceeded its limit faster than the watch checks", async () => {
   const { submit, ended } = await setUp();
   expect(await ended(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
     overLimit("files \\(3\\): 4"),
   );
 });
 
-test("a run that its last look finds over its limit keeps what it said", async () => {
+test("keeps the text of a run that the final check finds over its limit", async () => {
   const { folder } = await setUp();
   const own = join(folder, "watched");
   mkdirSync(own);
@@ -76,13 +76,13 @@ test("a run that its last look finds over its limit keeps what it said", async (
     signal: new AbortController().signal,
     onPassed: () => undefined,
   });
-  // the watch has no turn between here and judge, which ends it
+  // the watch cannot run between this and judge, which stops it
   for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
   const judged = watching.ok && (await watching.watch.judge({ status: "completed", exit_code: 0, text: "done\n" }));
   expect(judged).toMatchObject({ ...overLimit("files \\(3\\): 4"), text: "done\n" });
 });
 
-test("a session goes on with what it holds: a resume counts that too", async () => {
+test("counts the files of earlier runs when a session is resumed", async () => {
   const { submit, ended } = await setUp();
   const first = submit("touch 1 2 3; echo done", {}, { limits: { files: 3 } });
   expect(await ended(first)).toMatchObject({ status: "completed" });
@@ -90,7 +90,7 @@ test("a session goes on with what it holds: a resume counts that too", async () 
   expect(await ended(submit("touch 4; echo done", resume, { limits: { files: 3 } }))).toMatchObject(overLimit("files"));
 });
 
-test("an executor that writes by itself, without any process, is watched like others", async () => {
+test("watches an executor that writes files itself, without a process", async () => {
   const executor = defineExecutor({
     name: "writer",
     async execute({ workDir, signal }) {
@@ -105,7 +105,7 @@ test("an executor that writes by itself, without any process, is watched like ot
   expect(await ended(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(overLimit("files \\(30\\)"));
 });
 
-test("a person's stop stays that", async () => {
+test("keeps a person's stop as the reason", async () => {
   const { coordinator, submit, ended } = await setUp();
   const run = submit("echo begun; exec sleep 100", {}, { limits: { files: 30 } });
   await poll(() => coordinator.events(run).some(({ type }) => type === "output")).toBe(true);
@@ -113,7 +113,7 @@ test("a person's stop stays that", async () => {
   expect(await ended(run)).toMatchObject({ status: "cancelled", by: "user" });
 });
 
-test("the agent's other limits hold for each program it starts", async () => {
+test("applies the agent's other limits to each program it starts", async () => {
   const { submit, ended } = await setUp();
   expect(await ended(submit("ulimit -n", {}, { limits: { open_files: 23 } }))).toMatchObject({ text: "23\n" });
   expect(
@@ -121,7 +121,7 @@ test("the agent's other limits hold for each program it starts", async () => {
   ).toMatchObject({ status: "failed", reason: "limit_exceeded", message: expect.stringContaining("file size") });
 });
 
-test("a limit of a command's own, given by its executor, counts in its directory from its start", async () => {
+test("counts a command's own limit in its directory from its start", async () => {
   const executor = defineExecutor({
     name: "own",
     async execute({ context, workDir, prompt }) {
@@ -138,7 +138,7 @@ test("a limit of a command's own, given by its executor, counts in its directory
   expect((await ended(submit(makeFiles(".")))).text).toContain("limit on files (10)");
 });
 
-test("a command in the runner's own directory is watched like any", async () => {
+test("watches a command that works in the runner's own directory", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await runners.setUp(coordinator);
   await open();

@@ -8,7 +8,7 @@ import { outcomeOf, poll, runnersOfEachTest, sh } from "../../../test/fixtures/e
 
 const { setUp } = runnersOfEachTest();
 
-test("a log that cannot be written ends the run as internal, and never as a success", async () => {
+test("fails a run with internal if its log cannot be written", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await open();
@@ -22,7 +22,7 @@ test("a log that cannot be written ends the run as internal, and never as a succ
   expect(coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(false);
 });
 
-test("an executor that goes on without a log does not make a success of it", async () => {
+test("fails a run without a log even if its executor completes", async () => {
   const coordinator = createMemoryCoordinator();
   const executor: FixtureOptions["executor"] = {
     name: "careless",
@@ -39,7 +39,7 @@ test("an executor that goes on without a log does not make a success of it", asy
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
 });
 
-test("what an executor says and answers is redacted, whatever its shape", async () => {
+test("redacts events and outcomes of an executor, whatever their shape", async () => {
   const coordinator = createMemoryCoordinator();
   const secret = "canary-6f1d20b7e4";
   const executor: FixtureOptions["executor"] = {
@@ -57,7 +57,7 @@ test("what an executor says and answers is redacted, whatever its shape", async 
   expect(JSON.stringify(coordinator.runs.get(id)!.outcome)).not.toContain(secret);
 });
 
-test("a log that reaches its cap ends the run as limit_exceeded", async () => {
+test("fails a run with limit_exceeded when its log reaches the maximum size", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { logs: { maxBytes: 300_000 } });
   await open();
@@ -66,7 +66,7 @@ test("a log that reaches its cap ends the run as limit_exceeded", async () => {
   expect(coordinator.events(id).at(-1)).toMatchObject({ type: "execution_ended" });
 });
 
-test("what is too large for any coordinator is left out, and that is told", async () => {
+test("leaves out what is too large for a report, and records that", async () => {
   const coordinator = createMemoryCoordinator();
   const huge = "x".repeat(18 * 1024 * 1024);
   const executor: FixtureOptions["executor"] = {
@@ -88,7 +88,7 @@ test("what is too large for any coordinator is left out, and that is told", asyn
   expect(JSON.stringify(said).length).toBeLessThan(1024 * 1024);
 });
 
-test("an executor that throws is a defect with a clean message, and the runner goes on", async () => {
+test("an executor that throws fails its run with a readable message, and the runner continues", async () => {
   const coordinator = createMemoryCoordinator();
   const executor = {
     name: "broken",
@@ -104,7 +104,7 @@ test("an executor that throws is a defect with a clean message, and the runner g
   expect(notices.join("\n")).toContain("secret stack");
 });
 
-test("on_finish runs once, before the result, and its failure changes nothing", async () => {
+test("runs on_finish once, before the result, and its failure does not change the run", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await writeFile(
@@ -124,7 +124,7 @@ test("on_finish runs once, before the result, and its failure changes nothing", 
   });
 });
 
-test("what a person says while a run goes on reaches its executor", async () => {
+test("delivers a person's message to the executor of a run in progress", async () => {
   const coordinator = createMemoryCoordinator();
   const executor: FixtureOptions["executor"] = {
     name: "listening",

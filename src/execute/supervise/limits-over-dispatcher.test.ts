@@ -39,7 +39,7 @@ eachEngine("limits over the real coordinator", (record) => {
     return { ...host, server, statuses };
   }
 
-  it("parks ten runs that meet one usage limit, and continues all of them after it in their sessions", async () => {
+  it("parks ten runs that hit one usage limit, and continues all of them in their sessions when it resets", async () => {
     let isLimited = true;
     const limit = { error: { status: 429, message: "limit", headers: { "retry-after": "3600" } } };
     const { submit, run, statuses } = await setUp({}, () => (isLimited ? limit : { text: "done" }));
@@ -55,7 +55,7 @@ eachEngine("limits over the real coordinator", (record) => {
     expect(after.every(({ failures }) => failures === 0)).toBe(true);
   });
 
-  it("parks a run that has spent its budget after one turn, and resumes it with as much again", async () => {
+  it("parks a run that has spent its budget after one turn, and resumes it with the same budget again", async () => {
     const tool = (n: number): Turn => ({
       tool: { name: "file_list", input: { pattern: `*.${n}` }, exact: true },
       usage: { input_tokens: 100, output_tokens: 1 },
@@ -73,7 +73,7 @@ eachEngine("limits over the real coordinator", (record) => {
     expect(await run(id)).toMatchObject({ usage: { input_tokens: 400, cost_usd: 0.4 }, failures: 0 });
   });
 
-  it("parks the runs of an agent that has spent its day, before their next request, until the next day", async () => {
+  it("parks the runs of an agent that has spent its daily budget until the next day", async () => {
     let turns = 0;
     const { submit, run, statuses } = await setUp({ budget: { per_day: { tokens: 300 } } }, ({ messages }) => {
       turns += 1;

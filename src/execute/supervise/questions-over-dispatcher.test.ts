@@ -24,7 +24,7 @@ beforeAll(async () => {
   cacheDirectory = mkdtempSync(join(tmpdir(), "drover-asking-"));
   model = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;
-    // it works until it hears something
+    // calls tools until it receives a message
     if (messages.some(({ text }) => text.includes("hear"))) {
       const input = { pattern: `*.${messages.length}` };
       if (last.text.includes("look")) return { text: last.text };
@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 let ids = 0;
-/** Each asks once before it does what leaves did-41, or did-42 with the edited input. */
+/** Each asks once, then prints did-41, or did-42 if a person edited the input. */
 const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> = {
   "the executor model": {
     edited: { command: "echo did-$((40 + 2))" },
@@ -78,7 +78,7 @@ const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> =
 };
 
 eachEngine("asking over the real coordinator", (record) => {
-  // before the record is closed
+  // runs before the record is closed
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
@@ -135,7 +135,7 @@ eachEngine("asking over the real coordinator", (record) => {
       return { ...host, open, becomes, ended, question, answer, events, ask };
     }
 
-    it("does what it was allowed, or what a person made of it, and says who decided", async () => {
+    it("uses the allowed or edited input, and records who decided", async () => {
       const { open, ask, becomes, answer, ended, events, question } = await setUp();
       await open("one");
       const id = await ask();
@@ -156,7 +156,7 @@ eachEngine("asking over the real coordinator", (record) => {
     it.each([
       [{ decision: "deny", message: "not on a Friday" }, { status: "completed" }],
       [{ decision: "stop" }, { status: "failed", reason: "permission_denied" }],
-    ] as const)("does not do what a person answered with %j", async (given, expected) => {
+    ] as const)("does not use the tool when a person answers %j", async (given, expected) => {
       const { open, ask, becomes, answer, ended, events } = await setUp();
       await open("one");
       const id = await ask();
@@ -182,12 +182,12 @@ eachEngine("asking over the real coordinator", (record) => {
         failures: 0,
         result_text: expect.stringContaining("did-41"),
       });
-      // nobody was asked twice
+      // the question was asked only once
       const asked = (await events(id)).filter(({ type }) => type === "permission_request");
       expect(asked).toHaveLength(1);
     });
 
-    it("takes no slot while it waits, and is parked when its runner leaves", async () => {
+    it("takes no slot while it waits, and parks when its runner leaves", async () => {
       const { open, ask, becomes, answer, ended } = await setUp();
       const runner = await open("one");
       const first = await ask();
@@ -203,7 +203,7 @@ eachEngine("asking over the real coordinator", (record) => {
         expect(await ended(id)).toMatchObject({ status: "completed", result_text: expect.stringContaining("did-41") });
     });
 
-    it("hears what a person says to it", async () => {
+    it("receives a person's message", async () => {
       const { open, submit, becomes, ended, events } = await setUp();
       await open("one");
       const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
@@ -213,7 +213,7 @@ eachEngine("asking over the real coordinator", (record) => {
       expect(await events(id)).toContainEqual(expect.objectContaining({ type: "system", subtype: "user_input" }));
     });
 
-    it("hears what a person said to it before its runner was lost, even where that runner did not", async () => {
+    it("receives a message that was sent before its runner was lost, even if that runner never got it", async () => {
       const { port, open, submit, becomes, ended } = await setUp();
       const deaf: typeof port = {
         ...port,
@@ -224,7 +224,7 @@ eachEngine("asking over the real coordinator", (record) => {
       await becomes(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
       await one.stop();
-      // the place of its session is preferred no longer
+      // the state directory that has its session is no longer preferred
       record.advance(preferMs);
       await open("two");
       const heard = expect.stringContaining("look behind you");

@@ -9,7 +9,7 @@ const { setUp } = runnersOfEachTest();
 
 type Work = (context: RunContext, invocation: Invocation) => Promise<unknown>;
 
-/** Runs `work`, and its value is the text of the run; an outcome is the outcome. */
+/** Runs `work`. Its value becomes the text of the run, unless it is an outcome itself. */
 function executorOf(work: Work, can: Partial<Executor["can"]> = {}): Executor {
   return {
     name: "asking",
@@ -27,7 +27,7 @@ const save = (context: RunContext): Promise<void> => context.session.save("test-
 const ask = (context: RunContext, request_id = "q1", tool = "shell"): Promise<Answer> =>
   context.ask({ request_id, tool, input: { a: 1 }, effect: "execute" });
 
-/** Asks once; parks where it is answered so. */
+/** Asks once, and parks if the answer is `park`. */
 const asksOnce: Work = async (context) => {
   await save(context);
   const answer = await ask(context);
@@ -53,7 +53,7 @@ const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise
 const asking = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => /^(?:permission|status)/.test(type));
 
-test("a run nobody attends is denied at once, with how to attend it, and never waits", async () => {
+test("denies an unattended run at once, and says how to attend it", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit({}, { attended: false, granted_tools: ["shell"] });
   expect(await answerOf(coordinator, id)).toEqual({
@@ -71,7 +71,7 @@ test.each([
   { decision: "allow", input: { a: 2 } },
   { decision: "deny", message: "not today" },
   { decision: "stop" },
-] as const)("an attended run waits and gets the answer $decision", async (answer) => {
+] as const)("an attended run waits for and gets the answer $decision", async (answer) => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit();
   await becomes(coordinator, id, "waiting");
@@ -85,7 +85,7 @@ test.each([
   ]);
 });
 
-test("a waiting run gives its slot to others, and neither its time nor its silence counts", async () => {
+test("a waiting run frees its slot and pauses its time limit and idle timeout", async () => {
   const { coordinator, submit } = await start(
     (context, { prompt }) => (prompt === "other" ? Promise.resolve(1) : ask(context)),
     {},
@@ -93,14 +93,14 @@ test("a waiting run gives its slot to others, and neither its time nor its silen
   );
   const id = submit({ timeout_seconds: 3, idle_timeout_seconds: 3 });
   await becomes(coordinator, id, "waiting");
-  // each takes the one slot, one after the other, for longer than the limits in all
+  // other runs use the one slot in turn, in total for longer than the limits
   const until = performance.now() + 3500;
   while (performance.now() < until) expect(await answerOf(coordinator, submit({}, { prompt: "other" }))).toBe(1);
   coordinator.answer(id, "q1", { decision: "allow" });
   expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
 });
 
-test("its time limit counts again once it is answered", async () => {
+test("resumes the time limit once the question is answered", async () => {
   const { coordinator, submit } = await start(async (context) => {
     await ask(context);
     await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
@@ -112,7 +112,7 @@ test("its time limit counts again once it is answered", async () => {
   expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "timeout" });
 });
 
-test("several questions are open at once, and the run goes on when the last is answered", async () => {
+test("keeps several questions open, and continues the run when the last is answered", async () => {
   const { coordinator, submit } = await start((context) =>
     Promise.all(["q1", "q2", "q3"].map((id) => ask(context, id))),
   );
@@ -128,7 +128,7 @@ test("several questions are open at once, and the run goes on when the last is a
   );
 });
 
-test("a tool that was allowed for the session is not asked for again", async () => {
+test("does not ask again for a tool that was allowed for the session", async () => {
   const { coordinator, submit } = await start(async (context) => [
     await ask(context, "q1"),
     await ask(context, "q2"),
@@ -149,7 +149,7 @@ test("a tool that was allowed for the session is not asked for again", async () 
   ]);
 });
 
-test("an answer to a question that is closed or unknown is ignored with a notice", async () => {
+test("ignores an answer to a closed or unknown question, with a notice", async () => {
   const { coordinator, submit, notices } = await start(async (context) => [
     await ask(context, "q1"),
     await ask(context, "q2"),
@@ -161,14 +161,14 @@ test("an answer to a question that is closed or unknown is ignored with a notice
   coordinator.answer(id, "q1", { decision: "stop" });
   await poll(() => notices.length).toBe(2);
   expect(notices).toEqual([
-    expect.stringMatching(/question other.*nobody asked/),
+    expect.stringMatching(/question other.*the run did not ask it/),
     expect.stringMatching(/question q1.*closed/),
   ]);
   coordinator.answer(id, "q2", { decision: "deny" });
   expect(await answerOf(coordinator, id)).toEqual([{ decision: "allow" }, { decision: "deny" }]);
 });
 
-test("a request_id that is used for another question is denied, never answered with the first one's answer", async () => {
+test("denies a second question with the same request_id instead of reusing the first answer", async () => {
   const { coordinator, submit } = await start(async (context) => [
     await ask(context),
     await ask(context),
@@ -184,7 +184,7 @@ test("a request_id that is used for another question is denied, never answered w
   ]);
 });
 
-test("a question too large for the log is denied instead of waiting for an answer nobody can give", async () => {
+test("denies a question that is too large for the log", async () => {
   const { coordinator, submit } = await start((context) =>
     context.ask({ request_id: "q1", tool: "t", input: "x".repeat(2 ** 20) }),
   );
@@ -194,7 +194,7 @@ test("a question too large for the log is denied instead of waiting for an answe
   });
 });
 
-test("a stop ends a run that waits at once", async () => {
+test("stops a waiting run at once", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit();
   await becomes(coordinator, id, "waiting");
@@ -202,7 +202,7 @@ test("a stop ends a run that waits at once", async () => {
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: '{"decision":"stop"}' });
 });
 
-test("a run that waits too long parks, and continues with the answer", async () => {
+test("parks a run that waits too long, and continues it with the answer", async () => {
   const { coordinator, submit, runner } = await start(asksOnce, parks);
   const id = submit({ park_after_seconds: 0.05 });
   await becomes(coordinator, id, "parked");
@@ -211,11 +211,11 @@ test("a run that waits too long parks, and continues with the answer", async () 
   coordinator.answer(id, "q1", { decision: "allow", input: { a: 2 } });
   expect(await answerOf(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
   expect(coordinator.runs.get(id)!.attempt).toBe(2);
-  // the second attempt asked nobody
+  // the second attempt did not ask again
   expect(asking(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
 });
 
-test("answers of earlier attempts do not count for an attempt that starts over", async () => {
+test("ignores answers of earlier attempts in an attempt that starts from scratch", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit(
     {},
@@ -226,7 +226,7 @@ test("answers of earlier attempts do not count for an attempt that starts over",
   expect(await answerOf(coordinator, id)).toEqual({ decision: "deny" });
 });
 
-test("a parked run runs no on_finish, and keeps the folders of its session", async () => {
+test("a parked run does not run on_finish, and keeps its session's directories", async () => {
   const { coordinator, submit } = await start(async (context, { attempt }) => {
     if (attempt > 1) return context.dirs.work;
     await save(context);
@@ -237,12 +237,12 @@ test("a parked run runs no on_finish, and keeps the folders of its session", asy
   await becomes(coordinator, id, "parked");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
   coordinator.answer(id, "q1", { decision: "allow" });
-  // a resume without its folder fails
+  // a resume fails without the directory
   expect(await answerOf(coordinator, id)).toContain(id);
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
 });
 
-test.each(["drain", "stop"] as const)("%s parks a run that waits, at once", async (how) => {
+test.each(["drain", "stop"] as const)("%s parks a waiting run at once", async (how) => {
   const { coordinator, submit, runner } = await start(asksOnce, parks);
   const id = submit();
   await becomes(coordinator, id, "waiting");
@@ -250,7 +250,7 @@ test.each(["drain", "stop"] as const)("%s parks a run that waits, at once", asyn
   expect(coordinator.runs.get(id)!.status).toBe("parked");
 });
 
-test("stop ends a run that does not park in time", async () => {
+test("stop aborts a run that does not park in time", async () => {
   const { coordinator, submit, runner } = await start(async (context) => {
     await save(context);
     await ask(context);
@@ -263,7 +263,7 @@ test("stop ends a run that does not park in time", async () => {
   expect(coordinator.runs.get(id)!.status).toBe("pending");
 });
 
-test("an executor that cannot park waits on", async () => {
+test("an executor that cannot park keeps waiting", async () => {
   const { coordinator, submit, runner } = await start((context) => ask(context));
   const id = submit({ park_after_seconds: 0.01 });
   await becomes(coordinator, id, "waiting");
@@ -279,14 +279,14 @@ test.each([
   ["approval", "approval_expired", {}],
   ["approval", "approval_expired", parks],
 ] as const)(
-  "a park for %s by an executor that cannot, or has saved nothing, fails with %s",
+  "a run that parks for %s without being able to, or without a saved state, fails with %s",
   async (why, reason, can) => {
     const { coordinator, submit } = await start(() => Promise.resolve({ status: "parked", why }), can);
     expect(await outcomeOf(coordinator, submit())).toMatchObject({ status: "failed", reason });
   },
 );
 
-test("a run that is stopped while it parks is stopped", async () => {
+test("a stop during parking wins", async () => {
   const { coordinator, submit } = await start(async (context) => {
     await save(context);
     await ask(context);
@@ -299,9 +299,9 @@ test("a run that is stopped while it parks is stopped", async () => {
 });
 
 test.each([
-  ["by its next save", async (context: RunContext) => save(context)],
-  ["by its next report", async () => undefined],
-])("an executor that can park learns %s that the day's budget is spent", async (_how, act) => {
+  ["with its next save", async (context: RunContext) => save(context)],
+  ["with its next report", async () => undefined],
+])("an executor that can park learns %s that the daily budget is spent", async (_how, act) => {
   const { coordinator, submit } = await start(async (context) => {
     await save(context);
     await ask(context);
@@ -317,7 +317,7 @@ test.each([
   await becomes(coordinator, id, "parked");
 });
 
-test("a run whose executor cannot park is stopped when the day's budget is spent", async () => {
+test("stops a run at the daily budget if its executor cannot park", async () => {
   const { coordinator, submit } = await start(async (context) => {
     const { signal } = context;
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -328,7 +328,7 @@ test("a run whose executor cannot park is stopped when the day's budget is spent
   expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "budget_exceeded", message: "budget" });
 });
 
-test("what a person says reaches the executor in order, also while it waits", async () => {
+test("delivers a person's messages in order, also while the run waits", async () => {
   const { coordinator, submit } = await start(
     async (context) => {
       const said: string[] = [];

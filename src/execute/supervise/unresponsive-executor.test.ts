@@ -17,12 +17,12 @@ const executorOf = (run: Executor["run"]): Executor => ({
   can: { resume: false, fork: false, ask: true, input: false },
   run,
 });
-/** The smallest grace there is: what is ended does not react to anything gentler. */
+/** A short grace period: these executors ignore a gentle stop anyway. */
 const hasty: Partial<FixtureOptions> = {
   supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, reactMs: 50 },
 };
 
-test("an executor that never settles is given up when its time is over, and what it says later is dropped", async () => {
+test("gives up an executor that never settles at its time limit, and drops what it sends later", async () => {
   const coordinator = createMemoryCoordinator();
   let context: RunContext | undefined;
   const executor = executorOf((_invocation, given) => ((context = given), never()));
@@ -47,7 +47,7 @@ test("an executor that never settles is given up when its time is over, and what
   expect(coordinator.events(id)).toHaveLength(before);
 });
 
-test("an executor that never settles ends when a person stops it", async () => {
+test("a person's stop ends the run of an executor that never settles", async () => {
   const coordinator = createMemoryCoordinator();
   let begun = false;
   const { open } = await setUp(coordinator, { executor: executorOf(() => ((begun = true), never())), ...hasty });
@@ -58,7 +58,7 @@ test("an executor that never settles ends when a person stops it", async () => {
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
-test.each(["stop", "drain"] as const)("a runner's %s ends although an executor never settles", async (how) => {
+test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
   const coordinator = createMemoryCoordinator();
   let begun = false;
   const executor = executorOf(() => ((begun = true), never()));
@@ -67,11 +67,11 @@ test.each(["stop", "drain"] as const)("a runner's %s ends although an executor n
   const id = coordinator.submit({});
   await poll(() => begun).toBe(true);
   await runner[how]();
-  // given back, as after any shutdown
+  // the run is given back, as after any shutdown
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
 });
 
-/** Each of these kept its slot for ever while modules ran inside the runner. */
+/** Bodies of module executors that would block a runner if they ran in its process. */
 const hanging = {
   "never settles": "await new Promise(() => setInterval(() => undefined, 1000));",
   "blocks its thread": "for (;;);",
@@ -110,22 +110,25 @@ const executionIds = (coordinator: ReturnType<typeof createMemoryCoordinator>, i
 const hasBegun = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string) =>
   poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
 
-test.each(Object.entries(hanging))("a module executor that %s is ended, with all it started", async (_what, body) => {
-  const { coordinator } = await withModule(body);
-  const id = coordinator.submit({});
-  await hasBegun(coordinator, id);
-  coordinator.order(id, { stop: "timeout" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({
-    status: "failed",
-    reason: "timeout",
-    message: expect.stringContaining("The executor module did not react to the stop, and was ended."),
-  });
-  const ids = executionIds(coordinator, id);
-  expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(ids.length);
-  expect(findOrphans(ids)).toEqual([]);
-});
+test.each(Object.entries(hanging))(
+  "kills a module executor that %s, with everything it started",
+  async (_what, body) => {
+    const { coordinator } = await withModule(body);
+    const id = coordinator.submit({});
+    await hasBegun(coordinator, id);
+    coordinator.order(id, { stop: "timeout" });
+    expect(await outcomeOf(coordinator, id)).toMatchObject({
+      status: "failed",
+      reason: "timeout",
+      message: expect.stringContaining("The executor module did not react to the stop, and was ended."),
+    });
+    const ids = executionIds(coordinator, id);
+    expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(ids.length);
+    expect(findOrphans(ids)).toEqual([]);
+  },
+);
 
-test("a runner drains although a module executor blocks its thread", async () => {
+test("drains although a module executor blocks its thread", async () => {
   const { coordinator, runner } = await withModule(hanging["ignores SIGTERM as well"]);
   const id = coordinator.submit({});
   await hasBegun(coordinator, id);
@@ -134,7 +137,7 @@ test("a runner drains although a module executor blocks its thread", async () =>
   expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
 });
 
-test("a second signal waits for no grace: whatever ignores the stop is killed at once", async () => {
+test("kills what ignores the stop at once on a second signal, without a grace period", async () => {
   const coordinator = createMemoryCoordinator();
   const hurry = new AbortController();
   const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
@@ -161,7 +164,7 @@ test("a second signal waits for no grace: whatever ignores the stop is killed at
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
 });
 
-test("a module executor that leaks timers and programs, or dies, ends its run and no other", async () => {
+test("a module executor that leaks timers and programs, or dies, affects no other run", async () => {
   const { coordinator } = await withModule(`
     console.log("a note");
     setInterval(() => undefined, 1000);
@@ -181,7 +184,7 @@ test("a module executor that leaks timers and programs, or dies, ends its run an
   for (const id of [died, leaked]) expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
 });
 
-test("what an executor leaves running is ended, counted and recorded", async () => {
+test("stops, counts and records programs that an executor leaves running", async () => {
   const coordinator = createMemoryCoordinator();
   const executor = executorOf(async (_invocation, context) => {
     for (const ignoring of ["", "trap '' TERM; "])
@@ -208,7 +211,7 @@ test("what an executor leaves running is ended, counted and recorded", async () 
   expect(findOrphans(started.map(({ execution_id }) => execution_id))).toEqual([]);
 });
 
-test("an on_finish command that does not end is ended with the runner", async () => {
+test("stops an on_finish command that does not end when the runner stops", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { supervise: { ...hasty.supervise, onFinishTimeoutMs: 600_000 } });
   const runner = await open();
