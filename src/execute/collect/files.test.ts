@@ -38,7 +38,7 @@ async function setUp(
   closing.push(fixture.remove, runner.stop);
   const ended = async (run_id: string) => {
     await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
-    // after a run, always
+    // no run leaves temporary files behind
     expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
     return coordinator.runs.get(run_id)!;
   };
@@ -49,7 +49,7 @@ const submit = (coordinator: MemoryCoordinator, agent = {}) => coordinator.submi
 const fileEvents = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => type === "file");
 
-test("files are uploaded, and then on the record with size, hash and type", async () => {
+test("uploads files, then records their size, hash and type", async () => {
   const { coordinator, ended } = await setUp(
     makes(
       "echo hi > hello.txt; mkdir sub; printf '\\377\\000' > sub/data; printf 'caf\\303\\251' > sub/words; : > empty",
@@ -75,7 +75,7 @@ test("files are uploaded, and then on the record with size, hash and type", asyn
   expect(run.uploads.get(sha256("hi\n"))?.toString()).toBe("hi\n");
 });
 
-test("a coordinator that is away during the upload is tried again until it is back", async () => {
+test("retries an upload until the coordinator is back", async () => {
   const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
   let tries = 0;
   coordinator.faults.onUpload = () => {
@@ -88,7 +88,7 @@ test("a coordinator that is away during the upload is tried again until it is ba
   expect(fileEvents(coordinator, run_id)).toHaveLength(2);
 });
 
-test("an upload that fails for good leaves nothing on the record", async () => {
+test("records no file if one upload fails for good", async () => {
   const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
   let count = 0;
   coordinator.faults.onUpload = () => {
@@ -105,7 +105,7 @@ test("an upload that fails for good leaves nothing on the record", async () => {
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
-test("a coordinator that stays away longer than the patience is told as a failed upload", async () => {
+test("fails the upload if the coordinator is away for too long", async () => {
   const uploads = { retryMs: 5, retryForMs: 100, retryForMsOnceStopped: 100, stallMs: 1000 };
   const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
@@ -114,14 +114,14 @@ test("a coordinator that stays away longer than the patience is told as a failed
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
-test("an upload in which nothing moves is broken off", async () => {
+test("aborts an upload that makes no progress", async () => {
   const uploads = { retryMs: 5, retryForMs: 1, retryForMsOnceStopped: 1, stallMs: 50 };
   const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
-test("a stop while files are uploaded cancels the run", async () => {
+test("a stop during the upload cancels the run", async () => {
   const { coordinator, ended } = await setUp(makes("echo 1 > a"));
   let uploading = false;
   coordinator.faults.onUpload = () => {
@@ -135,7 +135,7 @@ test("a stop while files are uploaded cancels the run", async () => {
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
-test("who is fenced while uploading ends the run and reports nothing", async () => {
+test("a run that is fenced during the upload stops and reports nothing", async () => {
   const { coordinator, fixture, runner } = await setUp(makes("echo 1 > a"));
   coordinator.faults.onUpload = ({ run_id }) => {
     coordinator.fence(run_id);
@@ -145,12 +145,12 @@ test("who is fenced while uploading ends the run and reports nothing", async () 
   await poll(() => coordinator.calls.upload).toBe(1);
   await poll(() => runner.running).toBe(0);
   await poll(fixture.logs).toEqual([]);
-  // it is not over: somebody else has it
+  // the run is not over: another runner has it
   expect(existsSync(join(fixture.folder, "over"))).toBe(false);
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
-test("a registration made anew during the upload costs one more try, not the run", async () => {
+test("retries an upload during which the runner registered again", async () => {
   const { coordinator, runner, ended } = await setUp(makes("echo 1 > a"));
   let first = true;
   coordinator.faults.onUpload = async () => {
@@ -162,7 +162,7 @@ test("a registration made anew during the upload costs one more try, not the run
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ status: "completed" });
 });
 
-test("a file that changes while it is sent is read again", async () => {
+test("reads a file again that changed during its upload", async () => {
   let work = "";
   const { coordinator, ended } = await setUp(async (job) => {
     work = job.workDir;
@@ -180,7 +180,7 @@ test("a file that changes while it is sent is read again", async () => {
   expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "a", size: 18 }]);
 });
 
-test("out of time it still brings what it had made; idle likewise", async () => {
+test("uploads the files of a run that was out of time or idle", async () => {
   for (const [limits, reason] of [
     [{ timeout_seconds: 4 }, "timeout"],
     [{ idle_timeout_seconds: 4 }, "idle"],
@@ -192,7 +192,7 @@ test("out of time it still brings what it had made; idle likewise", async () => 
   }
 });
 
-test("an exception nobody expected is told cleanly, with its trace for the operator alone", async () => {
+test("reports an unexpected exception in one sentence, with the stack trace for the operator only", async () => {
   const { coordinator, fixture, ended } = await setUp(async () => {
     throw new TypeError("undefined is not a function at /secret/place");
   });
@@ -205,7 +205,7 @@ test("an exception nobody expected is told cleanly, with its trace for the opera
   expect(fixture.notices.join()).toContain("undefined is not a function");
 });
 
-test("an executor cannot put a file on the record by itself", async () => {
+test("drops a file event that an executor sends itself", async () => {
   const { coordinator, ended } = await setUp(async ({ context }) => {
     await context.emit({ type: "file", path: "forged", size: 1, sha256: "0", media_type: "text/plain" });
     return "x";
@@ -215,7 +215,7 @@ test("an executor cannot put a file on the record by itself", async () => {
   expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "response.txt" }]);
 });
 
-test("a run that a shutdown ends brings no files", async () => {
+test("uploads no files of a run that a shutdown stopped", async () => {
   const { coordinator, fixture, runner } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
   const run_id = submit(coordinator);
   const work = join(fixture.folder, "work", run_id, "half");
@@ -224,7 +224,7 @@ test("a run that a shutdown ends brings no files", async () => {
   expect(coordinator.calls.upload).toBe(0);
 });
 
-test("a file that is larger than the coordinator takes is left out, whatever the profile says", async () => {
+test("leaves out a file larger than the coordinator's limit, whatever the profile says", async () => {
   const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
   const { ended } = await setUp(makes("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
   for (const executor_config of [{ max_file_mb: 200 }, {}]) {
@@ -240,7 +240,7 @@ test("a file that is larger than the coordinator takes is left out, whatever the
 });
 
 test.each(["user", "shutdown"] as const)(
-  "what comes to its end although it was stopped (%s) is not completed with its files thrown away",
+  "does not complete a run without its files if it was stopped (%s) but returned normally",
   async (by) => {
     let begun = false;
     const { coordinator, fixture, runner } = await setUp(async ({ workDir, signal }) => {
@@ -257,7 +257,7 @@ test.each(["user", "shutdown"] as const)(
     coordinator.order(run_id, { stop: by });
     const run = coordinator.runs.get(run_id)!;
     if (by === "user") await poll(() => run.outcome).toEqual({ status: "cancelled", by });
-    // what a shutdown ends goes back to the queue, and is handed out again
+    // a run that a shutdown stopped goes back to the queue and is claimed again
     else await poll(() => begun && run.attempt > attempt).toBe(true);
     expect(fileEvents(coordinator, run_id)).toEqual([]);
     await runner.stop();
@@ -265,7 +265,7 @@ test.each(["user", "shutdown"] as const)(
   },
 );
 
-test("the last files of a run out of time do not hold up a shutdown", async () => {
+test("a shutdown does not wait for the files of a run out of time", async () => {
   const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsOnceStopped: 600_000, stallMs: 600_000 };
   const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Two files; while the first is read something may happen. */
+/** Two files. Calls `meanwhile` while the first is read. */
 function setUp(meanwhile: () => void) {
   for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
   const files = ["a", "b"].map((path) => ({
@@ -47,7 +47,7 @@ function setUp(meanwhile: () => void) {
 }
 
 test.each<StopReason>(["user", "shutdown", "lease_lost", "output_limit", "timeout"])(
-  "a run that is ended (%s) while its files are read keeps none of them",
+  "keeps no files if the run is stopped (%s) while they are read",
   async (reason) => {
     const { run, recorded, keep, uploads } = setUp(() => run.abort(reason));
     expect(await keep()).toMatchObject({ ok: false });
@@ -64,13 +64,13 @@ test.each<[StopReason, boolean]>([
   ["shutdown", false],
   ["lease_lost", false],
   ["output_limit", false],
-])("a run that was ended before (%s) brings its files: %s", async (reason, ok) => {
+])("keeps the files of a run that was already stopped (%s): %s", async (reason, ok) => {
   const { run, keep } = setUp(() => undefined);
   run.abort(reason);
   expect(await keep()).toMatchObject({ ok });
 });
 
-test("a run out of time that is lost meanwhile brings nothing more", async () => {
+test("keeps no files of a run out of time if the attempt is lost meanwhile", async () => {
   const { run, lost, recorded, keep } = setUp(() => lost.abort("lease_lost"));
   run.abort("timeout");
   expect(await keep()).toMatchObject({ ok: false });

@@ -3,15 +3,15 @@ import type { Journal } from "./journal.ts";
 
 export interface JournalSinkOptions {
   journal: Journal;
-  /** Something waits to be shipped. */
+  /** Called after each event, since there is something to ship. */
   notify: () => void;
-  /** The journal is full: it takes no more events of the run. */
+  /** Called when the journal is full and takes no more events. */
   onFull: () => void;
-  /** The journal cannot be written. */
+  /** Called when the journal cannot be written. */
   onFault: () => void;
 }
 
-/** Keeps the events of a claimed run in its write-ahead journal, from which they are shipped. */
+/** Appends the events of a claimed run to its journal, from which they are shipped. */
 export function journalSink({ journal, notify, onFull, onFault }: JournalSinkOptions): (event: RunEvent) => void {
   return (event) => {
     try {

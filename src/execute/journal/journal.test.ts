@@ -44,7 +44,7 @@ function shipAll(journal: Journal, maxBytes: number): { ns: number[]; batches: n
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 
-test("every event is in the file at once, numbered densely, the outcome last", () => {
+test("writes each event to the file at once, numbered without gaps, the outcome last", () => {
   const { journal, path } = setUp();
   journal.append(line("a"));
   expect(readFileSync(path, "utf8")).toContain('"n":1');
@@ -58,7 +58,7 @@ test("every event is in the file at once, numbered densely, the outcome last", (
   expect(lines.at(-1)).toMatchObject({ outcome: done, last_n: 2 });
 });
 
-test("what does not fit into memory is read back from the file, in order and once", () => {
+test("reads events that do not fit into memory back from the file, in order and once", () => {
   const { journal } = setUp({ memoryBytes: 500 });
   for (let i = 0; i < 1000; i++) journal.append(line(`line ${i} é`));
   const first = journal.next(300);
@@ -70,14 +70,14 @@ test("what does not fit into memory is read back from the file, in order and onc
   expect(journal.unshippedBytes).toBe(0);
 });
 
-test("a batch keeps to its size, but one event always goes", () => {
+test("limits a batch to its size, but always includes one event", () => {
   const { journal } = setUp();
   journal.append(line("x".repeat(10_000)));
   journal.append(line("y"));
   expect(journal.next(100).events.map(({ n }) => n)).toEqual([1]);
 });
 
-test("a coordinator that has less than it once acknowledged gets all from there again", () => {
+test("sends events again if the coordinator has fewer than it once acknowledged", () => {
   const { journal } = setUp({ memoryBytes: 500 });
   for (let i = 0; i < 100; i++) journal.append(line(`line ${i}`));
   shipAll(journal, 1000);
@@ -85,7 +85,7 @@ test("a coordinator that has less than it once acknowledged gets all from there 
   expect(shipAll(journal, 1000).ns).toEqual(upTo(100).slice(40));
 });
 
-test("a full log takes no more output, but still how it ended", () => {
+test("a full log takes no more output, but still records how the run ended", () => {
   const { journal } = setUp({ maxBytes: 100_000 });
   let taken = 0;
   while (journal.append(line("x".repeat(1000)))) taken++;
@@ -94,7 +94,7 @@ test("a full log takes no more output, but still how it ended", () => {
   expect(journal.lastN).toBe(taken + 1);
 });
 
-test("a disk that fails is a fault of the run; its end is shipped from memory, with no gap", async () => {
+test("a disk failure fails the run, and its end is shipped from memory without a gap", async () => {
   let failing = false;
   const full = new HostError({ code: "DROVER-STA-002", message: "no space" });
   const { journal, path } = setUp({

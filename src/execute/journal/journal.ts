@@ -6,8 +6,8 @@ import { isEventTooLarge, shortenEvent } from "../../model/event-size.ts";
 import type { LogFile } from "./log-file.ts";
 
 /**
- * The write-ahead log of one attempt. What is appended is in the file before anything else happens to it;
- * it is shipped from memory while there is little, and read back from the file where much has piled up.
+ * The write-ahead log of one attempt. Every event is written to the file first. Recent events are shipped from memory;
+ * if too many pile up, they are read back from the file.
  */
 export interface Journal {
   readonly run_id: string;
@@ -16,32 +16,35 @@ export interface Journal {
   readonly ackedN: number;
   /** Bytes appended and not yet acknowledged. */
   readonly unshippedBytes: number;
-  /** Set once the log could not be written: nothing may be called a success any more. */
+  /** Set once the log could not be written. The run can no longer succeed. */
   readonly fault: HostError | null;
   readonly outcome: Outcome | null;
-  /** About what the outcome adds to a report. */
+  /** Approximate size of the outcome in a report. */
   readonly outcomeBytes: number;
-  /** False where the log is full: the event was not taken. */
+  /** Returns false, without appending, if the log is full. */
   append(event: RunEvent): boolean;
-  /** Resolves when all that was appended is durable; rejects where it cannot be made so. */
+  /** Resolves when everything appended so far is durable. Rejects if the disk fails. */
   sync(): Promise<void>;
-  /** The last line. Kept in memory where the disk does not take it. */
+  /** Appends the outcome as the last line, or keeps it in memory if the disk fails. */
   finish(outcome: Outcome): void;
-  /** The next unacknowledged events, about `maxBytes` of them; `whole`: there are no more behind these. */
+  /** The next unacknowledged events, about `maxBytes` of them. `whole` means that no more follow. */
   next(maxBytes: number): { events: NumberedEvent[]; bytes: number; whole: boolean };
-  /** Events appended from here on are not handed out by `next`, until released. */
+  /** Until release(), `next` does not return events appended from here on. */
   hold(): void;
   release(): void;
-  /** The unacknowledged events up to this one; null where they are more than that, or not all in memory. */
+  /** The unacknowledged events up to `n`; null if they exceed `maxBytes` or are not all in memory. */
   unshipped(n: number, maxBytes: number): NumberedEvent[] | null;
-  /** The events up to this one are stored, with what they were held for. */
+  /** Notes that the events up to `n` are stored together with the session state that they were held for. */
   saved(n: number): void;
   ack(n: number): void;
-  /** The coordinator does not take the next event, or where there is none the outcome: says so in its place. False: it does already. */
+  /**
+   * Replaces the next event, or the outcome if there is none, with a note that the coordinator refused it. Returns false
+   * if it was replaced before.
+   */
   replaceRefused(why: string): boolean;
-  /** The coordinator has all of it: the file is removed, or marked as shipped where it stays. */
+  /** Everything is stored: removes the file, or marks it as shipped if it stays. */
   shipped(): Promise<void>;
-  /** The coordinator wants none of it. */
+  /** Removes the file unshipped, because the attempt is lost. */
   remove(): Promise<void>;
   close(): void;
 }
@@ -49,20 +52,20 @@ export interface Journal {
 export interface JournalOptions {
   run_id: string;
   attempt: number;
-  /** Throws a HostError where it cannot be made. */
+  /** Throws a HostError if the file cannot be opened. */
   open: () => LogFile;
   now: () => Date;
-  /** Of events kept in memory as well. */
+  /** Limit for events kept in memory. */
   memoryBytes: number;
-  /** Of the whole log. */
+  /** Limit for the whole log. */
   maxBytes: number;
-  /** Whether people can read the file when the run has finished. */
+  /** Whether the file stays for people to read after it was shipped. */
   stays?: boolean;
-  /** Of a log that was found: how far it had come. */
+  /** For a log that an earlier runner left: its last event and its outcome. */
   found?: { lastN: number; outcome: Outcome | null };
 }
 
-/** The last line of a log that is kept: nothing of it is left to ship. */
+/** The last line of a kept log. Marks that everything in it was shipped. */
 export const shippedLine = JSON.stringify({ shipped: true });
 
 interface Entry {
@@ -71,11 +74,11 @@ interface Entry {
 }
 
 const readBytes = 1024 * 1024;
-/** Of events in one report: a coordinator takes few more at a time. */
-const mostAtOnce = 1000;
-/** What an answer takes at most where all is well. */
+/** Events in one report. The coordinator takes only a few more. */
+const maxEventsAtOnce = 1000;
+/** How long the coordinator usually takes at most to acknowledge a finished run. */
 const settleMs = 50;
-/** Left free in a full log, for how the run ended. */
+/** Reserved in a full log for the events that end the run. */
 const reserveBytes = 64 * 1024;
 
 export function openJournal(options: JournalOptions): Journal {
@@ -88,22 +91,22 @@ export function openJournal(options: JournalOptions): Journal {
   let ackedN = 0;
   let queue: Entry[] = [];
   let queuedBytes = 0;
-  /** Behind the last line that was queued. */
+  /** File offset after the last line that was queued. */
   let readUpTo = options.found ? 0 : (file?.size ?? 0);
-  /** Lines in the file that are not in the queue. */
+  /** Whether the file has lines that are not in the queue. */
   let behind = options.found !== undefined;
-  /** Events after this one are held. */
+  /** Events after this number are held back. */
   let heldAfter: number | null = null;
   let replaced: number | "outcome" | null = null;
   let settling: NodeJS.Timeout | undefined;
-  /** Events that no disk took. */
+  /** Events that the disk did not take. */
   const unwritten: Entry[] = [];
 
   function tryTo<T>(write: () => T): T | null {
     try {
       return write();
     } catch (error) {
-      fault ??= error as HostError; // the log file throws nothing else
+      fault ??= error as HostError; // a log file throws nothing else
       return null;
     }
   }
@@ -160,7 +163,7 @@ export function openJournal(options: JournalOptions): Journal {
       const isEnd = event.type === "execution_ended" || event.type === "error" || event.type === "status";
       if (file && file.size + line.length > options.maxBytes - (isEnd ? 0 : reserveBytes)) return false;
       const written = file && fault === null ? tryTo(() => (file.append(line), true)) : null;
-      // how it ended is told all the same; everything else is refused with the fault that ends the run
+      // report how the run ended even without a disk; refuse everything else with the fault
       if (written === null && !isEnd) throw fault!;
       lastN++;
       const entry = { numbered, bytes: line.length };
@@ -183,7 +186,7 @@ export function openJournal(options: JournalOptions): Journal {
       const line = JSON.stringify({ attempt, last_n: lastN, at: options.now().toISOString(), outcome });
       outcomeBytes = line.length;
       if (file && fault === null) tryTo(() => file.append(line));
-      // shipped and acknowledged is as good, and the log is gone then: only what takes longer goes to the disk itself
+      // an acknowledged run no longer needs its log, so sync only if the acknowledgement takes long
       if (fault === null)
         settling = setTimeout(
           () => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)),
@@ -196,7 +199,7 @@ export function openJournal(options: JournalOptions): Journal {
       const events: NumberedEvent[] = [];
       let bytes = 0;
       for (const entry of queue) {
-        if (events.length > 0 && (bytes + entry.bytes > maxBytes || events.length === mostAtOnce)) break;
+        if (events.length > 0 && (bytes + entry.bytes > maxBytes || events.length === maxEventsAtOnce)) break;
         if (heldAfter !== null && entry.numbered.n > heldAfter) break;
         events.push(entry.numbered);
         bytes += entry.bytes;
@@ -228,14 +231,14 @@ export function openJournal(options: JournalOptions): Journal {
 
     ack(n) {
       if (n < ackedN) {
-        // whoever is there now has less than was once acknowledged: from the start again
+        // the coordinator has fewer events than it once acknowledged: read the file from its start
         [queue, queuedBytes, readUpTo, behind] = [[], 0, 0, true];
       } else {
         const at = queue.findIndex((entry) => entry.numbered.n > n);
         for (const entry of at < 0 ? queue.splice(0) : queue.splice(0, at)) queuedBytes -= entry.bytes;
       }
       ackedN = n;
-      // a Drover before us got further than its log tells
+      // an earlier runner shipped more events than its log still has
       lastN = Math.max(lastN, n);
     },
 
@@ -258,7 +261,7 @@ export function openJournal(options: JournalOptions): Journal {
 
     async shipped() {
       clearTimeout(settling);
-      // one that cannot be marked would be shipped again by the next runner
+      // if it cannot be marked, remove it: the next runner would ship it again
       if (options.stays && file && fault === null && tryTo(() => (file.append(shippedLine), true))) file.close();
       else await file?.remove();
     },
@@ -274,7 +277,7 @@ export function openJournal(options: JournalOptions): Journal {
 }
 
 function entryOf(line: string): Entry | null {
-  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // our own lines, checked when a log is found
+  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // our own lines; a found log was validated before
   if (n === undefined || at === undefined || event === undefined) return null;
   return { numbered: { n, at, event }, bytes: line.length };
 }

@@ -13,18 +13,18 @@ import { unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
 
-/** One file of lines that only grows: what a person tails, and what a restarted runner reads. */
+/** An append-only file of lines. People tail it, and a restarted runner reads it. */
 export interface LogFile {
   readonly path: string;
   readonly size: number;
-  /** All of the line or nothing; throws a HostError where the disk does not take it. */
+  /** Writes the whole line or nothing. Throws a HostError if the disk fails. */
   append(line: string): void;
-  /** Resolves when everything appended is on the disk itself. */
+  /** Resolves when everything appended so far is on disk. */
   sync(): Promise<void>;
-  /** Whole lines from an offset on: about `maxBytes`, at least one where there is one. */
+  /** Complete lines from an offset: about `maxBytes`, but at least one if there is one. */
   read(from: number, maxBytes: number): { lines: string[]; end: number };
-  /** What a crash left behind the last whole line. */
-  cutTo(size: number): void;
+  /** Removes an incomplete line that a crash left at the end. */
+  truncate(size: number): void;
   close(): void;
   remove(): Promise<void>;
 }
@@ -33,12 +33,12 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
   const fd = open(path, create);
   let size = fstatSync(fd).size;
   let syncing = 0;
-  let wanted: "open" | "closing" | "closed" = "open";
-  // not under a running sync: the number could be another file's by then
+  let state: "open" | "closing" | "closed" = "open";
+  // waits for a sync in progress: the descriptor number could be reused for another file
   const close = (): void => {
-    if (wanted === "closed") return;
-    wanted = syncing > 0 ? "closing" : "closed";
-    if (wanted === "closed") closeSync(fd);
+    if (state === "closed") return;
+    state = syncing > 0 ? "closing" : "closed";
+    if (state === "closed") closeSync(fd);
   };
   return {
     path,
@@ -59,7 +59,7 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
         syncing++;
         fdatasync(fd, (cause) => {
           syncing--;
-          if (wanted === "closing" && syncing === 0) close();
+          if (state === "closing" && syncing === 0) close();
           if (cause === null) resolve();
           else reject(logFault(path, cause));
         });
@@ -68,14 +68,14 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
     read(from, maxBytes) {
       return readLines(fd, from, size, maxBytes);
     },
-    cutTo(end) {
+    truncate(end) {
       ftruncateSync(fd, end);
       size = end;
     },
     close,
     async remove() {
       close();
-      // not in the event loop's time: a busy disk takes a millisecond for it
+      // asynchronous, because it can take a millisecond on a busy disk
       await unlink(path).catch((cause: unknown) => {
         if (!isMissing(cause)) throw cause;
       });
@@ -88,13 +88,13 @@ function open(path: string, create: boolean): number {
   try {
     return openSync(path, flags, 0o600);
   } catch (cause) {
-    if (create && isMissing(cause)) return openInNewFolder(path, flags);
+    if (create && isMissing(cause)) return openInNewDirectory(path, flags);
     throw logFault(path, cause);
   }
 }
 
-/** The folder comes with the first log in it. */
-function openInNewFolder(path: string, flags: number): number {
+/** The directory is created with the first log in it. */
+function openInNewDirectory(path: string, flags: number): number {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     return openSync(path, flags, 0o600);
@@ -107,7 +107,7 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
-/** A line cut in the middle by a full disk must not stay: the next one would join it. */
+/** Removes a line that a full disk cut short, so that the next line does not continue it. */
 function restore(fd: number, size: number, path: string, cause: unknown): HostError {
   try {
     ftruncateSync(fd, size);
@@ -137,7 +137,7 @@ function logFault(path: string, cause: unknown): HostError {
       : `The run's log ${path} cannot be written (${messageOf(cause)}).`,
     next: full
       ? "Free space on the runner's disk, then run it again."
-      : "See that the runner may write there, then run it again.",
+      : "Make sure that the runner can write there, then run it again.",
     cause,
   });
 }

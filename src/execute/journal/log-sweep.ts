@@ -5,14 +5,14 @@ import { isShipped, parseLogName } from "./run-logs.ts";
 
 export interface LogSweepOptions {
   directory: string;
-  /** Of logs that were kept, since their run finished. */
+  /** How long a log is kept after its run finished. */
   keepMs: number;
   everyMs: number;
   now: () => Date;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-/** Removes logs that have been kept for long enough: at once, and then every so often. Logs that were not shipped stay. */
+/** Removes old logs now and then every `everyMs`. Logs that were not shipped stay. */
 export function startLogSweep(options: LogSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   async function run(): Promise<void> {
@@ -41,7 +41,7 @@ async function sweepOnce({ directory, keepMs, now }: LogSweepOptions): Promise<v
   }
 }
 
-/** null: another runner was faster, or there has never been a log. */
+/** null if another runner removed it first, or there has never been a log. */
 async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
   return found.catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;

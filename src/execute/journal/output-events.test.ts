@@ -4,7 +4,7 @@ import { type OutputEvent, outputBytes, shownBytes } from "../../model/output.ts
 import { createRedactor } from "../../redact/redactor.ts";
 import { createOutputEvents } from "./output-events.ts";
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Has no timeout of its own, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const secret = "hunter2-hunter2-hunter2";
@@ -33,7 +33,7 @@ test("joins chunks of one stream and keeps the order of the streams", () => {
   expect(events).toEqual([out("one\ntwo\n"), out("three\n", "stderr"), out("four\n")]);
 });
 
-test("writes what waits after the delay", async () => {
+test("writes buffered output after the delay", async () => {
   const { events, push, end } = setUp({ delayMs: 10 });
   push("hi\n");
   expect(events).toEqual([]);
@@ -41,7 +41,7 @@ test("writes what waits after the delay", async () => {
   end();
 });
 
-test("writes 64 KB at once, in events of at most that size, without breaking a character", () => {
+test("writes 64 KB at once, in events of at most that size, without splitting a character", () => {
   const { events, push, end } = setUp();
   const text = "é€😀".repeat(30_000);
   push(text);
@@ -91,7 +91,7 @@ test("keeps bytes that are not UTF-8", () => {
   expect(Buffer.concat(events.map(outputBytes))).toEqual(bytes);
 });
 
-test("past the limit keeps head and tail and says how much is between them", () => {
+test("keeps head and tail of output beyond the limit, and records how much is missing", () => {
   const { events, push, end, text } = setUp({ maxBytes: 1000 });
   const total = 200_000;
   for (let at = 0; at < total; at += 7) push("abcdefg");
@@ -109,7 +109,7 @@ test("shows no part of a secret that lies across the end of the head or the begi
       const { push, end, text } = setUp({ maxBytes: 1000 });
       push(`${".".repeat(before)}${secret}${"-".repeat(50_000)}${secret}${".".repeat(after)}`);
       end();
-      // four characters in a row would be part of it; the mark names it
+      // four consecutive characters count as part of the secret; the redaction mark names it
       expect(text().replaceAll("[redacted:PW]", "")).not.toMatch(/hunt|unte|nter|ter2|er2-|r2-h|2-hu|-hun/);
     }),
   );

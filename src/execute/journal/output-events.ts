@@ -5,23 +5,23 @@ import type { OutputEvent } from "../../model/output.ts";
 import type { OutputStream, Redactor, RedactStream } from "../../model/process.ts";
 import { keepEnd, wholeEnd, wholeStart } from "../../process/keep.ts";
 
-/** Output on its way into a record: redacted across chunks, and joined into fewer events. */
+/** Turns output into events. Redacts it across chunks and joins chunks into fewer events. */
 export interface OutputEvents {
   push(stream: OutputStream, chunk: Uint8Array): void;
-  /** Notes that `bytes` of the stream were lost before they got here. */
+  /** Records that `bytes` of the stream were lost before they got here. */
   skip(stream: OutputStream, bytes: number): void;
-  /** Writes what is certain: not the beginning of what may be a secret, nor half a character. */
+  /** Writes buffered output, except the start of a possible secret or half a character. */
   flush(): void;
-  /** Writes everything. More output may follow: it is a new stream then. */
+  /** Writes everything. Output that follows is treated as a new stream. */
   end(): void;
 }
 
 export interface OutputOptions {
   redactor: Redactor;
   write: (event: OutputEvent) => void;
-  /** How long output waits for more of it. */
+  /** How long output is buffered, to join it into fewer events. */
   delayMs: number;
-  /** Of each stream, as its head and its tail; without it everything is kept. */
+  /** Keeps this much of each stream, half from its head and half from its tail. Unlimited by default. */
   maxBytes?: number;
 }
 
@@ -29,7 +29,7 @@ const eventBytes = 64 * 1024;
 const empty = new Uint8Array(0);
 const names = ["stdout", "stderr"] as const;
 
-/** Redacts before it cuts: no part of a secret stays at the end of a head or the beginning of a tail. */
+/** Redacts before truncating, so that no part of a secret remains at the cut. */
 export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infinity }: OutputOptions): OutputEvents {
   const half = Math.ceil(maxBytes / 2);
   const open = () => ({
@@ -71,7 +71,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
     for (const { name, chunks } of ready) {
       const bytes = Buffer.concat([streams[name].partial, ...chunks]);
       const cut = wholeEnd(bytes);
-      // a copy: a view would keep the whole piece in memory
+      // copied, because a view would keep the whole buffer in memory
       streams[name].partial = Uint8Array.from(bytes.subarray(cut));
       for (const event of toOutputEvents(name, bytes.subarray(0, cut))) write(event);
     }
@@ -111,7 +111,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
   };
 }
 
-/** A chunk as events. A character that its end cuts in two is base64 here, and text again in the record. */
+/** Splits a chunk into events. One that ends in half a character is sent as base64 and becomes text again in the record. */
 function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<OutputEvent> {
   for (let at = 0; at < bytes.length;) {
     const slice = bytes.subarray(at, at + eventBytes);
@@ -126,7 +126,7 @@ function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<Out
   }
 }
 
-/** Emits what a process writes as it comes, after handing it to whatever keeps some of it. */
+/** Emits a process's output as it arrives, and also pushes it to each of `keeping`. */
 export async function emitOutput(
   stream: Readable | null,
   name: OutputStream,

@@ -19,7 +19,7 @@ function setUp() {
   return { live, say, text: () => said.map(({ text }) => text).join("") };
 }
 
-test("what a run says live leaves the runner without its secrets", async () => {
+test("redacts partial text before it leaves the runner", async () => {
   const { port, submit, runs } = createMemoryCoordinator();
   const reported: Delta[] = [];
   const fixture = runnerFixture({
@@ -47,7 +47,7 @@ test("what a run says live leaves the runner without its secrets", async () => {
   expect(text).toBe("the key is [redacted:TEST_API_KEY], take it.\n");
 });
 
-test("a secret is none the less one because events come between its parts", () => {
+test("redacts a secret although an event comes between its parts", () => {
   const { live, say, text } = setUp();
   say(`key ${canary.slice(0, 9)}`);
   live.messageComplete({ type: "progress", percent: 50 });
@@ -55,7 +55,7 @@ test("a secret is none the less one because events come between its parts", () =
   expect(text()).toBe("key [redacted:TEST_API_KEY] end\n");
 });
 
-test("what is held back when the whole message comes is not said after it", () => {
+test("drops text that was held back when the complete message arrives", () => {
   const { live, say, text } = setUp();
   say("ends with can");
   live.messageComplete({ type: "assistant", text: "ends with can" });
@@ -63,7 +63,7 @@ test("what is held back when the whole message comes is not said after it", () =
   expect(text()).toBe("ends with next\n");
 });
 
-test("characters of many bytes come whole", () => {
+test("never splits a multi-byte character", () => {
   const { say, text } = setUp();
   for (const one of "héllo 🎉 日本\n") say(one);
   expect(text()).toBe("héllo 🎉 日本\n");

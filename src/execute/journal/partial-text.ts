@@ -3,10 +3,10 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Delta } from "../../model/executor.ts";
 import type { Redactor, RedactStream } from "../../model/process.ts";
 
-/** What an agent is saying, on its way to those who watch: redacted across the pieces it comes in. */
+/** Redacts the partial text of an agent's message, across chunks, on its way to people who follow the run. */
 export interface PartialText {
   push(delta: Delta): void;
-  /** What was held back in case a secret began there is in the event, and said no more. */
+  /** Drops text that was held back as a possible secret: the complete message contains it. */
   messageComplete(event: RunEvent): void;
 }
 
@@ -19,7 +19,7 @@ export function createPartialText(redactor: Redactor, send: (delta: Delta) => vo
       const certain = stream.decoder.write(Buffer.from(stream.redacting.push(Buffer.from(text))));
       if (certain !== "") send({ kind, text: certain });
     },
-    // an event of another kind may come in the middle of a message, and of a secret
+    // keep the others: an event of another type may come in the middle of a message
     messageComplete: ({ type }) => void open.delete(type),
   };
 }

@@ -35,7 +35,7 @@ test("redacts starts, and returns them as recorded", () => {
   expect(events).toEqual([{ type: "execution_started", execution: recorded }]);
 });
 
-test("writes output that waited before the end of the last execution, and no earlier", () => {
+test("writes held-back output before the end of the last execution, and no earlier", () => {
   const { recorder, start, end, types, output } = setUp();
   start(one);
   start(two);

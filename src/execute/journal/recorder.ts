@@ -5,20 +5,20 @@ import type { OutputStream, Redactor } from "../../model/process.ts";
 import { createOutputEvents } from "./output-events.ts";
 
 /**
- * Turns what happens in a run into redacted events, in order, and hands each to a sink: the journal of a run
- * that was claimed, or the store itself where `exec` records its own run. The sink numbers and keeps them.
+ * Turns what happens in a run into redacted events, in order. The sink numbers and keeps them: it is the journal of a
+ * claimed run, or the store for a run of `exec`.
  */
 export interface Recorder {
-  /** Records an event of Drover's own. */
+  /** Records an event of Drover itself. */
   record(event: RunEvent): void;
-  /** Records an event an executor sent, or that it sent one it may not send. */
+  /** Records an event that an executor sent, or an error if its type is reserved. */
   recordFromExecutor(event: RunEvent): void;
   output(stream: OutputStream, chunk: Uint8Array): void;
-  /** Returns the start as it was recorded. */
+  /** Returns the start as recorded, redacted. */
   started(execution: ExecutionStart): ExecutionStart;
   /** Records the end of an execution, after all of its output. */
   ended(execution: ExecutionEnd): void;
-  /** Records output that was still waiting for more. */
+  /** Records output that is still buffered. */
   endOutput(): void;
 }
 
@@ -26,7 +26,7 @@ export interface RecorderOptions {
   sink: (event: RunEvent) => void;
   redactor: Redactor;
   outputDelayMs: number;
-  /** Kept of each output stream; everything where it is not given. */
+  /** Limit for each output stream. Unlimited by default. */
   maxOutputBytes?: number;
 }
 
@@ -52,7 +52,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
         record({
           type: "error",
           code: "bad_event",
-          message: `An executor may not send "${event.type}" events; it was dropped.`,
+          message: `An executor may not send "${event.type}" events; the event was dropped.`,
         });
       else record(event);
     },
@@ -66,7 +66,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
     },
     ended(execution) {
       openExecutions--;
-      // while another execution writes, a secret may lie across what it wrote and what it writes next
+      // while another execution still writes, a secret may span its last chunk and its next
       if (openExecutions === 0) output.end();
       record({ type: "execution_ended", execution });
     },
@@ -74,7 +74,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
   };
 }
 
-/** Events of the runner and the coordinator: an executor that could write them could forge the record. */
+/** Only the runner and the coordinator may record these. An executor could forge the record with them. */
 export const reservedEventTypes: ReadonlySet<RunEvent["type"]> = new Set([
   "status",
   "result",

@@ -9,13 +9,13 @@ function logsIn(directory: string, runner: string) {
   return { directory, runner, now: () => new Date(), memoryBytes: 1000, maxBytes: 100_000 };
 }
 
-it("finds its own logs beside those that other runners are creating or have just removed", () => {
+it("finds its own logs among those that other runners are creating or have just removed", () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   for (const runner of ["mine", "theirs"]) createRunLog(`of-${runner}`, 1, false, logsIn(directory, runner)).close();
   const created = join(directory, "created.1.jsonl");
   writeFileSync(created, "");
-  // listed, and gone when it is opened
+  // listed, but gone when it is opened
   symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
 
   const found = findRunLogs(logsIn(directory, "mine"));
@@ -24,7 +24,7 @@ it("finds its own logs beside those that other runners are creating or have just
   expect(existsSync(created)).toBe(true);
 });
 
-it("ships no log again that was shipped and kept, and removes it when it is old", async () => {
+it("does not ship a kept log again, and removes it when it is old", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const logs = logsIn(directory, "mine");
@@ -38,7 +38,7 @@ it("ships no log again that was shipped and kept, and removes it when it is old"
   await make("fresh", true).shipped();
   await make("procedural", false).shipped();
   make("unshipped", true).close();
-  // its runner died before it could mark it
+  // its runner died before it marked the log as shipped
   const found = findRunLogs(logs);
   expect(found.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
   const { journal } = found[0]!;

@@ -4,17 +4,17 @@ import type { Outcome } from "../../model/executor.ts";
 import { type Journal, openJournal, shippedLine } from "./journal.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
 
-/** The logs of one registration's attempts: `<run_id>.<attempt>.jsonl`, the first line of each says whose it is. */
+/** The logs of one registration, `<run_id>.<attempt>.jsonl`. The first line of each names its runner. */
 export interface RunLogsOptions {
   directory: string;
-  /** Tells this registration's logs from another's in the same folder. */
+  /** Distinguishes this registration's logs from those of others in the same directory. */
   runner: string;
   now: () => Date;
   memoryBytes: number;
   maxBytes: number;
 }
 
-/** `stays`: it is kept when it has been shipped. */
+/** If `stays` is set, the log is kept after it was shipped. */
 export function createRunLog(run_id: string, attempt: number, stays: boolean, options: RunLogsOptions): Journal {
   const { now, memoryBytes, maxBytes } = options;
   return openJournal({
@@ -34,14 +34,14 @@ export function createRunLog(run_id: string, attempt: number, stays: boolean, op
   });
 }
 
-/** What a runner that died left unshipped. */
+/** An unshipped log of a runner that died. */
 export interface FoundLog {
   journal: Journal;
-  /** By id, whether they have an end. */
+  /** By execution id. */
   executions: ReadonlyMap<string, "open" | "ended">;
 }
 
-/** Those that were shipped and kept are nobody's to ship again. */
+/** Finds this registration's unshipped logs. */
 export function findRunLogs(options: RunLogsOptions): FoundLog[] {
   return logFiles(options.directory).flatMap(({ name, run_id, attempt }) => {
     if (isShipped(join(options.directory, name))) return [];
@@ -70,7 +70,7 @@ export function parseLogName(name: string): { name: string; run_id: string; atte
   return parts && { name, run_id: parts[1]!, attempt: Number(parts[2]) };
 }
 
-/** By its last line, which is all that is read of it. */
+/** Reads only the last line. */
 export function isShipped(path: string): boolean {
   const file = openOrNull(path);
   if (file === null) return false;
@@ -83,7 +83,7 @@ interface AnyLine {
   runner?: string;
   stays?: true;
   n?: number;
-  /** Not to be reported unless a line `saved` follows. */
+  /** Must not be reported unless a `saved` line follows. */
   held?: true;
   saved?: number;
   event?: { type?: string; execution?: { execution_id?: string } };
@@ -91,18 +91,17 @@ interface AnyLine {
 }
 
 /**
- * null: not this registration's. Runners of several processes may share the folder, so a file without a first line may be
- * one that another is just creating: it holds nothing to ship and is left alone. A last line that was cut by a crash is
- * cut off.
+ * null if the log is not this registration's. Several runners may share the directory, so an empty file may be one that
+ * another runner is just creating; it is left alone. Removes a last line that a crash cut short.
  */
 function readLog(path: string, run_id: string, attempt: number, options: RunLogsOptions): FoundLog | null {
   const file = openOrNull(path);
   if (file === null) return null;
   let lastN = 0;
   let outcome: Outcome | null = null;
-  let whose: string | undefined;
+  let runner: string | undefined;
   let stays = false;
-  let good = 0;
+  let validBytes = 0;
   let held: { at: number; lastN: number } | null = null;
   const executions = new Map<string, "open" | "ended">();
   for (let from = 0; ;) {
@@ -111,11 +110,11 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
     for (const text of lines) {
       const line = parseLine(text);
       if (line === null) break;
-      if (line.held && line.event?.execution === undefined) held ??= { at: good, lastN };
-      // A process was started or ended after all: that stays on the record.
+      if (line.held && line.event?.execution === undefined) held ??= { at: validBytes, lastN };
+      // a process was started or ended since, which must stay on the record
       if (line.saved !== undefined || line.event?.execution !== undefined) held = null;
-      good += Buffer.byteLength(text) + 1;
-      whose ??= line.runner;
+      validBytes += Buffer.byteLength(text) + 1;
+      runner ??= line.runner;
       stays ||= line.stays === true;
       if (line.n !== undefined) lastN = line.n;
       if (line.outcome) outcome = line.outcome;
@@ -124,16 +123,16 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
       if (id !== undefined && line.event?.type === "execution_ended") executions.set(id, "ended");
     }
     from = end;
-    if (good < end) break;
+    if (validBytes < end) break;
   }
-  if (whose !== options.runner) {
+  if (runner !== options.runner) {
     file.close();
     return null;
   }
-  // what belongs to a state that was not saved will happen again
-  if (held !== null && outcome === null) [good, lastN] = [held.at, held.lastN];
-  // nothing was written after it, so nothing was done after it
-  file.cutTo(good);
+  // events of a session state that was not saved will happen again: drop them
+  if (held !== null && outcome === null) [validBytes, lastN] = [held.at, held.lastN];
+  // an event is written before anything acts on it, so an incomplete line had no effect
+  file.truncate(validBytes);
   const { now, memoryBytes, maxBytes } = options;
   return {
     journal: openJournal({
@@ -150,7 +149,7 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
   };
 }
 
-/** null: another runner has shipped and removed it since the folder was listed. */
+/** null if another runner has shipped and removed the log since the directory was listed. */
 function openOrNull(path: string): LogFile | null {
   try {
     return openLogFile(path, { create: false });

@@ -11,7 +11,7 @@ import { openLogFile } from "./log-file.ts";
 import { PortError } from "../../model/port-error.ts";
 import { startShipper } from "./shipper.ts";
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Has no timeout of its own, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -34,7 +34,7 @@ function setUp(
     },
   };
   const shipper = startShipper({
-    port: port as RunnerPort, // it does nothing but report
+    port: port as RunnerPort, // the shipper calls only `report`
     identity: createIdentity(() =>
       Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000, store_id: "s", max_file_bytes: 1 }),
     ),
@@ -69,7 +69,7 @@ const takeAll = (request: ReportRequest): ReportAnswer => ({
   acked: request.events.map(({ run_id, attempt, events }) => ({ run_id, attempt, n: events.at(-1)!.n })),
 });
 
-test("a finish counts only when every event before it is stored", async () => {
+test("a run is finished only when every event before its outcome is stored", async () => {
   let finishedAt = 0;
   const { shipper, requests, journal } = setUp((request, turn) =>
     turn < 4
@@ -86,7 +86,7 @@ test("a finish counts only when every event before it is stored", async () => {
   expect(requests.at(-1)!.finishes).toHaveLength(1);
 });
 
-test("events that come while a report is under way go into the next one, together", async () => {
+test("sends events that arrive during a report together in the next one", async () => {
   const gate: { open?: () => void } = {};
   const { shipper, requests, journal } = setUp(async (request, turn) => {
     if (turn === 2) await new Promise<void>((resolve) => (gate.open = resolve));
@@ -107,13 +107,13 @@ test("events that come while a report is under way go into the next one, togethe
   expect(requests[2]!.events[0]!.events.map(({ n }) => n)).toEqual([2, 3]);
 });
 
-test("a heartbeat goes out without events, and lists what is held", async () => {
+test("sends a heartbeat without events that lists the held runs", async () => {
   const { shipper, requests, journal } = setUp(takeAll);
   shipper.add({ journal: journal("a"), onLost: () => undefined, onFinished: () => undefined });
   await poll(() => requests.filter(({ held }) => held.length === 1).length).toBeGreaterThan(2);
 });
 
-test("a report keeps to its size, and large results go one by one", async () => {
+test("limits the size of a report, and sends large results one by one", async () => {
   const { shipper, requests, journal } = setUp(takeAll);
   let finished = 0;
   for (const id of ["a", "b", "c"]) {
@@ -130,7 +130,7 @@ test("a report keeps to its size, and large results go one by one", async () => 
   }
 });
 
-test("who writes faster than the coordinator takes has to wait; while it is away, the disk takes it", async () => {
+test("makes a writer wait for a slow coordinator, but not for one that is away", async () => {
   let away = false;
   const gate: { open?: () => void } = {};
   const { shipper, journal, requests } = setUp(async (request) => {
@@ -152,7 +152,7 @@ test("who writes faster than the coordinator takes has to wait; while it is away
   await shipper.waitForRoom(one);
 });
 
-test("a lease is not over because the coordinator was away for long and now is slow to answer", async () => {
+test("a lease is not over when a coordinator comes back after a long time and answers slowly", async () => {
   let now = 0;
   const refused = new PortError("away", "nobody there", Object.assign(new Error(), { code: "ECONNREFUSED" }));
   const { shipper, requests } = setUp(
@@ -174,7 +174,7 @@ test("a lease is not over because the coordinator was away for long and now is s
   expect(isLeaseOver(shipper, 1000)).toBe(true);
 });
 
-test("what a coordinator always refuses is left out, and nothing else is held up", async () => {
+test("leaves out an event that the coordinator always refuses, and ships everything else", async () => {
   const stored: unknown[] = [];
   const isBad = (value: unknown): boolean => JSON.stringify(value).includes("poison");
   const finished: string[] = [];

@@ -7,36 +7,36 @@ import { PortError } from "../../model/port-error.ts";
 import { portFault, type PortFault } from "../port/port-fault.ts";
 import { createWakeup } from "../port/wakeup.ts";
 
-/** Everything this runner holds, and what became of it. */
+/** A held run's journal on its way to the coordinator. */
 export interface Shipment {
   journal: Journal;
-  /** The attempt is another's now, or is to end at once: nothing of it is wanted any more. */
+  /** Another runner has the run now, or the coordinator abandoned it. Nothing more is shipped. */
   onLost(): void;
-  /** The finish is stored. */
+  /** The outcome is stored. */
   onFinished(): void;
-  /** The agent has spent what it may spend today. */
+  /** The agent has used up its budget for today. */
   onSpent?(): void;
 }
 
-/** Brings journals to the coordinator, one report at a time; what piles up meanwhile goes into the next. */
+/** Ships journals to the coordinator, one report at a time. Events that arrive meanwhile go into the next report. */
 export interface Shipper {
   add(shipment: Shipment): void;
-  /** There is something new to ship: in a moment, together with what else comes until then. */
+  /** Schedules a report in a moment, so that it can include what else arrives until then. */
   notify(): void;
-  /** Reports at once: somebody waits for it, or the coordinator may believe that this runner holds more than it does. */
+  /** Reports at once, because somebody waits or the coordinator may count runs that this runner did not take. */
   flush(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
-  /** Waits while the coordinator is there but too slow for this journal. While it is away, the disk takes it. */
+  /** Applies backpressure: waits while the coordinator answers but is too slow. While it is away, events go to disk. */
   waitForRoom(journal: Journal): Promise<void>;
-  /** Resolves when everything added has been settled, or the time is over. */
+  /** Resolves when every shipment is finished or lost, or after `withinMs`. */
   drained(withinMs: number): Promise<void>;
   readonly held: number;
-  /** Since the last answered report was sent, or a later one found nobody there. */
+  /** Time since the last answered report was sent, or since a later one found the coordinator down. */
   readonly silentMs: number;
-  /** Why the last report failed; null where it was answered or none was made yet. */
+  /** Why the last report failed; null if it was answered or none was sent yet. */
   readonly lastFault: PortFault | null;
   readonly reportingMs: number;
-  /** Resolves when the report that is under way was answered, which may be never. How that goes is not told any more. */
+  /** Resolves when the report in flight is answered, which may be never. Its failure is not reported. */
   stop(): Promise<void>;
 }
 
@@ -53,16 +53,16 @@ export interface ShipperOptions {
   onFault: (error: unknown, fault: PortFault) => void;
 }
 
-/** Best effort means little: what does not go with the next report or the one after is old news. */
+/** Partial text is best effort: beyond this it is dropped. */
 const maxPartials = 256;
 
-/** As good as never: a wakeup rings when there is something to say. */
+/** Practically never: without shipments, only a notification triggers a report. */
 const longestIdleMs = 2 ** 30;
 
-/** A run that begins, spawns and ends in a moment is one report, and none is written while it begins. */
+/** Lets a very short run start, spawn and end in a single report. */
 const gatherMs = 2;
 
-/** `found` is listed as held from the very first report on. */
+/** Lists `found` as held from the first report on. */
 export function startShipper(options: ShipperOptions, found: readonly Shipment[] = []): Shipper {
   const { port, identity, monotonic } = options;
   const shipments = new Map(found.map((shipment) => [keyOf(shipment.journal), shipment]));
@@ -72,12 +72,12 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let partials: ReportRequest["partials"] = [];
   let waiters: { journal: Journal; resolve: () => void }[] = [];
   let drainWaiters: (() => void)[] = [];
-  /** No lease can be over before one length from here: an answered report was sent, or nobody was there to judge. */
+  /** The lease runs at least from here: an answered report was sent, or the coordinator was down. */
   let leasedFrom = monotonic();
   let sentAt: number | null = null;
   let lastFault: PortFault | null = null;
   let gathering: NodeJS.Timeout | null = null;
-  /** After a refusal: the journals to ship event by event, so that only what is refused is left out. */
+  /** After a refusal, journals to ship event by event, to find and leave out only the refused event. */
   let suspects: Shipment[] = [];
 
   const cancelGathering = (): void => {
@@ -131,7 +131,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       if (lastFault === "down") leasedFrom = monotonic();
       if (stopping.signal.aborted) return false;
       options.onFault(error, lastFault);
-      if (isRefusedReport(error) && suspectsRefused(request, sending, suspect, error.message)) return true;
+      if (isRefusedReport(error) && isolateRefused(request, sending, suspect, error.message)) return true;
       if (lastFault === "register") await identity.renew(epoch);
       else await backoff.wait(stopping.signal);
       return true;
@@ -141,8 +141,11 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     }
   }
 
-  /** A report that is always refused would hold up every run. Whether the next one will be another. */
-  function suspectsRefused(
+  /**
+   * Finds the cause of a refused report, which would otherwise block every run. Returns whether the next report will
+   * differ.
+   */
+  function isolateRefused(
     { events, finishes }: ReportRequest,
     sending: readonly Shipment[],
     suspect: Shipment | null,
@@ -154,7 +157,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     return suspects.length > 0;
   }
 
-  /** Whether there is a reason to send the next report at once. */
+  /** Returns whether the next report should be sent at once. */
   function settle(request: ReportRequest, answer: ReportAnswer): boolean {
     for (const lost of [...answer.fenced, ...answer.abandon]) {
       const shipment = shipments.get(keyOf(lost));
@@ -177,15 +180,15 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       shipment.onFinished();
       progress = true;
     }
-    // one that makes no progress is tried again with the next heartbeat, not in a circle
+    // without progress, retry with the next heartbeat instead of spinning
     if (suspects.length > 0) return progress;
     return progress && [...shipments.values()].some(({ journal }) => isReady(journal, request));
   }
 
   async function run(): Promise<void> {
-    let again = true; // the first says what a runner that was restarted holds
+    let again = true; // the first report tells what a restarted runner holds
     while (!stopping.signal.aborted) {
-      // an idle runner is kept alive by its held poll, see ./claim-loop.ts
+      // the open poll keeps an idle runner alive, see ../claim/claim-loop.ts
       if (!again) await wakeup.wait(shipments.size > 0 ? options.heartbeatMs : longestIdleMs, stopping.signal);
       if (stopping.signal.aborted) return;
       again = await reportOnce();
@@ -198,7 +201,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
 
   return {
     add(shipment) {
-      // the claim it comes from has just been answered, and its lease with it
+      // the poll that returned this run also renewed the lease
       if (shipments.size === 0) leasedFrom = monotonic();
       shipments.set(keyOf(shipment.journal), shipment);
       notify();
@@ -238,7 +241,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     async stop() {
       stopping.abort();
       cancelGathering();
-      lastFault ??= "silent"; // whoever waits for room goes on
+      lastFault ??= "silent"; // release those that wait for room
       releaseWaiters();
       await running;
     },
@@ -254,7 +257,7 @@ function isReady(journal: Journal, sent: ReportRequest): boolean {
   return journal.lastN > journal.ackedN;
 }
 
-/** The request itself was at fault, and not who sent it. */
+/** Whether the coordinator refused the report's content, not the runner. */
 function isRefusedReport(error: unknown): error is PortError {
   return error instanceof PortError && error.conflict === "refused";
 }
@@ -268,7 +271,7 @@ interface Parts {
   epoch: number;
   as_of_claim: string | null;
   sending: Shipment[];
-  /** Only this one's events go out, one by one, and its outcome after them. */
+  /** If set, only this shipment's events are sent, one by one, and then its outcome. */
   suspect: Shipment | null;
   partials: ReportRequest["partials"];
   maxBytes: number;
@@ -285,7 +288,7 @@ function buildReport({ runner_id, epoch, as_of_claim, sending, suspect, partials
     const { events, bytes, whole } = journal.next(left);
     left -= bytes;
     if (events.length > 0) report.events.push({ run_id, attempt, events });
-    // a large result goes alone: many at once could be more than anyone takes
+    // send large results one at a time, since many could exceed what the coordinator takes
     if (suspect !== null && events.length > 0) continue;
     if (outcome === null || !whole || (journal.outcomeBytes > left && report.finishes.length > 0)) continue;
     left -= journal.outcomeBytes;

@@ -3,12 +3,12 @@ import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
 import type { FinishRun, Store } from "../../model/store.ts";
 
-/** How often the record of a long command is brought up to date while it runs. */
+/** How often the events of a long command are saved while it runs. */
 const saveEveryMs = 500;
 
 /**
- * Keeps the events of a run in the store itself: the first ones with the run in one transaction, the last ones with
- * the result in another, and those of a long command now and then in between.
+ * Writes the events of a run directly to the store: the first with the run in one transaction, the last with the result
+ * in another. A long command also saves its events in between.
  */
 export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: () => Date) {
   let n = 0;
@@ -28,7 +28,7 @@ export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: 
       if (!isCreated) return;
       timer ??= setTimeout(() => {
         timer = null;
-        // a failure loses nothing: the events stay unsaved, and finish stores them or fails loudly
+        // after a failure the events stay in `unsaved`, and finish() stores them or throws
         saving = saving.then(save).catch(() => undefined);
       }, saveEveryMs);
     },

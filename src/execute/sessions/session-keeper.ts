@@ -17,42 +17,42 @@ export interface KeeperOptions {
   port: SessionPort;
   journal: Journal;
   redactor: Redactor;
-  /** The state that it loads is its own session's, and not that of a session it forks. */
+  /** Whether the loaded state belongs to this session and not to a session that it forks. */
   resumes: boolean;
-  /** Of the run: while it lives, a save is tried again. */
+  /** The run's signal. Saves are retried until it is aborted. */
   signal: AbortSignal;
-  /** Ends the last save of a run, which is made even where the run was stopped. */
+  /** Cancels the last save of a run, which is made even if the run was stopped. */
   closed: AbortSignal;
-  /** How long that may take, and what is left of it for a run that was stopped. */
+  /** How long the last save may take. */
   times: Pick<UploadTimes, "retryForMs" | "retryForMsOnceStopped">;
   random: () => number;
   /** Appends to the journal. */
   record: (event: RunEvent) => void;
-  /** Reports what the journal has, now. */
+  /** Ships the journal now. */
   flush: () => void;
-  /** The agent has spent what it may spend today. */
+  /** The agent has used up its budget for today. */
   onSpent: () => void;
-  /** The attempt is another's now. */
+  /** Another runner has the run now. */
   onFenced: () => void;
 }
 
-/** Loads the state a run continues from, and saves it anew as the run gets on. */
+/** Loads the session state that a run continues from, and saves it as the run proceeds. */
 export interface SessionKeeper {
   load(): Promise<SessionState | null>;
   files(): AsyncIterable<SessionFile>;
   save: RunContext["session"]["save"];
   /** Whether this attempt has saved a state. */
   readonly hasSaved: boolean;
-  /** From here on saves bring the files of the work directory along. */
+  /** From now on, saves include the files of the work directory. */
   track(tracker: FileTracker): void;
 }
 
 type SaveOptions = NonNullable<Parameters<RunContext["session"]["save"]>[2]>;
 
 const retryMs = 100;
-/** Of the events in one save. */
+/** Limit for the events in one save. */
 const maxEventBytes = 8 * 1024 * 1024;
-/** Where parts lie among the files of a session, which are in the order of their paths. */
+/** Bounds of the parts among the session's files, which are sorted by path. */
 const beforeParts = "/";
 const afterParts = "/~";
 
@@ -61,11 +61,11 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   let tracker: FileTracker | null = null;
   let hasSaved = false;
   let last: Promise<void> = Promise.resolve();
-  /** Parts of the session's state that the record has. */
+  /** Parts of the session's state that the coordinator has. */
   let parts = new Set<string>();
 
-  /** Until it is answered, or the run ends. */
-  async function persist<A>(ask: () => Promise<A | "again">, until = signal): Promise<A> {
+  /** Retries until the coordinator answers or `until` is aborted. */
+  async function retryUntilAnswered<A>(ask: () => Promise<A | "again">, until = signal): Promise<A> {
     const backoff = createBackoff({ firstMs: retryMs, longestMs: retryMs * 20, random: options.random });
     for (;;) {
       until.throwIfAborted();
@@ -87,7 +87,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
 
   function fenced(): never {
     options.onFenced();
-    throw new Error("the run is not this runner's any more");
+    throw new Error("another runner has the run now");
   }
 
   async function save(format: string, bytes: Uint8Array, more: SaveOptions = {}): Promise<void> {
@@ -97,13 +97,13 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     if (bytes.length > maxWholeStateBytes) throw tooLarge(bytes.length);
     const split = splitState(format, redactor.exactBytes(bytes));
     const state = { format: split.format, bytes: toBase64(split.bytes) };
-    // Nothing refers to them before the state itself is saved.
+    // upload new parts first; nothing refers to them until the state itself is saved
     for (const part of batches(split.parts.filter(({ path }) => !parts.has(path))))
       if (part.length > 0)
         await saveOnce({ ...state, bytes: null, n: 0, portable: false, files: part.map(portPart) }, until);
     const named = new Set(split.parts.map(({ path }) => path));
     const unneeded = [...parts].filter((path) => !named.has(path)).map((path) => ({ path, type: null }));
-    // Until the state is saved, the events it covers are reported by the save alone.
+    // until the state is saved, its events are sent only with the save and not by the shipper
     journal.hold();
     for (const event of events) options.record(event);
     const n = journal.lastN;
@@ -118,7 +118,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
           {
             ...state,
             n,
-            // A state whose files are not all there yet is not one that others can continue from.
+            // another runner can continue only once all files are there
             portable: portable && isLast,
             files: [...part.map(portFile), ...(isLast ? unneeded : [])],
             all_files: all && at === 0,
@@ -139,7 +139,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     part: Pick<Parameters<SessionPort["save"]>[0], "n" | "format" | "bytes" | "portable" | "files" | "all_files">,
     until: AbortSignal,
   ): Promise<void> {
-    const answer = await persist(async () => {
+    const answer = await retryUntilAnswered(async () => {
       const events = part.bytes === null ? [] : journal.unshipped(part.n, maxEventBytes);
       if (events !== null) {
         const got = await port.save({ ...run, ...part, events });
@@ -153,7 +153,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     if (answer.save === "too_large") throw tooLarge(part.bytes?.length ?? 0);
   }
 
-  /** Known secrets go no further than this runner. */
+  /** Redacts known secrets before the file leaves this runner. */
   function portFile(file: SessionFile | { path: string; type: null }): PortFile | { path: string; type: null } {
     if (file.type === null) return file;
     return { ...file, bytes: toBase64(redactor.exactBytes(file.bytes)) };
@@ -162,19 +162,19 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   async function* filesAfter(files_after: string): AsyncIterable<SessionFile> {
     for (let after = files_after; ;) {
       const from = after;
-      const answer = await persist(() => port.load({ ...run, files_after: from }));
+      const answer = await retryUntilAnswered(() => port.load({ ...run, files_after: from }));
       if (answer.load === "fenced") fenced();
       for (const file of answer.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
       if (!answer.more) return;
       after = answer.files.at(-1)?.path ?? from;
-      // parts come one after the other, and nobody who goes on from here wants them all
+      // skip the parts, which are next to each other, when listing files from the start
       if (isPartPath(after) && files_after === "") after = afterParts;
     }
   }
 
   return {
     async load() {
-      const answer = await persist(() => port.load(run));
+      const answer = await retryUntilAnswered(() => port.load(run));
       if (answer.load === "fenced") fenced();
       if (answer.state === null) return null;
       const state = { ...answer.state, bytes: Buffer.from(answer.state.bytes, "base64") };
@@ -186,7 +186,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     },
     save(...given) {
       const next = last.then(() => save(...given));
-      last = next.catch(() => undefined); // who asked for it is told
+      last = next.catch(() => undefined); // the caller gets the error
       return next;
     },
     get hasSaved() {
@@ -207,6 +207,6 @@ function toBase64(bytes: Uint8Array): string {
 function tooLarge(bytes: number): RunFailure {
   return new RunFailure(
     "limit_exceeded",
-    `The state of the session is ${bytes} bytes; the record takes ${maxWholeStateBytes}. Start a new session.`,
+    `The session's state has ${bytes} bytes; the maximum is ${maxWholeStateBytes}. Start a new session.`,
   );
 }

@@ -11,7 +11,7 @@ import { portFault } from "../port/port-fault.ts";
 
 type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 
-/** One try each. A runner that has registered again meanwhile, or has to, may try once more. */
+/** Tries once each. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export interface SessionPort {
   load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionAnswer>;
   save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionAnswer>;
@@ -31,7 +31,7 @@ export function createSessionPort(port: RunnerPort, identity: Identity): Session
       throw error;
     }
     if (isFenced(answer) && (await identity.settled()).epoch !== epoch)
-      throw new PortError("away", "the runner registered anew meanwhile");
+      throw new PortError("away", "the runner registered again during the request");
     return answer;
   }
   return {

@@ -12,7 +12,7 @@ const closing = closedAfterEach();
 const mib = 1024 * 1024;
 const secret = "canary-6f1d20b7e4";
 
-/** Three quarters of it are random, so that no compression would make it small. */
+/** Three quarters are random, so that it does not compress well. */
 const state = Buffer.from(randomBytes(15 * mib).toString("base64"));
 state.write(secret, mib - 5);
 
@@ -50,7 +50,7 @@ async function setUp() {
 
 const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-test("a state of 20 MiB is saved in parts without its secrets, and grows by what is new", async () => {
+test("saves a state of 20 MiB in redacted parts, and later only the new ones", async () => {
   const { run, ended, saves, loaded, coordinator } = await setUp();
   const session_id = run("save");
   expect(await ended(session_id)).toMatchObject({ status: "completed" });
@@ -72,7 +72,7 @@ test("a state of 20 MiB is saved in parts without its secrets, and grows by what
   expect(loaded.at(-1)).toEqual({ format: "large-1", hash: hashOf(redacted), bytes: redacted.length });
 });
 
-test("a state of which a part is missing or damaged is not continued from", async () => {
+test("refuses to continue from a state with a missing or damaged part", async () => {
   const { run, ended, coordinator } = await setUp();
   const session_id = run("save");
   await ended(session_id);
@@ -85,7 +85,7 @@ test("a state of which a part is missing or damaged is not continued from", asyn
   expect(await ended(run("look", { mode: "resume", session_id }))).toMatchObject(outcome);
 });
 
-test("the last save of a run that somebody stopped is made", async () => {
+test("still makes the last save of a stopped run", async () => {
   const { run, ended, coordinator } = await setUp();
   const run_id = run("wait");
   await poll(() => coordinator.events(run_id).length).toBeGreaterThan(0);

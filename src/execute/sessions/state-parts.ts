@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isPartPath, type SessionFile, type SessionState } from "../../model/session-state.ts";
 import { RunFailure } from "../scaffold/run-failure.ts";
 
-/** Of one part, and of a state that is saved as it is. */
+/** The size of a part, and the largest state that is saved whole. */
 const partBytes = 1024 * 1024;
 const format = "drover-parts-1";
 
@@ -13,8 +13,8 @@ export interface SplitState {
 }
 
 /**
- * A large state becomes a list of its parts, each named by its content. A conversation that only grows keeps all parts
- * but the last, so that a save sends what is new.
+ * Splits a large state into parts, each named by the hash of its content. A growing conversation keeps all parts but the
+ * last, so that a save sends only what is new.
  */
 export function splitState(given: string, bytes: Uint8Array): SplitState {
   if (bytes.length <= partBytes) return { format: given, bytes, parts: [] };
@@ -32,14 +32,14 @@ interface Manifest {
   parts: string[];
 }
 
-/** What `splitState` made of it; null: it was saved as it is. */
+/** The manifest that splitState() made; null if the state was saved whole. */
 export function partsOf(state: SessionState): Manifest | null {
   if (state.format !== format) return null;
-  // Written by splitState; the record keeps it as it was.
+  // written by splitState()
   return JSON.parse(Buffer.from(state.bytes).toString("utf8")) as Manifest;
 }
 
-/** `files` as the record has them: others may be among them. */
+/** Joins the parts again. `files` may contain other files too. */
 export async function joinState(state: SessionState, files: AsyncIterable<SessionFile>): Promise<SessionState> {
   const manifest = partsOf(state);
   if (manifest === null) return state;
@@ -55,7 +55,7 @@ export async function joinState(state: SessionState, files: AsyncIterable<Sessio
       "session_not_found",
       "Parts of the saved state of this session are missing or damaged. Start a new session.",
     );
-  // none is undefined
+  // checked above: none is undefined
   return { ...state, format: manifest.format, bytes: Buffer.concat(whole as Uint8Array[]) };
 }
 
