@@ -178,6 +178,8 @@ export interface Reads
     ScheduleReads,
     TriggerReads {
   run(run_id: string): Promise<Run | null>;
+  /** Its parameters, prompt and result may be megabytes: most callers need only the row. */
+  run_row(run_id: string): Promise<RunRow | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**
    * Runs with all words of `text`, see ./search-terms.ts, and where. The pages of a search are its own: `next` is what to

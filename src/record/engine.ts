@@ -8,6 +8,8 @@ export interface Engine {
   readonly name: string;
   readonly search: SearchStatements;
   read<T>(work: () => Work<T>): Promise<T>;
+  /** For pages of up to a megabyte: short reads do not queue behind them. */
+  readPage<T>(work: () => Work<T>): Promise<T>;
   /** Like `read`, with one consistent snapshot for all statements. */
   snapshot<T>(work: () => Work<T>): Promise<T>;
   /** One exclusive transaction, for work that is not a store operation. It commits completely or not at all. */

@@ -5,7 +5,7 @@ import type { Engine } from "./engine.ts";
 import { first, type Work } from "./query.ts";
 import { readEvents, readFeed, readLastPlace } from "./reads/events.ts";
 import { readExecution, readExecutions } from "./reads/executions.ts";
-import { readRun, readRuns } from "./reads/runs.ts";
+import { readRun, readRunRow, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
 
 /** `explained` extends a fault by what to do about it. */
@@ -47,11 +47,12 @@ export function readsOf(engine: Engine, mayIndex: boolean): Reads {
   const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
   return {
     run: (run_id) => engine.read(() => readRun(run_id)),
+    run_row: (run_id) => engine.read(() => readRunRow(run_id)),
     runs: (filter, page) => engine.read(() => readRuns(filter, page)),
     search: async (text, filter, page) =>
       (await import("./search/search.ts")).search(engine, mayIndex, text, filter, page),
-    events: (run_id, after, limit, maxBytes) => engine.read(() => readEvents(run_id, after, limit, maxBytes)),
-    feed: (after, limit, maxBytes) => engine.read(() => readFeed(after, limit, maxBytes)),
+    events: (run_id, after, limit, maxBytes) => engine.readPage(() => readEvents(run_id, after, limit, maxBytes)),
+    feed: (after, limit, maxBytes) => engine.readPage(() => readFeed(after, limit, maxBytes)),
     last_position: (run_id) => engine.read(() => readLastPlace(run_id)),
     execution: (execution_id) => engine.read(() => readExecution(execution_id)),
     executions: (filter, page) => engine.read(() => readExecutions(filter, page)),

@@ -27,7 +27,7 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
 async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principal> {
   const claim = deps.attemptTokens.read(token);
   if (claim === null) throw unauthorized("This token is not known here.");
-  const run = await deps.store.read.run(claim.run_id);
+  const run = await deps.store.read.run_row(claim.run_id);
   if (run === null || run.attempt !== claim.attempt || !held.has(run.status))
     throw stale("The attempt of this token has ended.");
   return { kind: "attempt", run };

@@ -78,7 +78,7 @@ async function load(
 ): Promise<{ object: Objects[ObjectKind]; owner: string | null } | null> {
   switch (kind) {
     case "run": {
-      const run = await read.run(id);
+      const run = await read.run_row(id);
       return run && { object: run, owner: run.created_by };
     }
     case "session": {

@@ -1,6 +1,6 @@
 import type { RunnerRow } from "../model/dispatch-ops.ts";
 import type { Hook } from "../model/hook.ts";
-import type { Run } from "../model/run.ts";
+import type { RunRow } from "../model/store.ts";
 import type { StoredSchedule } from "../model/schedule.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
@@ -11,7 +11,7 @@ import type { Delivery, Webhook } from "../model/webhook.ts";
 export type Principal =
   | { kind: "token"; role: TokenRole; subject: string; token_id: string }
   /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run and its children only. */
-  | { kind: "attempt"; run: Run }
+  | { kind: "attempt"; run: RunRow }
   /** A runner that has nothing but the right to enroll. */
   | { kind: "enrolment"; subject: string; label: string | null; hash: string };
 
@@ -49,7 +49,7 @@ export type ObjectKind =
   | "webhook"
   | "delivery";
 export interface Objects {
-  run: Run;
+  run: RunRow;
   session: Session;
   execution: Execution;
   runner: RunnerRow;

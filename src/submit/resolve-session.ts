@@ -93,7 +93,7 @@ export async function resolveSession(
 /** A runner that lived for one command is forgotten after it; its runs still say which executor they demanded. */
 async function executorOfRuns(session_id: string, { read }: Deps["store"]): Promise<string | null> {
   const [last] = await read.versions(session_id);
-  const run = last === undefined ? null : await read.run(last.run_id);
+  const run = last === undefined ? null : await read.run_row(last.run_id);
   return run?.demands.executor_type ?? null;
 }
 

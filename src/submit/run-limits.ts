@@ -12,7 +12,7 @@ const unfinished = runStatuses.filter((status) => !isTerminal(status));
 export async function checkRunLimits(
   parent_run_id: string | undefined,
   inside: boolean,
-  read: Pick<Store["read"], "run" | "runs">,
+  read: Pick<Store["read"], "run_row" | "runs">,
 ): Promise<SubmitFault | null> {
   const deep = await tooDeep(parent_run_id, read);
   if (deep !== null || !inside || parent_run_id === undefined) return deep;
@@ -29,7 +29,7 @@ export async function checkRunLimits(
 
 async function tooDeep(
   parent_run_id: string | undefined,
-  read: Pick<Store["read"], "run">,
+  read: Pick<Store["read"], "run_row">,
 ): Promise<SubmitFault | null> {
   let above = 0;
   for (let next: string | null = parent_run_id ?? null; next !== null; above += 1) {
@@ -41,7 +41,7 @@ async function tooDeep(
         [{ path: "body.parent_run_id", message: "nested too deep" }],
         "Return a result to the run above instead of starting another run.",
       );
-    next = (await read.run(next))?.parent_run_id ?? null;
+    next = (await read.run_row(next))?.parent_run_id ?? null;
   }
   return null;
 }

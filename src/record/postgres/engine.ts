@@ -21,6 +21,7 @@ const readers = 3;
 /** `me` identifies this process's commits to other processes. */
 export function openPostgresEngine(url: string, waitMs: number, me = ""): PostgresEngine {
   const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
+  const paging = openLink({ url, waitMs });
   const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, answerMs: longestTidyingMs });
   let turn = 0;
   const ask: PostgresEngine["ask"] = (work) => {
@@ -34,6 +35,7 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
     search: searchStatements,
     ask,
     read: (work) => ask((client) => carryOut(client, work())),
+    readPage: (work) => paging.use((client) => carryOut(client, work())),
     snapshot: (work) =>
       onItsOwn(url, async (client) => {
         await client.exec("begin isolation level repeatable read read only");
@@ -53,7 +55,7 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
       }),
     ),
     close() {
-      for (const link of [...reading, writing]) link.close();
+      for (const link of [...reading, paging, writing]) link.close();
     },
   };
 }

@@ -10,17 +10,23 @@ const oneBody = `
   select parameters, prompt, result_text, result_data from run_bodies join runs using (run_no) where run_id = ?`;
 
 export function* readRun(run_id: string): Work<Run | null> {
-  const [row] = yield first(oneRun, toColumn(run_id));
-  if (row === undefined) return null;
+  const row = yield* readRunRow(run_id);
+  if (row === null) return null;
   const [body] = yield first(oneBody, toColumn(run_id));
   return {
-    ...runFromRow(row),
+    ...row,
     // create_run wrote it from a Run's parameters.
     parameters: JSON.parse(String(body?.["parameters"] ?? "{}")) as Run["parameters"],
     prompt: textOrNull(body?.["prompt"]),
     result_text: textOrNull(body?.["result_text"]),
     result_data: typeof body?.["result_data"] === "string" ? JSON.parse(body["result_data"]) : null,
   };
+}
+
+/** Without parameters, prompt and result, which may be megabytes. */
+export function* readRunRow(run_id: string): Work<RunRow | null> {
+  const [row] = yield first(oneRun, toColumn(run_id));
+  return row === undefined ? null : runFromRow(row);
 }
 
 export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {

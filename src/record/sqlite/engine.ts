@@ -15,12 +15,14 @@ export interface SqliteEngine extends Engine {
 
 export async function openSqliteEngine(file: string, mode: "read" | "write", waitMs: number): Promise<SqliteEngine> {
   const connection = await openConnection(file, mode, waitMs);
+  const read: SqliteEngine["read"] = (work) => reading(connection, waitMs, () => carryOut(connection, work()));
   return {
     kind: "sqlite",
     name: file,
     connection,
     search: searchStatements,
-    read: (work) => reading(connection, waitMs, () => carryOut(connection, work())),
+    read,
+    readPage: read,
     snapshot: (work) => onItsOwn(file, waitMs, work),
     write: (work) => underWriteLock(connection, waitMs, () => carryOut(connection, work())),
     close: connection.close,

@@ -8,6 +8,7 @@ import { pageFrom } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
 import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { wholeRun } from "../whole-run.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -22,7 +23,7 @@ export const recordRoutes = [
   }),
   route("GET /runs/{run_id}", {
     rule: { roles: anyone, object: "run", attempt: true },
-    handle: async ({ object }) => object,
+    handle: ({ deps, object }) => wholeRun(deps.store.read, object.run_id),
   }),
   route("GET /executions", {
     rule: { roles: anyone },
@@ -78,7 +79,7 @@ export const recordRoutes = [
     rule: { roles: submitters, object: "run", attempt: true },
     async handle({ deps, principal, object }) {
       await stopRuns(deps.store, [object.run_id], subjectOf(principal));
-      return (await deps.store.read.run(object.run_id)) ?? object;
+      return wholeRun(deps.store.read, object.run_id);
     },
   }),
   route("GET /runners", {

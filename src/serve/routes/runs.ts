@@ -1,4 +1,5 @@
 import type { Run } from "../../model/run.ts";
+import type { RunRow } from "../../model/store.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { ApiDeps, SubmitResult, Who } from "../deps.ts";
@@ -7,6 +8,7 @@ import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone, type Principal, sees, subjectOf, submitters } from "../rule.ts";
+import { wholeRun } from "../whole-run.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -37,7 +39,7 @@ export const runRoutes = [
           { next: "Stop it first, or wait." },
         );
       }
-      return submitted(await deps.submit(sameAgain(object), whoOf(call)));
+      return submitted(await deps.submit(sameAgain(await wholeRun(deps.store.read, object.run_id)), whoOf(call)));
     },
   }),
   route("GET /runs/{run_id}/why", {
@@ -72,11 +74,11 @@ async function parentOf(
 }
 
 /** Inside a run, only what that run's session has begun can go on: the owner's other sessions are not its to read. */
-async function refuseForeignSession(run: Run, session_id: string, { store: { read } }: ApiDeps): Promise<void> {
+async function refuseForeignSession(run: RunRow, session_id: string, { store: { read } }: ApiDeps): Promise<void> {
   if (session_id === run.session_id) return;
   const begun = (await read.versions(session_id)).at(-1);
-  const parent_id = begun === undefined ? null : ((await read.run(begun.run_id))?.parent_run_id ?? null);
-  const parent = parent_id === null ? null : await read.run(parent_id);
+  const parent_id = begun === undefined ? null : ((await read.run_row(begun.run_id))?.parent_run_id ?? null);
+  const parent = parent_id === null ? null : await read.run_row(parent_id);
   if (parent !== null && (parent.run_id === run.run_id || parent.session_id === run.session_id)) return;
   throw new Refusal(404, "DROVER-SUB-003", "There is no such session, or it is not yours.", {
     faults: [{ path: "body.session_id", message: "unknown" }],
@@ -97,7 +99,7 @@ function whoOf(call: { principal: Principal; signal: AbortSignal }): Who {
   };
 }
 
-function insideOf({ run_id, attempt }: Run): NonNullable<Who["inside"]> {
+function insideOf({ run_id, attempt }: RunRow): NonNullable<Who["inside"]> {
   return { run_id, attempt };
 }
 
