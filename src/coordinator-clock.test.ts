@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../test/postgres/fresh-database.ts";
-import { connect } from "./record/postgres/client.ts";
+import { connect } from "./record/postgres/connection.ts";
 
 const day = 86_400_000;
 const realNow = Date.now;

@@ -9,7 +9,7 @@ import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
 import { recordDirectory } from "./model/state-layout.ts";
-import { anotherRecord } from "./record/audit/head-mismatch.ts";
+import { mismatchWarning } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** Drover without a coordinator: the state directory of this place, opened by this process itself. */
@@ -55,7 +55,7 @@ export function openLocalStore({ places }: Local): Promise<SqliteStore> {
   return openStore({
     directory,
     headCopy: places.headCopy,
-    onMismatch: (head, rows) => tryWrite(2, `drover: ${anotherRecord(directory, head, rows)}\n`),
+    onMismatch: (head, rows) => tryWrite(2, `drover: ${mismatchWarning(directory, head, rows)}\n`),
     now: () => new Date(),
     createIfMissing: true,
   });

@@ -3,7 +3,7 @@ import { rawCall } from "../test/http-call.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allRuns } from "./record.ts";
-import { longestPauseMs } from "../src/record/postgres/limits.ts";
+import { idleTransactionMs } from "../src/record/postgres/limits.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 /** What it may take to notice, beside the limit itself. */
@@ -126,8 +126,8 @@ async function judge(place: Place, asked: Asked, held: number, stops: number): P
       ...asked.refused.slice(0, 5),
     ],
     late:
-      longest > longestPauseMs + slackMs
-        ? [`another coordinator was held up for ${Math.round(longest)} ms, the limit is ${longestPauseMs}`]
+      longest > idleTransactionMs + slackMs
+        ? [`another coordinator was held up for ${Math.round(longest)} ms, the limit is ${idleTransactionMs}`]
         : [],
   };
 }

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { schema } from "../src/record/postgres/client.ts";
+import { schema } from "../src/record/postgres/connection.ts";
 import { findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
 import { filesBelow } from "../test/fixtures/e2e/left-over.ts";
 import { drover } from "./drover-command.ts";

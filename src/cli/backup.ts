@@ -102,7 +102,7 @@ async function restore(input: CommandInput): Promise<number> {
     now: new Date(),
     keepTokens,
     // the next start makes it the admin's; before there is a record, so that an old one is never put into it
-    beforeNamed() {
+    beforePublish() {
       if (!keepTokens && database === null) token_file = replaceTokenFile(record, newTokenText("drv_"));
     },
   });

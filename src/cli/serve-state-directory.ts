@@ -6,7 +6,7 @@ import { describeFault } from "../model/definition-fault.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { HostError } from "../model/errors.ts";
 import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from "../model/state-layout.ts";
-import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
+import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { retentionDays } from "../record/retain.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { deadShortLived } from "../compose/short-lived-runners.ts";
@@ -55,7 +55,7 @@ export async function serveStateDirectory(input: CommandInput, local: Local, lis
   }
 }
 
-async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: PlaceLock): Promise<Served> {
+async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: CoordinatorLock): Promise<Served> {
   const { stateDirectory } = local.places;
   const database = readDatabaseSettings(input.env);
   const agents = findAgentsDirectory(input, local);

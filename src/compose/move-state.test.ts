@@ -24,7 +24,7 @@ import { readHead } from "../record/audit/head.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import { verifyAudit } from "../record/audit/verify.ts";
 import { openStore } from "../record/open.ts";
-import { lockCoordinator } from "../record/place-lock.ts";
+import { lockCoordinator } from "../record/coordinator-lock.ts";
 import { connect } from "../record/sqlite/connection.ts";
 
 let top: string;

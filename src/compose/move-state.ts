@@ -17,7 +17,7 @@ import { HostError } from "../model/errors.ts";
 import * as layout from "../model/state-layout.ts";
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
-import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
+import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { type Connection, connect } from "../record/sqlite/connection.ts";
 import { hostFault, isBusy } from "../record/sqlite/faults.ts";
 import { sync } from "../record/sync.ts";
@@ -49,7 +49,7 @@ export function moveState(options: MoveOptions): void {
   if (moving && isDone(moving, entries)) return cleanUp(options, moving);
   refuseStrange(options, entries);
   refuseOccupied(options, entries, moving);
-  const locks: PlaceLock[] = [];
+  const locks: CoordinatorLock[] = [];
   let database: Connection | null = null;
   let copies = false;
   try {
@@ -145,7 +145,7 @@ function refuseOccupied({ from, to }: MoveOptions, entries: readonly Entry[], mo
     );
 }
 
-function lockOrFail(state: string, record: string): PlaceLock {
+function lockOrFail(state: string, record: string): CoordinatorLock {
   const lock = lockCoordinator(record);
   if (lock === null) throw cannot(state, `A coordinator serves ${state}.`, "Stop it, then move the state.");
   return lock;

@@ -16,7 +16,7 @@ import { createIds } from "../model/ids.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { recordDirectory } from "../model/state-layout.ts";
 import type { ChainHead } from "../record/audit/head.ts";
-import { anotherRecord } from "../record/audit/head-mismatch.ts";
+import { mismatchWarning } from "../record/audit/head-mismatch.ts";
 import { readKey } from "../record/audit/key.ts";
 import { ownerOfRun } from "../model/vault.ts";
 import { openStore } from "../record/open.ts";
@@ -123,7 +123,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     tell:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
-    isBack: async () => (await probe?.fault()) === null && (await record?.placeFault()) === null,
+    isBack: async () => (await probe?.fault()) === null && (await record?.storageFault()) === null,
   });
   const onDefect = outages.tell;
   let probe: RecordProbe | null = null;
@@ -133,7 +133,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const opened = (record = await openRecord(options, now, onDefect));
     stops.push(() => opened.close());
     const { fault: answerFault } = (probe = createRecordProbe(opened.storeId));
-    const recordFault = async (): Promise<unknown> => (await opened.placeFault()) ?? answerFault();
+    const recordFault = async (): Promise<unknown> => (await opened.storageFault()) ?? answerFault();
     stops.push(watchRecordFiles(opened, (fault) => onDefect(fault, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
     const key = options.database?.secret ?? auditKey(recordDirectory(options.stateDirectory));
@@ -151,7 +151,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       onPartials(partials) {
         for (const one of partials) {
           showPartial(hub, one);
-          store.tellOthers(JSON.stringify(one));
+          store.broadcast(JSON.stringify(one));
         }
       },
       onFault: (fault) => onDefect(fault, "dispatch"),
@@ -173,7 +173,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
     stops.push(store.changes((change) => hub.changed(change.runs)));
     // Written by another coordinator, right above.
-    stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
+    stops.push(store.onBroadcast((text) => showPartial(hub, JSON.parse(text) as Partial)));
     stops.push(keepIndexed(store, (fault) => onDefect(fault, "search")));
     await dispatcher.start();
     scheduler?.start();
@@ -240,7 +240,7 @@ async function openRecord(
   if (!database) {
     const directory = recordDirectory(stateDirectory);
     const onMismatch = (head: ChainHead | "missing", rows: number): void =>
-      onDefect(new Error(anotherRecord(directory, head, rows)), "audit");
+      onDefect(new Error(mismatchWarning(directory, head, rows)), "audit");
     return openStore({ directory, headCopy, onMismatch, now, createIfMissing: true });
   }
   const { openPostgresStore } = await import("../record/postgres/open.ts");

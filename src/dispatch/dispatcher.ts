@@ -121,7 +121,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       else waiters.wakeFor(demands);
     },
     async start() {
-      store.lookForForeign();
+      store.checkForeignWrites();
       await rescue();
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
@@ -232,7 +232,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function lookAround(): Promise<void> {
-    store.lookForForeign();
+    store.checkForeignWrites();
     if (lookAgain) lookForWork();
   }
 

@@ -40,7 +40,7 @@ export interface RestoreOptions {
   /** Keeps the tokens of the backup valid instead of revoking them. */
   keepTokens?: boolean;
   /** Called after verification, before the record gets its final name. */
-  beforeNamed?: () => void;
+  beforePublish?: () => void;
 }
 
 const extrasTable = `
@@ -48,14 +48,14 @@ const extrasTable = `
 
 /** Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes into a file that only its owner can read. */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
-  if (existsSync(file)) throw exists(file);
-  const part = partOf(file);
+  if (existsSync(file)) throw alreadyExists(file);
+  const part = partialName(file);
   // Create the file here: SQLite would create it with whatever mode the umask allows.
-  reserve(part, file);
+  createExclusive(part, file);
   try {
     const done = await fill(part);
     await flush(part);
-    giveName(part, file);
+    linkIntoPlace(part, file);
     await flush(dirname(file));
     return done;
   } catch (fault) {
@@ -76,34 +76,34 @@ async function flush(path: string): Promise<void> {
 
 /** Removes an unfinished backup of this process. It may contain the audit key. */
 export function removePartial(file: string): void {
-  for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(partOf(file) + end, { force: true });
+  for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(partialName(file) + end, { force: true });
 }
 
 /** Distinguishes this process's partial file from that of another process that writes a backup of the same name. */
-const ownWord = randomBytes(4).toString("hex");
+const processSuffix = randomBytes(4).toString("hex");
 
-function partOf(file: string): string {
-  return `${file}.${ownWord}.part`;
+function partialName(file: string): string {
+  return `${file}.${processSuffix}.part`;
 }
 
-function reserve(path: string, file: string): void {
+function createExclusive(path: string, file: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (fault) {
-    throw isErrno(fault, "EEXIST") ? exists(path) : hostFault(fault, file);
+    throw isErrno(fault, "EEXIST") ? alreadyExists(path) : hostFault(fault, file);
   }
 }
 
 /** A rename would overwrite a file created in the meantime; a hard link fails if the name exists. */
-function giveName(part: string, file: string): void {
+function linkIntoPlace(part: string, file: string): void {
   try {
     linkSync(part, file);
     rmSync(part);
   } catch (fault) {
-    if (isErrno(fault, "EEXIST")) throw exists(file);
-    if (!noSecondNames.some((code) => isErrno(fault, code))) throw fault;
+    if (isErrno(fault, "EEXIST")) throw alreadyExists(file);
+    if (!noHardLinks.some((code) => isErrno(fault, code))) throw fault;
     // No hard links here: reserve the name with an empty file, then replace it in one step.
-    reserve(file, file);
+    createExclusive(file, file);
     try {
       renameSync(part, file);
     } catch (refused) {
@@ -114,7 +114,7 @@ function giveName(part: string, file: string): void {
 }
 
 /** Errors from file systems without hard links, such as FAT. */
-const noSecondNames = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
+const noHardLinks = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
 /** Returns the head of the copy's audit chain. */
 export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {
@@ -167,7 +167,7 @@ export function notABackup(file: string, why: string): RequestError {
   });
 }
 
-function exists(file: string): RequestError {
+function alreadyExists(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${file} already exists.`,

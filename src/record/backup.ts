@@ -8,14 +8,14 @@ import { openConnection } from "./sqlite/open-connection.ts";
 import { databaseFile } from "../model/state-layout.ts";
 
 /** Where a record is stored: in a state directory, or in PostgreSQL together with the secret that seals its audit chain. */
-export type RecordPlace = { directory: string } | { url: string; secret: Uint8Array };
+export type RecordLocation = { directory: string } | { url: string; secret: Uint8Array };
 
 /**
  * Writes one file with everything a record needs: a consistent snapshot of its rows, the contents of its runs' files,
  * the key of the audit chain and the chain's head. Other processes may write meanwhile. Only the owner may read the
  * file, because the key in it can extend the chain. Logs and the token file are not included.
  */
-export async function backupRecord(place: RecordPlace, file: string, now: Date): Promise<{ head: string }> {
+export async function backupRecord(place: RecordLocation, file: string, now: Date): Promise<{ head: string }> {
   if ("directory" in place) return backupStore({ ...place, file }, now);
   const { backupPostgres } = await import("./copy/backup-postgres.ts");
   return backupPostgres(place, file, now);

@@ -55,7 +55,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const engine = await openSqliteEngine(file, mode, waitMs);
   const { connection } = engine;
   try {
-    const { listen, publish, lookForForeign }: Changes = openChanges(connection);
+    const { listen, publish, checkForeignWrites }: Changes = openChanges(connection);
     const key = mode === "read" ? null : (readKey(directory) ?? (await firstKey(directory, engine)));
     const mac = key === null ? null : hmacWith(key);
     const held = holdFiles(file);
@@ -82,19 +82,19 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       restoredAt: async () => engine.read((await import("./revoke-restored.ts")).readRestoredAt),
       read: readsOf(engine, mode === "write"),
       blobs,
-      placeFault: () => rescued(held.writeFault()),
+      storageFault: () => rescued(held.writeFault()),
       changes: listen,
-      lookForForeign,
+      checkForeignWrites,
       // Only commands share a SQLite record with the coordinator, and they listen to nothing.
-      tellOthers: () => undefined,
-      othersTell: () => () => undefined,
+      broadcast: () => undefined,
+      onBroadcast: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
       pruneBlobs: async (at, signal) => {
-        const [{ pruneBlobs }, { stoppableEngine }] = await Promise.all([
+        const [{ pruneBlobs }, { abortableEngine }] = await Promise.all([
           import("./blobs/prune-blobs.ts"),
-          import("./stoppable.ts"),
+          import("./abortable.ts"),
         ]);
-        return pruneBlobs({ engine: stoppableEngine(engine, signal), directory }, at);
+        return pruneBlobs({ engine: abortableEngine(engine, signal), directory }, at);
       },
       async close() {
         await closeBlobs();

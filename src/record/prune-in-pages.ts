@@ -2,7 +2,7 @@ import type { Engine } from "./engine.ts";
 import { all, type Row, type SqlValue, type Work } from "./query.ts";
 
 /** Which rows of a table to remove. All fields are SQL from the source code, never user input. */
-export interface Unused {
+export interface PruneTarget {
   table: string;
   /** Column to page by. It must lead an index. Rows with the same key are removed together. */
   key: string;
@@ -14,7 +14,7 @@ export interface Unused {
   returning?: string;
 }
 
-const atOnce = 500;
+const rowsPerPage = 500;
 
 /**
  * Removes unused rows from a table of any size and returns their number. It searches page by page without a lock. Only a page
@@ -22,7 +22,7 @@ const atOnce = 500;
  */
 export async function pruneInPages(
   engine: Engine,
-  { table, key, from, condition, returning = "1 as gone" }: Unused,
+  { table, key, from, condition, returning = "1 as gone" }: PruneTarget,
   values: readonly SqlValue[] = [],
   removed: (rows: readonly Row[]) => Work<void> = nothing,
 ): Promise<number> {
@@ -30,10 +30,10 @@ export async function pruneInPages(
   const remove = `delete from ${table} where ${key} > ?1 and ${key} <= ?2 and ${condition} returning ${returning}`;
   let gone = 0;
   for (let after: SqlValue = from; ;) {
-    const page = await engine.read(() => asked(look, after, atOnce, ...values));
+    const page = await engine.read(() => readRows(look, after, rowsPerPage, ...values));
     const last: SqlValue = page.at(-1)?.["key"] ?? after;
     if (page.some(({ unused }) => unused === 1)) gone += await engine.write(() => removeUpTo(after, last));
-    if (page.length < atOnce) return gone;
+    if (page.length < rowsPerPage) return gone;
     after = last;
     // SQLite answers synchronously, so yield to the event loop.
     await new Promise((resolve) => {
@@ -48,7 +48,7 @@ export async function pruneInPages(
   }
 }
 
-function* asked(text: string, ...values: SqlValue[]): Work<Row[]> {
+function* readRows(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield all(text, ...values);
 }
 

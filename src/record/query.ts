@@ -10,7 +10,7 @@ export interface Query {
   text: string;
   values: readonly SqlValue[];
   /** Rows to return. With `none` nobody reads the result, so PostgreSQL does not wait for it. */
-  gives: "all" | "first" | "none";
+  returns: "all" | "first" | "none";
 }
 
 /**
@@ -21,14 +21,14 @@ export interface Query {
 export type Work<T> = Generator<Query, T, Row[]>;
 
 export function all(text: string, ...values: SqlValue[]): Query {
-  return { text, values, gives: "all" };
+  return { text, values, returns: "all" };
 }
 
 /** Returns at most one row. */
 export function first(text: string, ...values: SqlValue[]): Query {
-  return { text, values, gives: "first" };
+  return { text, values, returns: "first" };
 }
 
 export function write(text: string, ...values: SqlValue[]): Query {
-  return { text, values, gives: "none" };
+  return { text, values, returns: "none" };
 }

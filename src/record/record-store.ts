@@ -12,13 +12,13 @@ export interface RecordStore extends Store {
   /** When the record was last restored from a backup with its tokens revoked; null if never. */
   restoredAt(): Promise<string | null>;
   /** Why writes fail although the record can be read, for example because its file was deleted; null if writes work. */
-  placeFault(): Promise<unknown>;
+  storageFault(): Promise<unknown>;
   /** Checks whether another process has written, and if so notifies the listeners of `changes`. */
-  lookForForeign(): void;
+  checkForeignWrites(): void;
   /** Sends a message to the other processes that have this record open. It is not stored: only current listeners get it. */
-  tellOthers(text: string): void;
+  broadcast(text: string): void;
   /** Listens to messages of other processes until the returned function is called. */
-  othersTell(listener: (text: string) => void): () => void;
+  onBroadcast(listener: (text: string) => void): () => void;
   /** Removes the output files of runs, which are stored beside the database. */
   removeOutput(run_ids: readonly string[]): Promise<void>;
   /** Removes contents that no file or pending upload refers to, and partial files left by a crash. */

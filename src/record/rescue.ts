@@ -29,31 +29,31 @@ export interface Rescued {
 export async function rescueRecord(fault: HostError, lost: Lost): Promise<Rescued> {
   const name = `drover-rescued-${lost.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
   const faults: unknown[] = [];
-  for (const folder of hiddenFolders(lost)) {
+  for (const target of rescueDirectories(lost)) {
     try {
-      makeFolder(folder, lost);
-      const file = join(folder, name);
+      makeDirectory(target, lost);
+      const file = join(target, name);
       await writeBackup(file, (part) => fill(part, lost));
-      return { file, fault: told(fault, whatToDo(file, lost)) };
+      return { file, fault: withNextStep(fault, restoreInstructions(file, lost)) };
     } catch (refused) {
       faults.push(refused);
     }
   }
   const next = `The record now exists only in this process and could not be saved elsewhere: ${faults.map(String).join("; ")}. Before you stop Drover, put its files back, or free some space and wait for the next attempt.`;
-  return { file: null, fault: told(fault, next) };
+  return { file: null, fault: withNextStep(fault, next) };
 }
 
-function hiddenFolders({ directory, headCopy }: Lost): string[] {
-  const inUserFolder = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
-  return existsSync(directory) ? [directory, ...inUserFolder] : [...inUserFolder, directory];
+function rescueDirectories({ directory, headCopy }: Lost): string[] {
+  const inUserState = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
+  return existsSync(directory) ? [directory, ...inUserState] : [...inUserState, directory];
 }
 
-function makeFolder(folder: string, { directory }: Lost): void {
-  if (folder === directory) createDirectory(folder);
-  else mkdirSync(folder, { recursive: true, mode: 0o700 });
+function makeDirectory(target: string, { directory }: Lost): void {
+  if (target === directory) createDirectory(target);
+  else mkdirSync(target, { recursive: true, mode: 0o700 });
 }
 
-function whatToDo(file: string, { directory }: Lost): string {
+function restoreInstructions(file: string, { directory }: Lost): string {
   const makeRoom =
     dirname(file) === directory
       ? `move everything but that file out of ${directory}`
@@ -74,6 +74,6 @@ async function fill(part: string, { connection, directory, key, now }: Lost): Pr
   }
 }
 
-function told({ code, message, field = "" }: HostError, next: string): HostError {
+function withNextStep({ code, message, field = "" }: HostError, next: string): HostError {
   return new HostError({ code, message, field, next });
 }

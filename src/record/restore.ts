@@ -11,7 +11,7 @@ import {
   type Restored,
   type RestoreOptions,
 } from "./backup-file.ts";
-import type { RecordPlace } from "./backup.ts";
+import type { RecordLocation } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
 import { revokeRestored } from "./revoke-restored.ts";
 import { carryOut } from "./sqlite/carry-out.ts";
@@ -29,7 +29,7 @@ import { sync } from "./sync.ts";
  * Creates a record from a backup of either engine. It never overwrites a record, and it leaves nothing behind if the audit
  * chain of the copy does not verify. After a crash it can be repeated.
  */
-export async function restoreRecord(place: RecordPlace, file: string, options: RestoreOptions): Promise<Restored> {
+export async function restoreRecord(place: RecordLocation, file: string, options: RestoreOptions): Promise<Restored> {
   if ("directory" in place) return restoreStore({ ...place, file, ...options });
   const { restoreIntoPostgres } = await import("./copy/restore-postgres.ts");
   return restoreIntoPostgres(place, file, options);
@@ -56,11 +56,11 @@ export async function restoreStore(options: { directory: string; file: string } 
     if (!audit.ok && !audit.first_bad?.told)
       throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     made.push(auditHeadFile(directory));
-    writeBeside(directory, extras, hasKey);
+    writeHeadAndKey(directory, extras, hasKey);
     if (!hasKey) made.push(auditKeyFile(directory));
-    turnToWal(part);
+    switchToWal(part);
     sync(part);
-    options.beforeNamed?.();
+    options.beforePublish?.();
     renameSync(part, databaseFile(directory));
     sync(directory);
     return { made_at: extras.made_at, audit, revoked_tokens };
@@ -91,7 +91,7 @@ async function verify(part: string, { audit_key, audit_head }: BackupExtras): Pr
   }
 }
 
-function writeBeside(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
+function writeHeadAndKey(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
   writeFileSync(auditHeadFile(directory), headText(audit_head), { mode: 0o600 });
   sync(auditHeadFile(directory));
   if (audit_key !== null && !hasKey) writeKey(auditKeyFile(directory), Buffer.from(audit_key).toString("hex"));
@@ -131,7 +131,7 @@ async function unpack(
 }
 
 /** Switches to WAL like every record. The last close removes the extra files. */
-function turnToWal(part: string): void {
+function switchToWal(part: string): void {
   const copy = connect(part, "write");
   try {
     copy.exec("pragma journal_mode = wal");

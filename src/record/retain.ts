@@ -1,12 +1,12 @@
 import type { Config } from "../model/config.ts";
 import { pruneAudit } from "./audit/prune.ts";
 import type { RecordStore } from "./record-store.ts";
-import { forgetCounts } from "./retention-counts.ts";
+import { pruneCounts } from "./retention-counts.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 import { pruneTokens } from "./retention-tokens.ts";
 import { pruneEvents, pruneFiles } from "./retention.ts";
-import { stoppable } from "./stoppable.ts";
-import { clockOf } from "./store-clock.ts";
+import { abortable } from "./abortable.ts";
+import { readStoreClock } from "./store-clock.ts";
 
 /** How many days to keep each kind of data after it has ended. Without a number it is kept forever. */
 export type RetentionDays = Partial<Config["retention"] & { audit_days: number; tokens_days: number }>;
@@ -18,7 +18,7 @@ export function retentionDays({ retention, execution: { audit } }: Config): Rete
 /** Removes everything past its retention. If aborted, the next call removes the rest. */
 export async function retain(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
   try {
-    await prune(signal === undefined ? store : stoppable(store, signal), days);
+    await prune(signal === undefined ? store : abortable(store, signal), days);
   } catch (fault) {
     if (signal?.aborted !== true || fault !== signal.reason) throw fault;
   }
@@ -26,7 +26,7 @@ export async function retain(store: RecordStore, days: RetentionDays, signal?: A
 
 async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
   // A process whose own clock is far ahead would remove data that is still to be kept.
-  const now = await clockOf(store);
+  const now = await readStoreClock(store);
   const before = (kept: number | undefined): Date =>
     new Date(kept === undefined ? 0 : now.getTime() - kept * 86_400_000);
   if (days.runs_days !== undefined || days.sessions_days !== undefined)
@@ -35,6 +35,6 @@ async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
   if (days.files_days !== undefined) await pruneFiles(store, before(days.files_days));
   if (days.audit_days !== undefined) await pruneAudit(store, before(days.audit_days));
   if (days.tokens_days !== undefined) await pruneTokens(store, before(days.tokens_days));
-  await forgetCounts(store.engine, now);
+  await pruneCounts(store.engine, now);
   await store.pruneBlobs(store.now());
 }

@@ -9,7 +9,7 @@ const selectOld = `select slot from run_counts where slot < ? order by slot limi
 const deleteOld = `delete from run_counts where slot < ?`;
 
 /** Removes counts that are too old for any statistics. */
-export async function forgetCounts(engine: Engine, now: Date): Promise<void> {
+export async function pruneCounts(engine: Engine, now: Date): Promise<void> {
   const before = Math.floor((now.getTime() / 1000 - keptSeconds) / slotSeconds);
   if (await engine.read(() => hasOld(before))) await engine.write(() => remove(before));
 }

@@ -1,13 +1,13 @@
 import { statusIn } from "./moves/statuses.ts";
-import { forgetState } from "./ops/save-session.ts";
-import { pruneInPages, type Unused } from "./prune-in-pages.ts";
+import { deleteSessionState } from "./ops/save-session.ts";
+import { pruneInPages, type PruneTarget } from "./prune-in-pages.ts";
 import { all, type SqlValue, type Work } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
 import { pruneAgentRevs, pruneDemands } from "./retention-leftovers.ts";
 import { pruneRuns } from "./retention.ts";
 import { toColumn } from "./text.ts";
 
-const keysAtOnce = 1000;
+const keysPerBatch = 1000;
 
 /** Deletes a batch of the oldest keys. Keys with the same time go together. */
 const deleteKeys = `
@@ -19,7 +19,7 @@ const deleteKeys = `
  * Sessions last used before ?3, and sessions without runs from before ?4 that nothing can resume: those of procedural runs
  * and those their executor never named. An open fork keeps the session it was forked from, because every attempt reads it.
  */
-const sessions: Unused = {
+const sessions: PruneTarget = {
   table: "sessions",
   key: "session_id",
   from: "",
@@ -60,24 +60,24 @@ export async function pruneDispatch(
   const { engine } = store;
   const time = toColumn(before.toISOString());
   const { runs } = await pruneRuns(store, before);
-  while ((await engine.write(() => deletePortion(deleteKeys, time))) >= keysAtOnce);
-  while ((await engine.write(() => deletePortion(deleteSlots, time))) >= keysAtOnce);
-  while ((await engine.write(() => deletePortion(deleteUsage, time.slice(0, 10)))) >= keysAtOnce);
+  while ((await engine.write(() => deleteBatch(deleteKeys, time))) >= keysPerBatch);
+  while ((await engine.write(() => deleteBatch(deleteSlots, time))) >= keysPerBatch);
+  while ((await engine.write(() => deleteBatch(deleteUsage, time.slice(0, 10)))) >= keysPerBatch);
   const now = store.now().getTime();
-  while ((await engine.write(() => deletePortion(deleteHookKeys, now))) >= keysAtOnce);
-  const forgotten = await pruneInPages(
+  while ((await engine.write(() => deleteBatch(deleteHookKeys, now))) >= keysPerBatch);
+  const removedSessions = await pruneInPages(
     engine,
     sessions,
     [toColumn(sessionsBefore.toISOString()), time],
     function* (rows) {
-      for (const { session_id } of rows) yield* forgetState(String(session_id));
+      for (const { session_id } of rows) yield* deleteSessionState(String(session_id));
     },
   );
   await pruneDemands(engine);
   if (runs > 0) await pruneAgentRevs(engine);
-  return { runs, sessions: forgotten };
+  return { runs, sessions: removedSessions };
 }
 
-function* deletePortion(text: string, time: SqlValue): Work<number> {
-  return (yield all(text, time, keysAtOnce - 1)).length;
+function* deleteBatch(text: string, time: SqlValue): Work<number> {
+  return (yield all(text, time, keysPerBatch - 1)).length;
 }

@@ -147,7 +147,7 @@ eachEngine("retention", (record) => {
         text: `${counted} insert into sessions (session_id, agent_name, created_by, run_count, created_at, last_used_at)
           select 's' || (10000 + i), 'a', 'ann', 1, ?1, case when i > 1200 and i < 2500 then ?1 else '2100' end from n`,
         values: [at],
-        gives: "none",
+        returns: "none",
       };
     });
     record.advance(minute);

@@ -85,14 +85,14 @@ eachEngine("what only runs of before had", (record) => {
       yield {
         text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')",
         values: [Buffer.from("h")],
-        gives: "none",
+        returns: "none",
       };
     });
     const engine: Engine = {
       ...store.engine,
       async write(work) {
         await store.engine.write(function* () {
-          yield { text: "delete from runs", values: [], gives: "none" };
+          yield { text: "delete from runs", values: [], returns: "none" };
         });
         return store.engine.write(work);
       },

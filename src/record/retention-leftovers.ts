@@ -2,8 +2,8 @@ import type { Engine } from "./engine.ts";
 import { pruneInPages } from "./prune-in-pages.ts";
 import { all, first, write, type Row, type Work } from "./query.ts";
 
-const runsAtOnce = 5000;
-const revsAtOnce = 500;
+const runsPerPage = 5000;
+const revsPerPage = 500;
 
 const deleteMatches = `delete from demand_matches where demand_id = ?`;
 const selectNewest = `select run_no, run_id from runs order by run_no desc limit 1`;
@@ -39,14 +39,14 @@ export function pruneDemands(engine: Engine): Promise<number> {
  * Instead this scans all runs without a lock, and under the lock only the runs created since.
  */
 export async function pruneAgentRevs(engine: Engine): Promise<number> {
-  const [newest] = await engine.read(() => asked(first(selectNewest)));
+  const [newest] = await engine.read(() => runQuery(first(selectNewest)));
   const used = await usedRevs(engine);
   let gone = 0;
   for (let after = 0; ;) {
-    const revs = (await engine.read(() => asked(all(selectRevs, after, revsAtOnce)))).map(revOf);
+    const revs = (await engine.read(() => runQuery(all(selectRevs, after, revsPerPage)))).map(revOf);
     const unused = revs.filter((rev) => !used.has(rev));
     if (unused.length > 0) gone += await engine.write(() => deleteRevs(unused, newest));
-    if (revs.length < revsAtOnce) return gone;
+    if (revs.length < revsPerPage) return gone;
     after = revs.at(-1) ?? after;
   }
 }
@@ -54,9 +54,9 @@ export async function pruneAgentRevs(engine: Engine): Promise<number> {
 async function usedRevs(engine: Engine): Promise<Set<number>> {
   const used = new Set<number>();
   for (let last = 0; ;) {
-    const page = await engine.read(() => asked(all(selectUsed, last, runsAtOnce)));
+    const page = await engine.read(() => runQuery(all(selectUsed, last, runsPerPage)));
     for (const row of page) used.add(revOf(row));
-    if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsAtOnce) return used;
+    if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsPerPage) return used;
     last = Math.max(...page.map((row) => Number(row["last_no"])));
     await new Promise((resolve) => {
       setImmediate(resolve);
@@ -79,6 +79,6 @@ function revOf(row: Row): number {
   return Number(row["agent_rev_id"]);
 }
 
-function* asked(query: ReturnType<typeof all>): Work<Row[]> {
+function* runQuery(query: ReturnType<typeof all>): Work<Row[]> {
   return yield query;
 }

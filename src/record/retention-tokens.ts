@@ -2,7 +2,7 @@ import { all, type Work, write } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
 import { toColumn } from "./text.ts";
 
-const atOnce = 500;
+const tokensPerPage = 500;
 
 // Keep bearer tokens of admins. A coordinator derives its token from its secret or a file and stores it if the record does
 // not have it, so removing a revoked one would make it valid again.
@@ -20,13 +20,13 @@ export async function pruneTokens(store: RecordStore, before: Date): Promise<{ t
     if (ended.length > 0) await store.engine.write(() => deleteTokens(ended));
     tokens += ended.length;
     after = ended.at(-1) ?? after;
-    if (ended.length < atOnce) return { tokens };
+    if (ended.length < tokensPerPage) return { tokens };
   }
 }
 
 /** Token ids, as stored in the column. */
 function* endedTokens(after: string, before: Date): Work<string[]> {
-  const rows = yield all(selectEnded, after, toColumn(before.toISOString()), atOnce);
+  const rows = yield all(selectEnded, after, toColumn(before.toISOString()), tokensPerPage);
   return rows.map((row) => String(row["token_id"]));
 }
 

@@ -1,4 +1,4 @@
-import { isThere } from "./search/index-events.ts";
+import { indexExists } from "./search/index-events.ts";
 import { statusIn } from "./moves/statuses.ts";
 import { all, write, type Work } from "./query.ts";
 import { uuidTimeBounds } from "./reads/uuid-time.ts";
@@ -10,9 +10,9 @@ interface OldRun {
   run_id: string;
 }
 
-const runsAtOnce = 100;
+const runsPerPage = 100;
 /** Events deleted per transaction, so that other writers wait only a few milliseconds however long a log is. */
-const eventsAtOnce = 1000;
+const eventsPerTransaction = 1000;
 
 /** Runs that finished before a time and match `more`. */
 const old = (more: string): string => `
@@ -40,7 +40,7 @@ const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes finished runs from before a time, with their events, files and output files. Audit rows have their own retention. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
-  const found = await searchedRows(store, "remove");
+  const found = await searchIndexRemovals(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
   const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...found, deleteRun];
   const remove = { events: deleteEvents, rows };
@@ -51,7 +51,7 @@ export async function pruneRuns(store: RecordStore, before: Date): Promise<{ run
 
 /** Removes the logs of runs that finished before a time: all events but the result, and the output files. */
 export async function pruneEvents(store: RecordStore, before: Date): Promise<number> {
-  const rows = await searchedRows(store, "removeOfEvents");
+  const rows = await searchIndexRemovals(store, "removeOfEvents");
   return pruneOld(store, before, selectLogged, { events: deleteLog, rows });
 }
 
@@ -61,8 +61,8 @@ export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
 }
 
 /** The statement that removes a run from the search index, if there is an index. */
-async function searchedRows({ engine }: RecordStore, statement: "remove" | "removeOfEvents"): Promise<string[]> {
-  return (await isThere(engine)) ? [engine.search[statement]] : [];
+async function searchIndexRemovals({ engine }: RecordStore, statement: "remove" | "removeOfEvents"): Promise<string[]> {
+  return (await indexExists(engine)) ? [engine.search[statement]] : [];
 }
 
 /** What to delete for each run. */
@@ -91,14 +91,14 @@ async function pruneOld(store: RecordStore, before: Date, select: string, remova
 
 function* oldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   const time = before.toISOString();
-  const rows = yield all(select, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsAtOnce);
+  const rows = yield all(select, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsPerPage);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];
 }
 
 /** Returns how many runs at the start of `found` were removed completely. */
 function* deleteSome(found: readonly OldRun[], { events, rows }: Removal): Work<number> {
-  let left = eventsAtOnce;
+  let left = eventsPerTransaction;
   for (const [index, { run_no }] of found.entries()) {
     if (events !== null) left -= (yield all(events, run_no, left)).length;
     if (left <= 0) return index;

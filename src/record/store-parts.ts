@@ -8,11 +8,11 @@ import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRunRow, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
 
-/** `explained` extends a fault by what to do about it. */
+/** `explain` extends a fault by what to do about it. */
 export function applyWith(
   writer: Writer | null,
   redactor: Redactor | undefined,
-  explained: (fault: unknown) => Promise<unknown> = async (fault) => fault,
+  explain: (fault: unknown) => Promise<unknown> = async (fault) => fault,
 ): Store["apply"] {
   return async <const T extends readonly Op[]>(ops: T) => {
     if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
@@ -21,7 +21,7 @@ export function applyWith(
     // Redact large operations piece by piece, so that the event loop keeps turning.
     for (; piece?.done === false; piece = pieces?.next()) await new Promise((resolve) => setImmediate(resolve));
     const results = await writer.apply(piece?.value ?? ops).catch(async (fault) => {
-      throw await explained(fault);
+      throw await explain(fault);
     });
     // There is one result per operation, in the same order, so the array has the shape of T.
     return results as { [K in keyof T]: ResultOf<T[K]> };

@@ -7,7 +7,7 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { type Key, keys } from "../../test/fixtures/dispatch/keys-of-a-backup.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { startCoordinator } from "../coordinator.ts";
-import { backupRecord, type RecordPlace } from "../record/backup.ts";
+import { backupRecord, type RecordLocation } from "../record/backup.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { createClient } from "../wire/client.ts";
 import { replaceTokenFile } from "./token-file.ts";
@@ -42,7 +42,7 @@ const refusal = ({ url }: { url: string }, token: string): Promise<string | null
 interface Engine {
   name: string;
   /** A place for a record, and the coordinator of it. */
-  place(no: number): Promise<{ record: RecordPlace; start(): Promise<TestCoordinator> }>;
+  place(no: number): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
 }
 
 const engines: Engine[] = [
@@ -93,7 +93,7 @@ describe.each(engines)("a record of $name that is restored", ({ place }) => {
     const after = await place(2);
     const { revoked_tokens } = await restoreRecord(after.record, file, {
       now: new Date(),
-      beforeNamed() {
+      beforePublish() {
         if ("directory" in after.record) replaceTokenFile(after.record.directory, newTokenText("drv_"));
       },
     });

@@ -7,7 +7,7 @@ import { recordDirectory } from "../model/state-layout.ts";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { failed } from "../model/outcome.ts";
-import { backupRecord, type RecordPlace } from "../record/backup.ts";
+import { backupRecord, type RecordLocation } from "../record/backup.ts";
 import { tables } from "../record/copy/tables.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { all, type Row, type Work } from "../record/query.ts";
@@ -32,8 +32,8 @@ const agent = {
 
 interface Opened {
   coordinator: TestCoordinator;
-  record: RecordPlace;
-  other(): Promise<{ record: RecordPlace; start(): Promise<TestCoordinator> }>;
+  record: RecordLocation;
+  other(): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
 }
 
 const engines: { name: string; open(): Promise<Opened> }[] = [

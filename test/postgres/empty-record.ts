@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { schema } from "../../src/record/postgres/client.ts";
+import { schema } from "../../src/record/postgres/connection.ts";
 import { openPostgresStore } from "../../src/record/postgres/open.ts";
 import { execute } from "./databases.ts";
 import { type FreshDatabase, freshDatabase } from "./fresh-database.ts";

@@ -32,14 +32,14 @@ export function headChecks({ directory, headCopy, head }: KeptHeads): HeadCheck[
 
 /** The copy may be missing, but nothing else may be under its name. */
 function copyChecks(file: string): HeadCheck[] {
-  if (!isThere(file)) return [];
+  if (!fileExists(file)) return [];
   const kept = readHeadCopy(file);
   if (kept !== null) return [() => expected("the head kept outside the record", kept.count, kept.mac, true)];
   const what = `the head kept outside the record, ${file}, is not readable as one`;
   return [() => ({ at: () => null, atEnd: (last) => ({ batch_no: last?.batch_no ?? null, what }) })];
 }
 
-function isThere(file: string): boolean {
+function fileExists(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch (fault) {

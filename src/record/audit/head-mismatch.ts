@@ -52,7 +52,7 @@ export function describeMismatch(no: number, text: string): string {
 }
 
 /** The warning of the next process that writes to the record. */
-export function anotherRecord(directory: string, head: ChainHead | "missing", rows: number): string {
+export function mismatchWarning(directory: string, head: ChainHead | "missing", rows: number): string {
   const found =
     head === "missing"
       ? "its audit.head is missing"

@@ -11,8 +11,8 @@ export function readKey(directory: string): Uint8Array | null {
   const file = auditKeyFile(directory);
   let text: string;
   try {
-    const [folder, found] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
-    const fault = (folder && ownerFault(directory, folder)) ?? (found && secretFault(file, found));
+    const [parent, found] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
+    const fault = (parent && ownerFault(directory, parent)) ?? (found && secretFault(file, found));
     if (fault) throw keyFault(file, `is not used: ${fault.why}`, fault.next);
     if (found === undefined) return null;
     text = readFileSync(file, "utf8");

@@ -24,11 +24,11 @@ export function ownerIsAlive(owner: Owner): boolean {
   if (own === null) return true;
   if (bootOf(own) !== bootOf(owner.start)) return false;
   if (namespaceOf(own) === namespaceOf(owner.start)) return startOf(String(owner.pid)) === owner.start;
-  return isInsideLauncher() || lives(owner.start);
+  return isInsideLauncher() || isRunning(owner.start);
 }
 
 /** In a namespace below ours the process has another pid here, but the same start. */
-function lives(start: string): boolean {
+function isRunning(start: string): boolean {
   return readdirSync("/proc").some((name) => /^\d+$/.test(name) && startOf(name) === start);
 }
 

@@ -10,17 +10,17 @@ import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
 /** A batch and its last row. */
-interface Place {
+interface BatchEnd {
   batch_no: number;
   last_no: number;
 }
 
-interface Batch extends Place {
+interface Batch extends BatchEnd {
   mac: Uint8Array;
 }
 
 /** Rows and batches deleted per transaction, so that other writers wait only a few milliseconds. */
-const rowsAtOnce = 1000;
+const rowsPerTransaction = 1000;
 
 const selectAnchor = `select batch_no, last_no from audit_anchors order by batch_no desc limit 1`;
 const selectBatches = `
@@ -51,11 +51,11 @@ const insertAnchor = `
 export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
   const { engine, seal } = store;
   // Determined without the lock. It stays valid, because rows are only appended and ended attempts never restart.
-  const boundary = await boundaryOf(engine, before.toISOString());
+  const boundary = await findBoundary(engine, before.toISOString());
   if (boundary === null) return { rows: 0 };
   const rows = await announce(store, boundary, before);
   for (;;) {
-    if (await engine.write(() => cut(seal.mac, boundary.batch_no, before, store.now()))) return { rows };
+    if (await engine.write(() => removeChunk(seal.mac, boundary.batch_no, before, store.now()))) return { rows };
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
@@ -63,42 +63,42 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
 }
 
 /** Reads page by page, because there may be millions of batches. */
-async function boundaryOf(engine: Engine, time: string): Promise<Place | null> {
-  const { after, firstOpen } = await engine.read(begin);
-  let boundary: Place | null = null;
+async function findBoundary(engine: Engine, time: string): Promise<BatchEnd | null> {
+  const { after, firstOpen } = await engine.read(readStart);
+  let boundary: BatchEnd | null = null;
   for (let last = after; ;) {
     const batches = await engine.read(() => batchesAfter(last));
     const young = batches.findIndex(({ at, last_no }) => at >= time || last_no >= firstOpen);
     boundary = (young < 0 ? batches : batches.slice(0, young)).at(-1) ?? boundary;
-    if (young >= 0 || batches.length < rowsAtOnce) return boundary;
+    if (young >= 0 || batches.length < rowsPerTransaction) return boundary;
     last = boundary?.batch_no ?? last;
   }
 }
 
-function* begin(): Work<{ after: number; firstOpen: number }> {
+function* readStart(): Work<{ after: number; firstOpen: number }> {
   const { batch_no } = yield* anchor();
   const [open] = yield first(selectOpen);
   return { after: batch_no, firstOpen: Number(open?.["start_no"] ?? Number.POSITIVE_INFINITY) };
 }
 
-function* batchesAfter(batch_no: number): Work<(Place & { at: string })[]> {
+function* batchesAfter(batch_no: number): Work<(BatchEnd & { at: string })[]> {
   // The statement selects exactly these columns, which are not null.
-  return (yield all(selectBatches, batch_no, rowsAtOnce)) as unknown as (Place & { at: string })[];
+  return (yield all(selectBatches, batch_no, rowsPerTransaction)) as unknown as (BatchEnd & { at: string })[];
 }
 
 /** The last batch that retention has removed. */
-function* anchor(): Work<Place> {
+function* anchor(): Work<BatchEnd> {
   const [row] = yield first(selectAnchor);
   return { batch_no: Number(row?.["batch_no"] ?? 0), last_no: Number(row?.["last_no"] ?? 0) };
 }
 
 /** Records the pruning. A head_mismatch to be removed is written again, so that pruning never hides damage. */
-async function announce({ engine, seal, now }: RecordStore, boundary: Place, before: Date): Promise<number> {
+async function announce({ engine, seal, now }: RecordStore, boundary: BatchEnd, before: Date): Promise<number> {
   const carried = await engine.read(() => carriedMismatch(boundary.last_no));
   const at = now().toISOString();
   const trail = openTrail(seal);
   try {
-    const { head, rows } = await engine.write(() => tell(trail, boundary, carried, before, at));
+    const { head, rows } = await engine.write(() => appendPrune(trail, boundary, carried, before, at));
     trail.committed(head);
     return rows;
   } finally {
@@ -106,9 +106,9 @@ async function announce({ engine, seal, now }: RecordStore, boundary: Place, bef
   }
 }
 
-function* tell(
+function* appendPrune(
   trail: Trail,
-  { batch_no, last_no }: Place,
+  { batch_no, last_no }: BatchEnd,
   carried: AuditEntry | null,
   before: Date,
   at: string,
@@ -122,7 +122,7 @@ function* tell(
 }
 
 /** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
-function* cut(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
+function* removeChunk(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
   const pruned = yield* anchor();
   const chunk = yield* nextChunk(pruned.batch_no, until);
   if (chunk === null) return true;
@@ -141,8 +141,8 @@ function* nextChunk(after: number, until: number): Work<Batch | null> {
   const [next] = yield first(selectFirst, after);
   if (next === undefined) return null;
   const from = Number(next["batch_no"]);
-  const to = Math.min(until, from + rowsAtOnce);
-  const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + rowsAtOnce);
+  const to = Math.min(until, from + rowsPerTransaction);
+  const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + rowsPerTransaction);
   // The statement selects exactly these columns, which are not null.
   return row === undefined ? null : (row as unknown as Batch);
 }

@@ -39,14 +39,14 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
   return {
     *append(entries, at) {
       const end = (atEnd = yield* chainEnd());
-      found = yield* known === null ? lookAtFiles(file, copy, end) : lookBack(known, end);
-      const told = found.state === "mismatch" ? [mismatchEntry(found.head, end, at), ...entries] : entries;
-      return yield* appendToChain(mac, end, told, at);
+      found = yield* known === null ? checkHeads(file, copy, end) : checkKnown(known, end);
+      const withMismatch = found.state === "mismatch" ? [mismatchEntry(found.head, end, at), ...entries] : entries;
+      return yield* appendToChain(mac, end, withMismatch, at);
     },
     committed(reached) {
       if (found.state === "mismatch") onMismatch?.(found.head, atEnd?.last_no ?? 0);
       // Before the head file, which may not be writable.
-      if (copy) keepCopy(copy, found.state === "mismatch", reached);
+      if (copy) writeCopy(copy, found.state === "mismatch", reached);
       // Leave the file alone; the next append reads it again.
       if (found.state === "unreadable") throw found.fault;
       if (found.state === "agrees") file?.advance(reached);
@@ -61,7 +61,7 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
 }
 
 /** A missing directory for the copy is not an error. `drover state` reports that there is no copy. */
-function keepCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
+function writeCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
   try {
     if (replace) copy.replace(reached);
     else copy.advance(reached);
@@ -76,14 +76,14 @@ type Found =
   | { state: "mismatch"; head: ChainHead | "missing" }
   | { state: "unreadable"; fault: unknown };
 
-function* lookAtFiles(file: HeadFile | null, copy: HeadFile | null, end: ChainEnd): Work<Found> {
-  const beside = yield* lookAtFile(file, end);
+function* checkHeads(file: HeadFile | null, copy: HeadFile | null, end: ChainEnd): Work<Found> {
+  const beside = yield* checkHead(file, end);
   if (copy === null || (beside.state !== "agrees" && beside.state !== "new")) return beside;
-  const elsewhere = yield* lookAtFile(copy, end);
+  const elsewhere = yield* checkHead(copy, end);
   return elsewhere.state === "mismatch" && elsewhere.head !== "missing" ? elsewhere : beside;
 }
 
-function* lookAtFile(file: HeadFile | null, end: ChainEnd): Work<Found> {
+function* checkHead(file: HeadFile | null, end: ChainEnd): Work<Found> {
   if (file === null) return { state: "agrees" };
   for (let before = ""; ;) {
     let head: ChainHead | null;
@@ -101,7 +101,7 @@ function* lookAtFile(file: HeadFile | null, end: ChainEnd): Work<Found> {
 }
 
 /** Compares with what this process wrote last. If others have continued since, the seals have to prove it. */
-function* lookBack(known: ChainHead, end: ChainEnd): Work<Found> {
+function* checkKnown(known: ChainHead, end: ChainEnd): Work<Found> {
   const cut = known.count >= end.last_no && (yield* contradicts(known, end));
   return cut ? { state: "mismatch", head: known } : { state: "agrees" };
 }

@@ -40,7 +40,7 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
   try {
     const key = readKey(directory);
     if (key === null && (await engine.read(chainEnd)).last_no > 0) throw missingKey(directory);
-    const mac = key === null ? macOfLater(directory) : verifyingMac(key);
+    const mac = key === null ? lazyMac(directory) : verifyingMac(key);
     return await verifyChain(engine, walkStatements, mac, checks);
   } finally {
     engine.close();
@@ -59,11 +59,11 @@ export function verifyChain(
   checks: readonly HeadCheck[],
   signal?: AbortSignal,
 ): Promise<Verified> {
-  return engine.snapshot(() => heeding(signal, follow(statements, mac, checks)));
+  return engine.snapshot(() => abortable(signal, follow(statements, mac, checks)));
 }
 
 /** Throws the signal's reason before the next statement once it is aborted. */
-function* heeding<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
+function* abortable<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
   let step = work.next();
   while (step.done !== true) {
     signal?.throwIfAborted();
@@ -78,7 +78,7 @@ export function verifyingMac(key: Uint8Array): Mac {
 }
 
 /** There was no key and no row. If a row was written since, its writer created the key first. */
-function macOfLater(directory: string): Mac {
+function lazyMac(directory: string): Mac {
   return (message) => {
     const key = readKey(directory);
     if (key === null) throw missingKey(directory);

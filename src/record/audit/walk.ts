@@ -84,7 +84,7 @@ function* walkBatches(
       last_no: batch.first_no + batch.count - 1,
       mac: batch.mac,
       pruned_before: null,
-      told: mismatch === null ? null : toldBy(mismatch),
+      told: mismatch === null ? null : recordedMismatch(mismatch),
     };
     const missed = at(place);
     if (missed !== null) return missed;
@@ -118,7 +118,7 @@ function inPages(statement: string, number: "no" | "batch_no"): { next(): Work<R
   };
 }
 
-function toldBy(row: Row): BadPlace {
+function recordedMismatch(row: Row): BadPlace {
   const row_no = Number(row["no"]);
   return {
     batch_no: Number(row["batch_no"]),

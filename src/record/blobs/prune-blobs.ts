@@ -7,7 +7,7 @@ import { first, type Work } from "../query.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
 import { blobFile, unfinished } from "./blobs.ts";
-import { forgetUploads } from "./forget-uploads.ts";
+import { pruneUploads } from "./prune-uploads.ts";
 
 /** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
 const settledMs = 60 * 60 * 1000;
@@ -20,15 +20,15 @@ export async function pruneBlobs(
   { engine, directory }: { engine: Engine; directory: string },
   now: Date,
 ): Promise<{ blobs: number }> {
-  const folder = blobsDirectory(directory);
-  const names = list(folder);
+  const root = blobsDirectory(directory);
+  const names = list(root);
   if (names.length === 0) return { blobs: 0 };
-  await forgetUploads(engine);
+  await pruneUploads(engine);
   const before = now.getTime() - settledMs;
-  for (const name of names.filter((one) => unfinished.test(one))) removeIfOld(join(folder, name), before);
+  for (const name of names.filter((one) => unfinished.test(one))) removeIfOld(join(root, name), before);
   let blobs = 0;
   for (const name of names.filter((one) => /^[0-9a-f]{2}$/.test(one))) {
-    for (const sha256 of list(join(folder, name)).filter(isSha256)) {
+    for (const sha256 of list(join(root, name)).filter(isSha256)) {
       if (await engine.read(() => removeUnused(directory, sha256, before))) blobs += 1;
     }
   }
@@ -53,11 +53,11 @@ function removeIfOld(file: string, before: number): boolean {
   }
 }
 
-function list(folder: string): string[] {
+function list(root: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(root);
   } catch (fault) {
     if (isErrno(fault, "ENOENT")) return [];
-    throw hostFault(fault, folder);
+    throw hostFault(fault, root);
   }
 }

@@ -2,17 +2,17 @@ import { hmacWith } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
-import { anotherSecret } from "../postgres/faults.ts";
+import { wrongSecret } from "../postgres/faults.ts";
 import type { Row } from "../query.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { copyRecord } from "./copy-record.ts";
-import { snapshotOf } from "./postgres-record.ts";
-import { type NewRecord, type StillRecord, valuesOf } from "./sides.ts";
+import { withSnapshot } from "./postgres-record.ts";
+import { type TargetRecord, type SourceRecord, valuesOf } from "./record-copy.ts";
 import { contentOfRows, sqliteRecord } from "./sqlite-record.ts";
 import { insertOf, type Table } from "./tables.ts";
 
-const rowsInOneGo = 100;
+const rowsPerBatch = 100;
 
 /** Backs up a consistent snapshot while coordinators keep writing. */
 export function backupPostgres(
@@ -22,25 +22,25 @@ export function backupPostgres(
   signal?: AbortSignal,
 ): Promise<{ head: string }> {
   return writeBackup(file, (part) => {
-    const work = async (from: StillRecord): Promise<{ head: string }> => {
+    const work = async (from: SourceRecord): Promise<{ head: string }> => {
       // A backup with the wrong key in it could never be restored.
-      if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw anotherSecret(url);
-      return intoBackup(part, { secret, now, signal }, from);
+      if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw wrongSecret(url);
+      return fillBackup(part, { secret, now, signal }, from);
     };
-    return snapshotOf(url, work, signal);
+    return withSnapshot(url, work, signal);
   });
 }
 
-interface Filling {
+interface BackupContext {
   secret: Uint8Array;
   now: Date;
   signal: AbortSignal | undefined;
 }
 
-async function intoBackup(
+async function fillBackup(
   part: string,
-  { secret, now, signal }: Filling,
-  from: StillRecord,
+  { secret, now, signal }: BackupContext,
+  from: SourceRecord,
 ): Promise<{ head: string }> {
   const copy = connect(part, "write");
   try {
@@ -60,7 +60,7 @@ async function intoBackup(
   }
 }
 
-function newBackup(copy: Connection, part: string): NewRecord {
+function newBackup(copy: Connection, part: string): TargetRecord {
   return {
     ...sqliteRecord(copy, part, (sha256) => contentOfRows(copy, sha256)),
     insert: (table, rows) => insertRows(copy, table, rows),
@@ -77,8 +77,8 @@ function newBackup(copy: Connection, part: string): NewRecord {
 /** Inserts in batches, so that a coordinator keeps serving. */
 async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
   const statement = copy.sql(insertOf(table, 1));
-  for (let from = 0; from < rows.length; from += rowsInOneGo) {
-    for (const row of rows.slice(from, from + rowsInOneGo)) statement.run(...valuesOf(table, row));
+  for (let from = 0; from < rows.length; from += rowsPerBatch) {
+    for (const row of rows.slice(from, from + rowsPerBatch)) statement.run(...valuesOf(table, row));
     await new Promise((resolve) => {
       setImmediate(resolve);
     });

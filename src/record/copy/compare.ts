@@ -1,5 +1,5 @@
 import type { Row, SqlValue } from "../query.ts";
-import { keyOf, type StillRecord } from "./sides.ts";
+import { keyOf, type SourceRecord } from "./record-copy.ts";
 import type { Table } from "./tables.ts";
 
 export interface Compared {
@@ -13,8 +13,8 @@ export interface Compared {
 /** Compares a table of two records in key order, row by row and column by column. */
 export async function compareTable(
   table: Table,
-  one: StillRecord,
-  other: StillRecord,
+  one: SourceRecord,
+  other: SourceRecord,
   progress: (done: number) => void,
 ): Promise<Compared> {
   const found: Compared = { rows: 0, differences: 0, first: null };
@@ -40,7 +40,7 @@ export async function compareTable(
 }
 
 /** Iterates row by row; returns null after the last. */
-function readerOf(table: Table, record: StillRecord): () => Promise<Row | null> {
+function readerOf(table: Table, record: SourceRecord): () => Promise<Row | null> {
   let page: Row[] = [];
   let taken = 0;
   return async () => {

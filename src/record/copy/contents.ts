@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { isSha256 } from "../../model/file.ts";
 import { all, type Work } from "../query.ts";
-import { damagedContent, notCopied, notTheSame } from "./faults.ts";
-import { mostRows, type NewRecord, type StillRecord } from "./sides.ts";
+import { damagedContent, notCopied, copyDiffers } from "./faults.ts";
+import { mostRows, type TargetRecord, type SourceRecord } from "./record-copy.ts";
 
 export interface CopiedContents {
   contents: number;
@@ -13,8 +13,8 @@ export interface CopiedContents {
 
 /** Copies all contents that a file or a pending upload refers to. Unreferenced contents stay behind. */
 export async function copyContents(
-  from: StillRecord,
-  to: NewRecord,
+  from: SourceRecord,
+  to: TargetRecord,
   progress: (done: number) => void,
 ): Promise<CopiedContents> {
   const copied = { contents: 0, bytes: 0, missing: 0 };
@@ -48,11 +48,11 @@ export async function copyContents(
 }
 
 /** Checked in parallel. */
-const atOnce = 16;
+const checksInParallel = 16;
 
 /** Reads what was copied and hashes it again. */
 export async function checkContents(
-  record: StillRecord,
+  record: SourceRecord,
   copied: CopiedContents,
   progress: (done: number) => void,
 ): Promise<void> {
@@ -60,13 +60,17 @@ export async function checkContents(
   let waiting: string[] = [];
   for await (const sha256 of hashesIn(record)) {
     waiting.push(sha256);
-    if (waiting.length === atOnce) await checkThem();
+    if (waiting.length === checksInParallel) await checkWaiting();
   }
-  await checkThem();
+  await checkWaiting();
   if (found !== copied.contents)
-    throw notTheSame(record.name, Math.abs(found - copied.contents), `${found} contents instead of ${copied.contents}`);
+    throw copyDiffers(
+      record.name,
+      Math.abs(found - copied.contents),
+      `${found} contents instead of ${copied.contents}`,
+    );
 
-  async function checkThem(): Promise<void> {
+  async function checkWaiting(): Promise<void> {
     const there = await Promise.all(waiting.map((sha256) => isWhole(record, sha256)));
     found += there.filter(Boolean).length;
     waiting = [];
@@ -74,16 +78,16 @@ export async function checkContents(
   }
 }
 
-async function isWhole(record: StillRecord, sha256: string): Promise<boolean> {
+async function isWhole(record: SourceRecord, sha256: string): Promise<boolean> {
   const pieces = await record.content(sha256);
   if (pieces === null) return false;
   const hash = createHash("sha256");
   for await (const bytes of pieces) hash.update(bytes);
-  if (hash.digest("hex") !== sha256) throw notTheSame(record.name, 1, `the contents ${sha256}`);
+  if (hash.digest("hex") !== sha256) throw copyDiffers(record.name, 1, `the contents ${sha256}`);
   return true;
 }
 
-async function* hashesIn(record: StillRecord): AsyncGenerator<string> {
+async function* hashesIn(record: SourceRecord): AsyncGenerator<string> {
   for (let after = ""; ;) {
     const page = await record.carryOut(hashesAfter(after));
     for (const sha256 of page) {

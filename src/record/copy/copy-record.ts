@@ -4,8 +4,8 @@ import { readRestoredAt } from "../revoke-restored.ts";
 import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
 import { checkContents, copyContents, type CopiedContents } from "./contents.ts";
-import { notCopied, notTheSame } from "./faults.ts";
-import type { NewRecord, StillRecord } from "./sides.ts";
+import { notCopied, copyDiffers } from "./faults.ts";
+import type { TargetRecord, SourceRecord } from "./record-copy.ts";
 import { type Table, tables } from "./tables.ts";
 
 export interface Copied extends CopiedContents {
@@ -26,8 +26,8 @@ export interface CopyProgress {
  * record's id, because it is the same record.
  */
 export async function copyRecord(
-  from: StillRecord,
-  to: NewRecord,
+  from: SourceRecord,
+  to: TargetRecord,
   progress: (progress: CopyProgress) => void = () => undefined,
 ): Promise<Copied> {
   const store_id = await from.carryOut(readStoreId());
@@ -46,8 +46,8 @@ export async function copyRecord(
 
 async function copyTable(
   table: Table,
-  from: StillRecord,
-  to: NewRecord,
+  from: SourceRecord,
+  to: TargetRecord,
   progress: (done: number) => void,
 ): Promise<number> {
   let rows = 0;
@@ -66,28 +66,28 @@ async function copyTable(
 }
 
 async function compare(
-  from: StillRecord,
-  to: NewRecord,
+  from: SourceRecord,
+  to: TargetRecord,
   rows: Record<string, number>,
   contents: CopiedContents,
   progress: (progress: CopyProgress) => void,
 ): Promise<void> {
   let differences = 0;
-  let firstOne: string | null = null;
+  let firstDifference: string | null = null;
   for (const table of tables) {
     const found = await compareTable(table, from, to, (done) =>
       progress({ doing: "comparing", what: table.name, done }),
     );
     differences += found.differences;
-    firstOne ??= found.first;
+    firstDifference ??= found.first;
     if (found.differences === 0 && found.rows !== rows[table.name])
       throw new BugError(`${table.name} changed during the copy`);
   }
   if ((await to.carryOut(readStoreId())) !== (await from.carryOut(readStoreId()))) {
     differences += 1;
-    firstOne ??= "store, its store_id differs";
+    firstDifference ??= "store, its store_id differs";
   }
-  if (firstOne !== null) throw notTheSame(to.name, differences, firstOne);
+  if (firstDifference !== null) throw copyDiffers(to.name, differences, firstDifference);
   await checkContents(to, contents, (done) => progress({ doing: "comparing", what: "contents", done }));
 }
 

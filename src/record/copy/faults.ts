@@ -1,7 +1,7 @@
 import { HostError, RequestError } from "../../model/errors.ts";
 
 /** A record is never copied over another. */
-export function occupied(name: string, table: string): RequestError {
+export function notEmpty(name: string, table: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${name} already contains a record: its table ${table} is not empty.`,
@@ -23,7 +23,7 @@ export function notCopied(what: string, fault: unknown): unknown {
   });
 }
 
-export function notTheSame(name: string, differences: number, first: string): HostError {
+export function copyDiffers(name: string, differences: number, first: string): HostError {
   return new HostError({
     code: "DROVER-STA-009",
     message: `The copy in ${name} differs in ${differences} place${differences === 1 ? "" : "s"}, first: ${first}.`,

@@ -4,7 +4,7 @@ import { missingKey, readKey } from "../audit/key.ts";
 import type { Verified } from "../audit/verify.ts";
 import { type Copied, type CopyProgress, copyRecord } from "./copy-record.ts";
 import { intoPostgres } from "./postgres-record.ts";
-import { holdDirectory } from "./sqlite-record.ts";
+import { withDirectory } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
 
 export interface MigrateOptions {
@@ -31,7 +31,7 @@ export async function migrateRecord({
   lockWaitMs = 5000,
   onProgress = () => undefined,
 }: MigrateOptions): Promise<Migrated> {
-  return holdDirectory(directory, lockWaitMs, async (from) => {
+  return withDirectory(directory, lockWaitMs, async (from) => {
     const secret = readKey(directory);
     if (secret === null) throw missingKey(directory);
     // Read while nobody writes: the chain has to contain exactly these heads.

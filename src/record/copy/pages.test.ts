@@ -5,9 +5,9 @@ import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import type { Row } from "../query.ts";
 import { migrateRecord } from "./migrate-record.ts";
-import { snapshotOf } from "./postgres-record.ts";
-import { mostBytes, mostRows, type StillRecord } from "./sides.ts";
-import { holdDirectory } from "./sqlite-record.ts";
+import { withSnapshot } from "./postgres-record.ts";
+import { mostBytes, mostRows, type SourceRecord } from "./record-copy.ts";
+import { withDirectory } from "./sqlite-record.ts";
 import { tables } from "./tables.ts";
 
 const scratch = scratchStores();
@@ -24,7 +24,7 @@ it("reads pages that fit into memory, however long rows are, and every row once"
     await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...long, ...short) }]);
     await store.close();
     await migrateRecord({ directory, url: database.url, now: new Date() });
-    for (const pages of [await holdDirectory(directory, 1000, pagesOf), await snapshotOf(database.url, pagesOf)]) {
+    for (const pages of [await withDirectory(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
       expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
       expect(Math.max(...pages.map((page) => page.length))).toBe(mostRows);
       // no more than what fits, and one further row
@@ -35,7 +35,7 @@ it("reads pages that fit into memory, however long rows are, and every row once"
   }
 });
 
-async function pagesOf(record: StillRecord): Promise<Row[][]> {
+async function pagesOf(record: SourceRecord): Promise<Row[][]> {
   const pages: Row[][] = [];
   for (let page = await record.page(events, null); page.length > 0; page = await record.page(events, page.at(-1)!))
     pages.push(page);

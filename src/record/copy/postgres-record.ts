@@ -2,34 +2,34 @@ import { randomBytes } from "node:crypto";
 import { BugError } from "../../model/errors.ts";
 import { partSize } from "../postgres/blobs.ts";
 import { carryOut } from "../postgres/carry-out.ts";
-import { type Client, connect } from "../postgres/client.ts";
-import { rolledBack } from "../postgres/engine.ts";
+import { type Connection, connect } from "../postgres/connection.ts";
+import { rollBackAfter } from "../postgres/engine.ts";
 import { hostFault, publicName } from "../postgres/faults.ts";
 import { migrate } from "../postgres/migrations/migrate.ts";
-import { requireRecord } from "../postgres/existing.ts";
+import { requireRecord } from "../postgres/require-record.ts";
 import { commit, lockForWriting } from "../postgres/write-lock.ts";
 import { all, first, type Row, type Work, write } from "../query.ts";
-import { occupied } from "./faults.ts";
+import { notEmpty } from "./faults.ts";
 import {
   inPieces,
   keyOf,
   longBytes,
   mostBytes,
   mostRows,
-  type NewRecord,
-  type StillRecord,
+  type TargetRecord,
+  type SourceRecord,
   valuesOf,
-} from "./sides.ts";
+} from "./record-copy.ts";
 import { insertOf, pageOf, type Table, tables } from "./tables.ts";
 
 /** Longer than any pause between two statements of a copy, so that a machine that disappears does not keep the lock. */
-const longestPauseMs = 60_000;
+const idleTransactionMs = 60_000;
 /** Bytes sent but not yet acknowledged. */
-const mostUnderWay = 4 * 1024 * 1024;
+const maxInFlight = 4 * 1024 * 1024;
 /** Rough size of a row without its long columns. */
 const shortBytes = 500;
 /** Rows per statement. Smaller batches use a half, a quarter and so on, so that there are few different statements. */
-const rowsAtOnce = 128;
+const rowsPerInsert = 128;
 
 const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
 const selectPart = `select bytes from blob_parts where upload_id = ? and part = ?`;
@@ -37,20 +37,20 @@ const insertPart = `insert into blob_parts (upload_id, part, stored_at, bytes) v
 const insertBlob = `insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ?)`;
 
 /** Reads a consistent snapshot while others keep writing. */
-export async function snapshotOf<T>(
+export async function withSnapshot<T>(
   url: string,
-  work: (record: StillRecord) => Promise<T>,
+  work: (record: SourceRecord) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   await requireRecord(url);
-  return onItsOwn(url, async (client) => {
+  return withConnection(url, async (connection) => {
     // Closing the connection also interrupts a long statement.
-    const leave = (): void => client.end();
+    const leave = (): void => connection.end();
     signal?.addEventListener("abort", leave);
     try {
       signal?.throwIfAborted();
-      await client.exec("begin isolation level repeatable read read only");
-      return await work(postgresRecord(client, url));
+      await connection.exec("begin isolation level repeatable read read only");
+      return await work(postgresRecord(connection, url));
     } catch (fault) {
       throw signal?.aborted ? signal.reason : fault;
     } finally {
@@ -60,44 +60,45 @@ export async function snapshotOf<T>(
 }
 
 /** Fills an empty database in one transaction while nobody else can write. Refuses a database that is not empty. */
-export async function intoPostgres<T>(url: string, now: Date, work: (record: NewRecord) => Promise<T>): Promise<T> {
+export async function intoPostgres<T>(url: string, now: Date, work: (record: TargetRecord) => Promise<T>): Promise<T> {
   await migrate(url);
-  return onItsOwn(url, async (client) => {
+  return withConnection(url, async (connection) => {
     try {
-      await lockForWriting(client);
-      await refuseIfUsed(client, url);
+      await lockForWriting(connection);
+      await refuseIfNotEmpty(connection, url);
       // Every new record contains one row; the copy brings its own.
-      await client.exec("delete from demands");
-      const done = await work(newPostgresRecord(client, url, now));
-      await client.settled();
-      for (const { name, counted } of tables) if (counted !== undefined) await client.exec(setCounter(name, counted));
+      await connection.exec("delete from demands");
+      const done = await work(newPostgresRecord(connection, url, now));
+      await connection.settled();
+      for (const { name, counted } of tables)
+        if (counted !== undefined) await connection.exec(setCounter(name, counted));
       // Autovacuum would do it eventually; until then the planner would guess badly.
-      await client.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
-      await commit(client);
+      await connection.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
+      await commit(connection);
       return done;
     } catch (fault) {
-      throw await rolledBack(client, fault);
+      throw await rollBackAfter(connection, fault);
     }
   });
 }
 
-async function onItsOwn<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
-  let client: Client | null = null;
+async function withConnection<T>(url: string, work: (connection: Connection) => Promise<T>): Promise<T> {
+  let connection: Connection | null = null;
   try {
-    client = await connect(url, { idleInTransactionMs: longestPauseMs });
-    return await work(client);
+    connection = await connect(url, { idleInTransactionMs: idleTransactionMs });
+    return await work(connection);
   } catch (fault) {
     throw hostFault(fault, url);
   } finally {
-    client?.end();
+    connection?.end();
   }
 }
 
-async function refuseIfUsed(client: Client, url: string): Promise<void> {
+async function refuseIfNotEmpty(connection: Connection, url: string): Promise<void> {
   const used = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
   for (const table of [...used, "blobs", "blob_parts"]) {
-    const [row] = await client.exec(`select 1 as there from ${table} limit 1`);
-    if (row !== undefined) throw occupied(publicName(url), table.split(" ", 1)[0]!);
+    const [row] = await connection.exec(`select 1 as there from ${table} limit 1`);
+    if (row !== undefined) throw notEmpty(publicName(url), table.split(" ", 1)[0]!);
   }
 }
 
@@ -107,15 +108,17 @@ function setCounter(table: string, column: string): string {
     from ${table}`;
 }
 
-function postgresRecord(client: Client, url: string): StillRecord {
+function postgresRecord(connection: Connection, url: string): SourceRecord {
   return {
     name: publicName(url),
-    carryOut: (work) => carryOut(client, work),
+    carryOut: (work) => carryOut(connection, work),
     page: (table, after) =>
-      client.query(all(sizedPageOf(table, after !== null), ...(after === null ? [] : keyOf(table, after)), mostRows)),
+      connection.query(
+        all(sizedPageOf(table, after !== null), ...(after === null ? [] : keyOf(table, after)), mostRows),
+      ),
     async content(sha256) {
-      const [blob] = await client.query(first(selectBlob, sha256));
-      return blob === undefined ? null : partsOf(client, String(blob["upload_id"]), Number(blob["size"]));
+      const [blob] = await connection.query(first(selectBlob, sha256));
+      return blob === undefined ? null : partsOf(connection, String(blob["upload_id"]), Number(blob["size"]));
     },
   };
 }
@@ -133,9 +136,9 @@ function sizedPageOf(table: Table, follows: boolean): string {
     where before < ${mostBytes} order by ${key}`;
 }
 
-async function* partsOf(client: Client, upload_id: string, size: number): AsyncGenerator<Uint8Array> {
+async function* partsOf(connection: Connection, upload_id: string, size: number): AsyncGenerator<Uint8Array> {
   for (let [part, read] = [0, 0]; read < size; part += 1) {
-    const [row] = await client.query(first(selectPart, upload_id, part));
+    const [row] = await connection.query(first(selectPart, upload_id, part));
     if (row === undefined) return;
     if (!(row["bytes"] instanceof Uint8Array)) throw new BugError("a part of a file is not bytes");
     read += row["bytes"].length;
@@ -143,34 +146,34 @@ async function* partsOf(client: Client, upload_id: string, size: number): AsyncG
   }
 }
 
-function newPostgresRecord(client: Client, url: string, now: Date): NewRecord {
-  let underWay = 0;
+function newPostgresRecord(connection: Connection, url: string, now: Date): TargetRecord {
+  let inFlight = 0;
   return {
-    ...postgresRecord(client, url),
+    ...postgresRecord(connection, url),
     settled,
     async insert(table, rows) {
-      await carryOut(client, insertRows(table, rows));
-      for (const row of rows) underWay += shortBytes + longBytes(table, row);
-      if (underWay > mostUnderWay) await settled();
+      await carryOut(connection, insertRows(table, rows));
+      for (const row of rows) inFlight += shortBytes + longBytes(table, row);
+      if (inFlight > maxInFlight) await settled();
     },
     async addContent(sha256, pieces) {
       const upload_id = randomBytes(16).toString("hex");
       let [part, size] = [0, 0];
       for await (const bytes of inPieces(pieces, partSize)) {
-        await client.query(write(insertPart, upload_id, part, now.getTime(), bytes));
+        await connection.query(write(insertPart, upload_id, part, now.getTime(), bytes));
         part += 1;
         size += bytes.length;
-        underWay += bytes.length;
-        if (underWay > mostUnderWay) await settled();
+        inFlight += bytes.length;
+        if (inFlight > maxInFlight) await settled();
       }
-      await client.query(write(insertBlob, sha256, size, upload_id, now.getTime()));
+      await connection.query(write(insertBlob, sha256, size, upload_id, now.getTime()));
     },
   };
 
   async function settled(): Promise<void> {
-    underWay = 0;
+    inFlight = 0;
     try {
-      await client.settled();
+      await connection.settled();
     } catch (fault) {
       throw hostFault(fault, url);
     }
@@ -178,7 +181,7 @@ function newPostgresRecord(client: Client, url: string, now: Date): NewRecord {
 }
 
 function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
-  for (let from = 0, count = rowsAtOnce; from < rows.length;) {
+  for (let from = 0, count = rowsPerInsert; from < rows.length;) {
     while (count > rows.length - from) count /= 2;
     const values = rows.slice(from, from + count).flatMap((row) => valuesOf(table, row));
     yield write(insertOf(table, count), ...values);

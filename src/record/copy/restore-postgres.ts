@@ -10,26 +10,26 @@ import { migrate } from "../sqlite/migrations/migrate.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
 import { copyRecord } from "./copy-record.ts";
 import { intoPostgres } from "./postgres-record.ts";
-import { holdBackup } from "./sqlite-record.ts";
+import { withBackup } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
 
 /** Restores a backup into an empty database. */
 export async function restoreIntoPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
-  { now, keepTokens = false, beforeNamed }: RestoreOptions,
+  { now, keepTokens = false, beforePublish }: RestoreOptions,
 ): Promise<Restored> {
   const { version, audit_key, audit_head, made_at } = readExtras(file);
-  if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw anotherSecret(file);
-  return inThisSchema(file, version, (source) =>
-    holdBackup(source, (from) =>
+  if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw wrongSecret(file);
+  return withCurrentSchema(file, version, (source) =>
+    withBackup(source, (from) =>
       intoPostgres(url, now, async (to) => {
         await copyRecord(from, to);
         const audit = await verifyCopy(to, secret, [givenHeadCheck(audit_head)]);
         if (!audit.ok && !audit.first_bad?.told)
           throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
         const revoked_tokens = keepTokens ? null : await to.carryOut(revokeRestored(made_at, now));
-        beforeNamed?.();
+        beforePublish?.();
         return { made_at, audit, revoked_tokens };
       }),
     ),
@@ -37,11 +37,11 @@ export async function restoreIntoPostgres(
 }
 
 /** Migrates an older backup in a temporary copy, so that the file itself stays unchanged. */
-async function inThisSchema<T>(file: string, version: number, work: (file: string) => Promise<T>): Promise<T> {
+async function withCurrentSchema<T>(file: string, version: number, work: (file: string) => Promise<T>): Promise<T> {
   if (version === schemaVersion) return work(file);
-  const folder = mkdtempSync(join(tmpdir(), "drover-restore-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-restore-"));
   try {
-    const copy = join(folder, "copy");
+    const copy = join(directory, "copy");
     copyFileSync(file, copy);
     const connection = connect(copy, "write");
     try {
@@ -52,11 +52,11 @@ async function inThisSchema<T>(file: string, version: number, work: (file: strin
     }
     return await work(copy);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
-function anotherSecret(file: string): RequestError {
+function wrongSecret(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The secret does not match: the record in ${file} is sealed with another one.`,

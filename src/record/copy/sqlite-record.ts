@@ -7,24 +7,24 @@ import { carryOut } from "../sqlite/carry-out.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { openConnection } from "../sqlite/open-connection.ts";
-import { patiently } from "../sqlite/patience.ts";
+import { withRetries } from "../sqlite/with-retries.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { keyOf, longBytes, mostBytes, mostRows, type StillRecord } from "./sides.ts";
+import { keyOf, longBytes, mostBytes, mostRows, type SourceRecord } from "./record-copy.ts";
 import { pageOf, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
 /** Holds the write lock of a state directory's record. Other writers wait, and fail after five seconds with a lock error. */
-export async function holdDirectory<T>(
+export async function withDirectory<T>(
   directory: string,
   waitMs: number,
-  work: (record: StillRecord) => Promise<T>,
+  work: (record: SourceRecord) => Promise<T>,
 ): Promise<T> {
   const file = databaseFile(directory);
   const connection = await openConnection(file, "write", waitMs);
   try {
-    await patiently(() => connection.sql("begin immediate").run(), file, waitMs);
+    await withRetries(() => connection.sql("begin immediate").run(), file, waitMs);
     try {
       return await work(sqliteRecord(connection, directory, (sha256) => contentOfFile(directory, sha256)));
     } finally {
@@ -38,7 +38,7 @@ export async function holdDirectory<T>(
 }
 
 /** Opens a backup. Nobody writes to a backup, so no lock is needed. */
-export async function holdBackup<T>(file: string, work: (record: StillRecord) => Promise<T>): Promise<T> {
+export async function withBackup<T>(file: string, work: (record: SourceRecord) => Promise<T>): Promise<T> {
   const connection = connect(file, "immutable");
   try {
     return await work(sqliteRecord(connection, file, (sha256) => contentOfRows(connection, sha256)));
@@ -49,7 +49,7 @@ export async function holdBackup<T>(file: string, work: (record: StillRecord) =>
   }
 }
 
-export function sqliteRecord(connection: Connection, name: string, content: StillRecord["content"]): StillRecord {
+export function sqliteRecord(connection: Connection, name: string, content: SourceRecord["content"]): SourceRecord {
   return {
     name,
     content,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
-import { connect } from "../postgres/client.ts";
+import { connect } from "../postgres/connection.ts";
 import { migrate } from "../postgres/migrations/migrate.ts";
 import { tables } from "./tables.ts";
 

@@ -1,9 +1,9 @@
 import type { HeadCheck } from "../audit/expected-head.ts";
 import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
 import { walkStatements } from "../postgres/walk-statements.ts";
-import type { StillRecord } from "./sides.ts";
+import type { SourceRecord } from "./record-copy.ts";
 
 /** Verifies the chain of an uncommitted copy in PostgreSQL, so that a broken copy is not kept. */
-export function verifyCopy(copy: StillRecord, secret: Uint8Array, checks: readonly HeadCheck[]): Promise<Verified> {
+export function verifyCopy(copy: SourceRecord, secret: Uint8Array, checks: readonly HeadCheck[]): Promise<Verified> {
   return verifyChain({ snapshot: (work) => copy.carryOut(work()) }, walkStatements, verifyingMac(secret), checks);
 }

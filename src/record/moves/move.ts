@@ -8,7 +8,7 @@ import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
 import { chainOn } from "./chain.ts";
-import { claimable, freeCap, freeDirectory, freeSchedule, freeSession } from "./freed.ts";
+import { notifyClaimable, releaseCap, releaseDirectory, releaseSchedule, releaseSession } from "./release.ts";
 import { isNotified, notify } from "./notify.ts";
 import { supersede } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
@@ -24,20 +24,20 @@ interface Effects {
   /** The reason for the move is what the run is waiting for. */
   waits?: true;
   /** What to release: the next run in its directory, the next run of its session, or runners that could claim it. */
-  frees: readonly ("directory" | "session" | "claimers")[];
+  releases: readonly ("directory" | "session" | "claimers")[];
 }
 
-const ended: Effects = { time: "finished_at", sets: { prefer_until: null }, frees: ["directory", "session"] };
+const ended: Effects = { time: "finished_at", sets: { prefer_until: null }, releases: ["directory", "session"] };
 const effects: Record<RunStatus, Effects> = {
   pending: {
     sets: { runner_id: null, claim_no: null, progress: null, claimed_at: null, started_at: null },
-    frees: ["directory", "claimers"],
+    releases: ["directory", "claimers"],
   },
-  claimed: { time: "claimed_at", frees: [] },
-  running: { time: "started_at", frees: [] },
-  waiting: { waits: true, frees: [] },
-  parked: { waits: true, sets: { runner_id: null, claim_no: null }, frees: ["directory"] },
-  stopping: { frees: [] },
+  claimed: { time: "claimed_at", releases: [] },
+  running: { time: "started_at", releases: [] },
+  waiting: { waits: true, releases: [] },
+  parked: { waits: true, sets: { runner_id: null, claim_no: null }, releases: ["directory"] },
+  stopping: { releases: [] },
   completed: { ...ended, sets: { ...ended.sets, progress: 100 } },
   failed: ended,
   cancelled: ended,
@@ -75,7 +75,7 @@ export function* move(
   { why, at = tx.now.toISOString(), waitingFor = null, via = run.status, columns = {}, settled = false }: Move,
 ): Work<void> {
   if (!canMove(via, to)) throw new BugError(`run ${run.run_id} cannot go from ${via} to ${to}`);
-  const { time, sets, waits, frees } = effects[to];
+  const { time, sets, waits, releases } = effects[to];
   const result = typeof why === "object" ? why : null;
   const reason = result === null ? why : (result.error ?? to);
   if (!isHeld(to) && !settled) yield* endExecutions(tx, run, String(reason));
@@ -115,13 +115,13 @@ export function* move(
   }
   if (to === "pending" && run.status !== "parked")
     (tx.changed.requeued ??= []).push({ run_id: run.run_id, lost: Number(columns["failures"] ?? 0) > run.failures });
-  if (isBusy(run.status) && !isBusy(to)) yield* freeCap(tx, run);
-  if (frees.includes("directory")) yield* freeDirectory(tx, run);
-  if (frees.includes("session")) yield* freeSession(tx, run);
-  if (isTerminal(to)) yield* freeSchedule(tx, run);
-  if (frees.includes("claimers")) {
+  if (isBusy(run.status) && !isBusy(to)) yield* releaseCap(tx, run);
+  if (releases.includes("directory")) yield* releaseDirectory(tx, run);
+  if (releases.includes("session")) yield* releaseSession(tx, run);
+  if (isTerminal(to)) yield* releaseSchedule(tx, run);
+  if (releases.includes("claimers")) {
     const [demand] = yield first(selectDemand, run.demand_id);
-    claimable(tx, String(demand?.["body"]), Number(columns["resumed"] ?? run.resumed) === 1);
+    notifyClaimable(tx, String(demand?.["body"]), Number(columns["resumed"] ?? run.resumed) === 1);
   }
 }
 
@@ -139,7 +139,7 @@ function closesQuestions(to: RunStatus): boolean {
  * Determines which status the runner's events lead to, and which columns they change. `waitsFor` comes from the open
  * questions, see ./questions.ts.
  */
-export function follow(
+export function followEvents(
   run: StoredRun,
   events: readonly NumberedEvent[],
   waitsFor: string | null | undefined,
@@ -154,7 +154,7 @@ export function follow(
     else if (time !== undefined) columns[time] = toColumn(when);
   };
   for (const { at: given, event } of events) {
-    const when = plausible(given, run, now);
+    const when = clampTime(given, run, now);
     if (event.type === "progress") columns["progress"] = event.percent;
     // Only finish_run ends a run. A status event that is not a valid move only stays in the log.
     if (event.type === "status" && mayMove(run, to, event.status)) enter(event.status, when, event.reason ?? null);
@@ -167,7 +167,7 @@ export function follow(
     // Any event from a claimed run means that it has started.
     if (to === "claimed") enter("running", when, null);
   }
-  const last = plausible(events.at(-1)?.at ?? "", run, now);
+  const last = clampTime(events.at(-1)?.at ?? "", run, now);
   if (typeof waitsFor === "string" && (to === "running" || to === "waiting")) {
     if (to === "running") enter("waiting", last, waitsFor);
     waitingFor = waitsFor;
@@ -183,7 +183,7 @@ function ownExecution(event: RunEvent): { repo_sha?: string | null; isolation?: 
 }
 
 /** Clamps a runner's timestamp: not before the claim, not after the store's current time. */
-function plausible(given: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
+function clampTime(given: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
   if (agent_rev_id === null) return given;
   const at = Date.parse(given);
   if (!(at <= now.getTime())) return now.toISOString();

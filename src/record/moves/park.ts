@@ -6,13 +6,13 @@ import type { Transaction } from "../transaction.ts";
 import { move } from "./move.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
-interface Aside {
+interface MoveExtras {
   /** The last intermediate status that the run's events led to. */
   via?: RunStatus;
   columns?: Record<string, SqlValue>;
 }
 
-export interface Parked extends Aside {
+export interface Parked extends MoveExtras {
   why: ParkReason;
   /** When it resumes by itself; null if a person has to resume it. */
   until: string | null;
@@ -33,15 +33,15 @@ export function* park(
  * Returns a parked run to pending without using up an attempt. A run that had started goes to the runner that has its
  * session. With `atOnce` a person wants it to continue, so it waits neither for a slot nor for its agent's cap.
  */
-export function* goOn(
+export function* continueRun(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
   why: string,
-  { atOnce, via = run.status, columns = {} }: Aside & { atOnce: boolean },
+  { atOnce, via = run.status, columns = {} }: MoveExtras & { atOnce: boolean },
 ): Work<void> {
   const placed =
     run.continues === 1 && run.session_id !== null ? yield* placeInSession(tx, run.run_no, run.session_id) : null;
   const moved = placed?.columns == null ? run : { ...run, demand_id: placed.columns.demand_id };
-  const going = { ...columns, ...placed?.columns, resumed: atOnce ? 1 : 0 };
-  yield* move(tx, moved, "pending", { why, via, columns: going });
+  const resumedColumns = { ...columns, ...placed?.columns, resumed: atOnce ? 1 : 0 };
+  yield* move(tx, moved, "pending", { why, via, columns: resumedColumns });
 }

@@ -31,7 +31,7 @@ const close = `
  * Stores the questions in these events. Returns what the run is waiting for: the tool of its oldest open question, null
  * if nothing, or undefined if the run's own events decide.
  */
-export function* keepQuestions(
+export function* storeQuestions(
   tx: Transaction,
   run: StoredRun,
   events: readonly NumberedEvent[],
@@ -91,7 +91,7 @@ export function* hasExpired(run: StoredRun): Work<boolean> {
   return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
 }
 
-export function stoppedBy(by: string): string {
+export function stopMessage(by: string): string {
   return `${by} denied its request and stopped it.`;
 }
 
@@ -155,7 +155,7 @@ export function* answersOf(run_no: number, attempt: number): Work<Invocation["an
 /** Returns null if no person has decided. */
 function decisionOf(row: Row): Decision | null {
   const message = textOrNull(row["message"]);
-  const said = message === null ? {} : { message };
+  const withMessage = message === null ? {} : { message };
   switch (row["decision"]) {
     case "allow": {
       const edited = row["edited_input"];
@@ -166,9 +166,9 @@ function decisionOf(row: Row): Decision | null {
       };
     }
     case "deny":
-      return { decision: "deny", ...said };
+      return { decision: "deny", ...withMessage };
     case "stop":
-      return { decision: "stop", ...said };
+      return { decision: "stop", ...withMessage };
     default:
       return null;
   }

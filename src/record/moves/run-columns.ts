@@ -76,7 +76,7 @@ export const selectRuns = `
   from runs join demands using (demand_id)`;
 
 /** Columns of a run that its public form does not show. */
-export interface Unshown {
+export interface HiddenColumns {
   demandId: number;
   last: { n: number; seq: number };
   agentRevId: number | null;
@@ -91,8 +91,8 @@ export interface Unshown {
   sealed: boolean;
 }
 
-export function runValues(run: Run, unshown: Unshown): SqlValue[] {
-  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained, sealed } = unshown;
+export function runValues(run: Run, hidden: HiddenColumns): SqlValue[] {
+  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained, sealed } = hidden;
   return [
     ...texts.map((name) => toColumn(run[name])),
     ...plain.map((name) => run[name]),

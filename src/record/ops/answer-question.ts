@@ -1,9 +1,9 @@
 import type { AnswerQuestion, QuestionResult, ResumeRun, SendInput } from "../../model/question.ts";
 import { isHeld } from "../../model/states.ts";
-import { end } from "../moves/lose.ts";
+import { end } from "../moves/lose-run.ts";
 import { move, updateRun } from "../moves/move.ts";
-import { goOn } from "../moves/park.ts";
-import { decide, openQuestions, stoppedBy } from "../moves/questions.ts";
+import { continueRun } from "../moves/park.ts";
+import { decide, openQuestions, stopMessage } from "../moves/questions.ts";
 import { findEnding, type EndingRun } from "../moves/stored-run.ts";
 import { first, type Work } from "../query.ts";
 import { readQuestion } from "../reads/questions.ts";
@@ -28,7 +28,7 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
     yield* decide(tx, run, asked, op.answer, op.by);
     if ("remember" in op.answer && run.session_id !== null)
       yield* grant(run.session_id, fromColumn(String(asked["tool"])));
-    yield* follow(tx, run, op);
+    yield* applyAnswer(tx, run, op);
   }
   const question = yield* readQuestion(op.run_id, op.request_id);
   if (question === null) return { ok: false, conflict: "not_found" };
@@ -37,13 +37,13 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
 }
 
 /** Applies the answer to the run: resumes it, stops it or passes the answer on to its runner. */
-function* follow(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
+function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
   if (isHeld(run.status)) yield* giveOrder(tx, run, { answer: { request_id, answer } });
-  else if (answer.decision === "stop") return yield* end(tx, run, "failed", "permission_denied", stoppedBy(by));
+  else if (answer.decision === "stop") return yield* end(tx, run, "failed", "permission_denied", stopMessage(by));
   const open = (yield* openQuestions(run)).length > 0;
   if (!open && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
   else if (!open && run.status === "parked" && run.parked_why === "approval")
-    yield* goOn(tx, run, `Answered by ${by}.`, { atOnce: true });
+    yield* continueRun(tx, run, `Answered by ${by}.`, { atOnce: true });
   // The next attempt gets the answer.
   else yield* updateRun(run, {});
 }
@@ -56,18 +56,18 @@ export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult>
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: open ? "answer" : null };
   // A person who resumes it overrides the daily budget.
   const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
-  yield* goOn(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
+  yield* continueRun(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
   return { ok: true, op: "resume_run" };
 }
 
 export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Work<QuestionResult> {
   const run = yield* findEnding(run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
-  const atWork = isHeld(run.status) && run.status !== "stopping";
-  const [runner] = atWork ? yield first(selectExecutor, run.runner_id) : [];
+  const isActive = isHeld(run.status) && run.status !== "stopping";
+  const [runner] = isActive ? yield first(selectExecutor, run.runner_id) : [];
   const executor = runner && executorOf(runner);
   if (executor?.can?.input === false) return { ok: false, conflict: "no_input", executor: executor.type };
-  if (!atWork || !(yield* giveOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
+  if (!isActive || !(yield* giveOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: null };
   yield* storeEvent(tx, run, null, tx.now.toISOString(), inputEvent(text, by));
   yield* updateRun(run, {});

@@ -4,10 +4,10 @@ import type { AppendEvents, OpResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced, type Write } from "./fence.ts";
-import { keepOwnEvents } from "./own-events.ts";
+import { replaceForgedEvents } from "./forged-events.ts";
 import { bindSession } from "./bind-session.ts";
-import { follow, move, updateRun } from "../moves/move.ts";
-import { keepQuestions } from "../moves/questions.ts";
+import { followEvents, move, updateRun } from "../moves/move.ts";
+import { storeQuestions } from "../moves/questions.ts";
 import { addUsage } from "../moves/usage.ts";
 import { findWritten, type StoredRun } from "../moves/stored-run.ts";
 import { newEvents, storeEvents } from "./store-events.ts";
@@ -31,24 +31,24 @@ export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult>
 
 /** Stores events that follow the last stored one, and applies their effects to the run. */
 export function* recordEvents(tx: Transaction, run: StoredRun, fresh: readonly NumberedEvent[], op: Write): Work<void> {
-  const { to, ...how } = yield* takeIn(tx, run, fresh, op);
+  const { to, ...how } = yield* applyEvents(tx, run, fresh, op);
   if (to === run.status) yield* updateRun(run, how.columns);
   else yield* move(tx, run, to, how);
 }
 
 /** Stores the events that this attempt may report, with their files, questions and usage. Returns the run's next status. */
-export function* takeIn(
+export function* applyEvents(
   tx: Transaction,
   run: StoredRun,
-  brought: readonly NumberedEvent[],
+  reported: readonly NumberedEvent[],
   op: Write,
-): Work<ReturnType<typeof follow>> {
-  const fresh = yield* keepOwnEvents(tx, run, brought, op);
+): Work<ReturnType<typeof followEvents>> {
+  const fresh = yield* replaceForgedEvents(tx, run, reported, op);
   yield* storeEvents(tx, run, fresh);
   yield* storeFiles(run, fresh);
   yield* bindSession(run, fresh);
-  const waitsFor = yield* keepQuestions(tx, run, fresh);
-  const { columns, ...how } = follow(run, fresh, waitsFor, tx.now);
+  const waitsFor = yield* storeQuestions(tx, run, fresh);
+  const { columns, ...how } = followEvents(run, fresh, waitsFor, tx.now);
   const used = yield* addUsage(tx, run, fresh);
   return { ...how, columns: { ...columns, ...used, ...(waitsFor === undefined ? {} : { asked: run.asked }) } };
 }

@@ -8,8 +8,8 @@ import { runsOfClaim } from "./held-runs.ts";
 import { claimedRun } from "./invocation.ts";
 import { ackOrders, openOrders } from "./orders.ts";
 import { hasResumed, pickResumed, pickRuns } from "./pick-runs.ts";
-import { speakingOf, type StoredRunner } from "./runner-row.ts";
-import { hasLimits, keptBack } from "./spending.ts";
+import { checkRunner, type StoredRunner } from "./runner-row.ts";
+import { hasLimits, parkIfLimited } from "./spending.ts";
 
 /** Everything a claim needs in one statement, because each statement is a network round trip. */
 const selectClaimer = `
@@ -23,14 +23,14 @@ const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= 
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
 /** Runs per claim, whatever the runner wants: each takes several statements while other writers wait. The next claim brings more. */
-const mostAtOnce = 50;
+const runsPerClaim = 50;
 
 /** A poll that this many newer claims overtook counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
 const claimsKept = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
   const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id), tx.now.getTime());
-  const runner = speakingOf(row, op);
+  const runner = checkRunner(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const hasOrders = runner.row["has_orders"] === 1;
   if (hasOrders) yield* ackOrders(runner.column, op.ack_order);
@@ -67,11 +67,11 @@ function* claimsOf(
   claim_no: number,
   newest: number,
 ): Work<ClaimedRun[]> {
-  const given = yield* givenBefore(runner, claim_no);
+  const given = yield* repeatedClaims(runner, claim_no);
   if (given.length > 0) return given;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining") return [];
   const claims = yield* takeResumed(tx, runner, op, claim_no);
-  const want = Math.min(op.want, mostAtOnce) - claims.length;
+  const want = Math.min(op.want, runsPerClaim) - claims.length;
   return want < 1 ? claims : [...claims, ...(yield* takeRuns(tx, runner, want, claim_no))];
 }
 
@@ -79,12 +79,12 @@ function* claimsOf(
 function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, claim_no: number): Work<ClaimedRun[]> {
   const claims: ClaimedRun[] = [];
   if (runner.row["has_resumed"] !== 1 || op.shortage !== undefined) return claims;
-  for (const head of yield* pickResumed(runner, mostAtOnce))
+  for (const head of yield* pickResumed(runner, runsPerClaim))
     if (yield* enterDirectory(tx, runner, head)) claims.push(yield* handOut(tx, runner, head, claim_no));
   return claims;
 }
 
-function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
+function* repeatedClaims(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
   const given: ClaimedRun[] = [];
   // A new claim was given nothing yet.
   if (runner.row["known_claim_no"] === null) return given;
@@ -103,7 +103,7 @@ function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no
     const heads = yield* pickRuns(runner, want - claims.length);
     const before = claims.length;
     for (const head of heads)
-      if (!(yield* keptBack(tx, runner, head)) && (yield* enterDirectory(tx, runner, head)))
+      if (!(yield* parkIfLimited(tx, runner, head)) && (yield* enterDirectory(tx, runner, head)))
         claims.push(yield* handOut(tx, runner, head, claim_no));
     const aside = heads.length - (claims.length - before);
     if (aside === 0 || claims.length === want) return claims;

@@ -13,29 +13,29 @@ import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
 import { isSettled, nameWebhooks, settle } from "./settle-trigger.ts";
 import { pinToSession } from "./place-run.ts";
 import { isPortable } from "./save-session.ts";
-import { findEarlier, goesOnFrom, lacksSession, submit, type Submitted } from "./submit.ts";
+import { findByIdempotencyKey, sourceSession, isSessionMissing, submit, type Submitted } from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data, sealed) values (?, ?, ?, ?, ?, ?)`;
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
-/** With `waits`, the run is blocked until `freeSchedule` releases it after the schedule's previous run. */
+/** With `waits`, the run is blocked until `releaseSchedule` releases it after the schedule's previous run. */
 export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
   const { run, events } = op;
   if (isTerminal(run.status))
     throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
-  const earlier = op.idempotency === undefined ? null : yield* findEarlier(op.idempotency);
+  const earlier = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
   if (earlier !== null) return earlier;
   const stored = yield* findRun(run.run_id);
-  if (stored !== null) return yield* answerAgain(stored, run);
-  if (op.inside !== undefined && !(yield* isAtWork(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
+  if (stored !== null) return yield* answerRepeat(stored, run);
+  if (op.inside !== undefined && !(yield* isActive(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
   if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
-  if (op.agent !== undefined && run.mode !== "start" && (yield* lacksSession(run)))
+  if (op.agent !== undefined && run.mode !== "start" && (yield* isSessionMissing(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
   if (op.settles !== undefined && (yield* isSettled(op.settles))) return { ok: false, conflict: "repeated", last_n: 0 };
-  const submitted = op.agent === undefined ? yield* unsubmitted(tx, run) : yield* submit(tx, op, op.agent, waits);
+  const submitted = op.agent === undefined ? yield* localRun(tx, run) : yield* submit(tx, op, op.agent, waits);
   const last = { n: events.length, seq: events.length + submitted.before.length };
   const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
   const position = {
@@ -45,7 +45,7 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
     last_n: 0,
     last_seq: 0,
   };
-  if (op.agent !== undefined && submitted.blockedBy === null) yield* preferPlace(tx, run, position.run_no);
+  if (op.agent !== undefined && submitted.blockedBy === null) yield* preferSessionPlace(tx, run, position.run_no);
   for (const event of submitted.before) yield* storeEvent(tx, position, null, run.created_at, event);
   yield* storeEvents(tx, position, events);
   if (op.webhooks !== undefined) yield* nameWebhooks(position.run_no, op.webhooks);
@@ -57,20 +57,20 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   return { ok: true, last_n: last.n };
 }
 
-function* isAtWork({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<boolean> {
+function* isActive({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<boolean> {
   const run = yield* findRun(run_id);
   return run !== null && run.attempt === attempt && isHeld(run.status) && run.status !== "stopping";
 }
 
 /** A portable session can continue on any runner, but the run prefers the one that already has it. */
-function* preferPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
-  const from = goesOnFrom(run);
+function* preferSessionPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
+  const from = sourceSession(run);
   if (from === null || !(yield* isPortable(toColumn(from)))) return;
   tx.changed.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
 /** A run that its creator executes itself (`drover exec`); runners never claim it. */
-function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
+function* localRun(tx: Transaction, run: Run): Work<Submitted> {
   return {
     demandId: yield* demandOf(tx, run.demands),
     agentRevId: null,
@@ -96,7 +96,7 @@ export function bodyOf(run: Run): (string | null)[] {
 }
 
 /** A repeated request gets the same answer. A different run with the same id is a conflict. */
-function* answerAgain(stored: StoredRun, run: Run): Work<OpResult> {
+function* answerRepeat(stored: StoredRun, run: Run): Work<OpResult> {
   const [row] = yield first(selectIdentity, stored.run_no);
   const same =
     row?.["agent_name"] === toColumn(run.agent_name) &&

@@ -1,6 +1,6 @@
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { freeDirectory } from "../moves/freed.ts";
+import { releaseDirectory } from "../moves/release.ts";
 import { statusIn } from "../moves/statuses.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
@@ -22,7 +22,7 @@ export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Hea
   yield write(busy ? block : enter, directory, head.run_no);
   // It had been released for a directory on another host: pass that one on to the next run.
   if (head.directory !== null && head.directory !== directory)
-    yield* freeDirectory(tx, { directory: head.directory, blocked_by: null });
+    yield* releaseDirectory(tx, { directory: head.directory, blocked_by: null });
   return !busy;
 }
 

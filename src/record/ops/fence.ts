@@ -83,7 +83,7 @@ function audit(
     at: tx.now.toISOString(),
     // Evaluated when the chain appends the row, after every write of the transaction.
     get body() {
-      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...about, ...shown(refused) });
+      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...about, ...refusedBody(refused) });
     },
   });
 }
@@ -99,7 +99,7 @@ function keep(refused: RefusedWrites, event: RunEvent): void {
   list.push(value);
 }
 
-function shown({ writes, executions, decisions, omitted }: RefusedWrites): object {
+function refusedBody({ writes, executions, decisions, omitted }: RefusedWrites): object {
   return {
     ...(writes === 1 ? {} : { writes }),
     executions,

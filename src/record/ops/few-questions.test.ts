@@ -16,7 +16,7 @@ eachEngine("one operation", (record) => {
     const tx = { now: now(), audit: [], changed };
     const op = { op: "stop_runs", run_ids, reason: "user", by: "ann" } as const;
     expect(await store.engine.write(() => watched(stopRuns(tx, op), asks))).toMatchObject({ cancelled: run_ids });
-    expect(asks.filter(({ gives }) => gives !== "none")).toHaveLength(10);
+    expect(asks.filter(({ returns }) => returns !== "none")).toHaveLength(10);
   });
 
   it("frees what a stopped run held up: its agent's cap and its session", async () => {
@@ -49,7 +49,7 @@ eachEngine("one operation", (record) => {
       const held = claimed.claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
       const beat = { op: "heartbeat", ...runner, held, as_of_claim: null, lease_ms: 10_000 } as const;
       await store.engine.write(() => watched(heartbeat(tx(), beat), beats!));
-      return [claims!, beats!].map((asks) => asks.filter(({ gives }) => gives !== "none").length);
+      return [claims!, beats!].map((asks) => asks.filter(({ returns }) => returns !== "none").length);
     };
     expect(await asked(10)).toEqual(await asked(1));
   });

@@ -5,11 +5,11 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { costOfLoss, giveBack } from "../moves/lose.ts";
+import { lossCounters, giveBack } from "../moves/lose-run.ts";
 import { move, type Move } from "../moves/move.ts";
 import { findEnding, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
-import { takeIn } from "./append-events.ts";
-import { setAside } from "./set-aside.ts";
+import { applyEvents } from "./append-events.ts";
+import { parkRun } from "./park-run.ts";
 import { newEvents } from "./store-events.ts";
 
 const selectFinish = `
@@ -22,12 +22,12 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   const run = yield* findEnding(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
   if (isFenced(run, op)) return refused(tx, run, op);
-  if (isTerminal(run.status)) return yield* answerAgain(tx, run, op);
+  if (isTerminal(run.status)) return yield* answerRepeat(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  const { to: via, columns } = yield* takeIn(tx, run, fresh, op);
+  const { to: via, columns } = yield* applyEvents(tx, run, fresh, op);
   if (op.give_back !== undefined) yield* takeBack(tx, run, op, columns);
   else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { via, columns });
   else yield* endWith(tx, run, op, { via, columns });
@@ -42,7 +42,7 @@ function* parkOrEnd(
   how: { via: RunStatus; columns: Record<string, SqlValue> },
 ): Work<void> {
   if (run.status === "stopping") return yield* cancel(tx, run, op, { ...how.columns, given_back: run.attempt });
-  const refusal = yield* setAside(tx, run, op, how);
+  const refusal = yield* parkRun(tx, run, op, how);
   if (refusal !== null) yield* endWith(tx, run, { ...op, result: refusal }, how);
 }
 
@@ -51,7 +51,7 @@ function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Reco
   const why = op.result.error ?? String(op.give_back);
   const given = { ...columns, given_back: run.attempt };
   if (run.status === "stopping") return yield* cancel(tx, run, op, given);
-  const cost = op.give_back === "at_no_cost" ? {} : yield* costOfLoss(run);
+  const cost = op.give_back === "at_no_cost" ? {} : yield* lossCounters(run);
   if (cost === null) yield* endWith(tx, run, op, { columns: { ...given, failures: run.failures + 1 } });
   else yield* giveBack(tx, run, why, { ...given, ...cost });
 }
@@ -78,7 +78,7 @@ function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   return { ok: false, conflict: "fenced", last_n: 0 };
 }
 
-function* answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
+function* answerRepeat(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
   const [row] = yield first(selectFinish, run.run_no);
   const same =
     canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&

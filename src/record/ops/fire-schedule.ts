@@ -17,19 +17,19 @@ const selectStatus = `
 const countQueued = `
   select count(*) as queued from schedule_slots where schedule_id = ? and waits_for is not null`;
 const slotColumns = "schedule_id, slot, outcome, why, detail, manual, at, run_id, waits_for";
-const moveOn = `
+const advanceDue = `
   update schedules set due_at = ? where schedule_id = ?`;
 const setLast = `
   update schedules set last_run_id = ?, session_id = ? where schedule_id = ?`;
 
 /** Rows per insert statement. */
-const slotsAtOnce = 100;
+const slotsPerInsert = 100;
 const mostQueued = 100;
 
 /** Decision of the overlap policy: skip the slot, or create a run that may have to wait for another. */
-type Verdict = { skip: SkipReason; detail: string } | { waitsFor: string | null };
+type OverlapDecision = { skip: SkipReason; detail: string } | { waitsFor: string | null };
 
-interface Line {
+interface SlotRow {
   slot: string;
   outcome: "fired" | "skipped";
   why: SkipReason | null;
@@ -46,40 +46,40 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
     return { ok: false, conflict: "changed" };
   const line = yield* fire(tx, op, schedule);
   if (line === "session") return { ok: false, conflict: "session" };
-  const skipped = op.skipped.map((one): Line => ({ ...one, outcome: "skipped", run_id: null, waits_for: null }));
+  const skipped = op.skipped.map((one): SlotRow => ({ ...one, outcome: "skipped", run_id: null, waits_for: null }));
   let decided = 0;
-  for (let from = 0; from < skipped.length; from += slotsAtOnce)
-    decided += yield* insertLines(op, skipped.slice(from, from + slotsAtOnce));
-  if (line !== null) decided += yield* insertLines(op, [line]);
-  if (op.due !== undefined) yield write(moveOn, op.due.next, toColumn(op.schedule_id));
+  for (let from = 0; from < skipped.length; from += slotsPerInsert)
+    decided += yield* insertSlots(op, skipped.slice(from, from + slotsPerInsert));
+  if (line !== null) decided += yield* insertSlots(op, [line]);
+  if (op.due !== undefined) yield write(advanceDue, op.due.next, toColumn(op.schedule_id));
   // Stop it only now: when it ends, it looks for the slot that waits for it.
   if (typeof line?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
     yield* stopRuns(tx, {
       op: "stop_runs",
       run_ids: [line.waits_for],
       reason: "user",
-      by: byWhom(schedule.definition),
+      by: actorOf(schedule.definition),
     });
   tx.changed.schedules = true;
   return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
 }
 
 /** Returns null if the slot was decided before or there is none to fire. Stores nothing if the session no longer exists. */
-function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<Line | "session" | null> {
+function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<SlotRow | "session" | null> {
   if (op.run === undefined) return null;
   const { slot, create } = op.run;
   if ((yield first(selectSlot, toColumn(op.schedule_id), slot)).length > 0) return null;
-  const verdict: Verdict = op.due === undefined ? { waitsFor: null } : yield* judge(schedule);
-  if ("skip" in verdict)
-    return { slot, outcome: "skipped", why: verdict.skip, detail: verdict.detail, run_id: null, waits_for: null };
-  const made = yield* createRun(tx, create, verdict.waitsFor !== null);
+  const decision: OverlapDecision = op.due === undefined ? { waitsFor: null } : yield* applyOverlapPolicy(schedule);
+  if ("skip" in decision)
+    return { slot, outcome: "skipped", why: decision.skip, detail: decision.detail, run_id: null, waits_for: null };
+  const made = yield* createRun(tx, create, decision.waitsFor !== null);
   if (!made.ok) return "session";
   const { run_id, session_id } = create.run;
   yield write(setLast, toColumn(run_id), toColumn(session_id), toColumn(op.schedule_id));
-  return { slot, outcome: "fired", why: null, detail: null, run_id, waits_for: verdict.waitsFor };
+  return { slot, outcome: "fired", why: null, detail: null, run_id, waits_for: decision.waitsFor };
 }
 
-function* judge({ schedule_id, definition, last_run_id }: StoredSchedule): Work<Verdict> {
+function* applyOverlapPolicy({ schedule_id, definition, last_run_id }: StoredSchedule): Work<OverlapDecision> {
   const { overlap } = definition;
   if (overlap === "allow" || last_run_id === null) return { waitsFor: null };
   const [row] = yield first(selectStatus, toColumn(last_run_id));
@@ -93,11 +93,11 @@ function* judge({ schedule_id, definition, last_run_id }: StoredSchedule): Work<
   return { skip: "queue_full", detail: `${mostQueued} runs are already queued behind run ${last_run_id}.` };
 }
 
-function byWhom({ name }: ScheduleDefinition): string {
+function actorOf({ name }: ScheduleDefinition): string {
   return `the schedule ${name}`;
 }
 
-function* insertLines(op: FireSchedule, lines: readonly Line[]): Work<number> {
+function* insertSlots(op: FireSchedule, lines: readonly SlotRow[]): Work<number> {
   const values = lines.flatMap(({ slot, outcome, why, detail, run_id, waits_for }): SqlValue[] => [
     toColumn(op.schedule_id),
     slot,

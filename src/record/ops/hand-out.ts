@@ -25,6 +25,6 @@ export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, clai
     const values = [hostname, executor_profile, place_id, runner.column, project_dir, worksIn];
     yield write(placeSession, ...values, head.session_id);
   }
-  const [told = {}] = head.row === null ? yield first(selectInvocation, run.run_no) : [head.row];
-  return yield* claimedRun(runner, told, attempt);
+  const [details = {}] = head.row === null ? yield first(selectInvocation, run.run_no) : [head.row];
+  return yield* claimedRun(runner, details, attempt);
 }

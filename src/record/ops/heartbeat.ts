@@ -3,10 +3,10 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { lose, requeue } from "../moves/lose.ts";
+import { loseRun, requeue } from "../moves/lose-run.ts";
 import { heldRuns } from "./held-runs.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
-import { speakingOf, type StoredRunner } from "./runner-row.ts";
+import { checkRunner, type StoredRunner } from "./runner-row.ts";
 import { spentToday } from "./spending.ts";
 
 /** The runner and its claim in one statement, because each statement is a network round trip. */
@@ -19,7 +19,7 @@ const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = 
 export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult> {
   const claim = op.as_of_claim === null ? null : toColumn(op.as_of_claim);
   const [row] = yield first(selectSpeaker, toColumn(op.runner_id), claim);
-  const runner = speakingOf(row, op);
+  const runner = checkRunner(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const now = tx.now.getTime();
   const answered = answeredUpTo(runner, op.as_of_claim);
@@ -77,6 +77,6 @@ function* putBack(tx: Transaction, run: StoredRun, runner_id: string): Work<bool
   const became =
     run.status === "claimed"
       ? yield* requeue(tx, run, `It never reached runner ${runner_id}.`)
-      : yield* lose(tx, run, `Its runner ${runner_id} no longer holds it.`);
+      : yield* loseRun(tx, run, `Its runner ${runner_id} no longer holds it.`);
   return became === "requeued";
 }

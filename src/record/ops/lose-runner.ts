@@ -3,9 +3,9 @@ import { write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { unmatchRunner } from "./demands.ts";
-import { lose, requeue } from "../moves/lose.ts";
+import { loseRun, requeue } from "../moves/lose-run.ts";
 import { heldRuns } from "./held-runs.ts";
-import { speaking, type StoredRunner } from "./runner-row.ts";
+import { findCallingRunner, type StoredRunner } from "./runner-row.ts";
 
 const setLost = `update runners set status = 'lost' where runner_id = ?`;
 const deleteAgents = `delete from runner_agents where runner_id = ?`;
@@ -26,16 +26,16 @@ export function lostMessage(column: string): string {
 /** Marks a runner as lost and releases all its runs at once, because another process replaces it. */
 export function* loseRunner(tx: Transaction, { column }: StoredRunner): Work<void> {
   yield* markLost(tx, column);
-  for (const run of yield* heldRuns(column)) yield* lose(tx, run, lostMessage(column));
+  for (const run of yield* heldRuns(column)) yield* loseRun(tx, run, lostMessage(column));
 }
 
 export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {
-  const runner = yield* speaking(op);
+  const runner = yield* findCallingRunner(op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const requeued: string[] = [];
   const message = `Its runner ${op.runner_id} left.`;
   // No other runner may take the runs of a runner that only takes pinned runs.
-  const giveBack = runner.row["only_pinned"] === 1 ? lose : requeue;
+  const giveBack = runner.row["only_pinned"] === 1 ? loseRun : requeue;
   for (const run of yield* heldRuns(runner.column))
     if ((yield* giveBack(tx, run, message)) === "requeued") requeued.push(run.run_id);
   yield* forget(tx, runner.column);

@@ -30,12 +30,12 @@ const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
  * The variant with invocations saves one statement per run. The plain one is better with several demands: most heads are
  * then not taken, and their invocations may be large.
  */
-function headsBy(index: string, agent: string): { plain: string; told: string } {
+function headsBy(index: string, agent: string): { plain: string; detailed: string } {
   const plain = `
     select ${headColumns} from runs indexed by ${index}
     where demand_id = ? and ${isClaimable} ${agent}
     order by priority desc, run_id limit ?`;
-  return { plain, told: `${withInvocations(plain)} order by priority desc, run_id` };
+  return { plain, detailed: `${withInvocations(plain)} order by priority desc, run_id` };
 }
 
 /** Whether a resumed run matches the runner. There are few resumed runs. The outer statement provides `runners`. */
@@ -59,17 +59,17 @@ const countBusyOn = `select count(*) as busy from runs where agent_name = ? and 
 export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
   const rows = yield all(selectRows, column);
   const only = typeof only_agent === "string" ? [only_agent] : [];
-  const { plain, told } = only.length === 0 ? selectHeads : selectHeadsOf;
-  const isTold = rows.length === 1;
+  const { plain, detailed } = only.length === 0 ? selectHeads : selectHeadsOf;
+  const wantsDetails = rows.length === 1;
   const room = new Map<string, number>();
   const capOf = new Map<number, string>();
   const heads: Head[] = [];
   for (const row of rows) {
     const free = yield* freeUnder(row, room, capOf);
     if (free < 1) continue;
-    const found = yield all(isTold ? told : plain, Number(row["demand_id"]), ...only, Math.min(want, free));
+    const found = yield all(wantsDetails ? detailed : plain, Number(row["demand_id"]), ...only, Math.min(want, free));
     // The statement selects the columns of Head.
-    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: isTold ? its : null });
+    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: wantsDetails ? its : null });
   }
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);

@@ -29,7 +29,7 @@ const selectStranded = `
 const mostReleased = 100;
 
 /** The columns of a run that decide which runners may take it. */
-export interface Placed extends Record<string, SqlValue> {
+export interface Placement extends Record<string, SqlValue> {
   demand_id: number;
   prefer_until: number | null;
   demands_after: string | null;
@@ -44,7 +44,7 @@ export function* placeInSession(
   tx: Transaction,
   run_no: number,
   session: string,
-): Work<{ demands: Demands; columns: Placed | null }> {
+): Work<{ demands: Demands; columns: Placement | null }> {
   const [row = {}] = yield first(selectDemand, run_no);
   // Both columns hold a run's demands.
   const own = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
@@ -81,7 +81,7 @@ function* releaseFromCommand(
   { runner_id, ...own }: Demands,
   where: Row,
   cap: Cap | null,
-): Work<{ demands: Demands; columns: Placed } | null> {
+): Work<{ demands: Demands; columns: Placement } | null> {
   if (shortLivedNameOf(runner_id) === null || typeof where["place_id"] !== "string") return null;
   const [live] = yield first(isRegistered, toColumn(runner_id ?? null));
   if (live !== undefined) return null;
@@ -140,7 +140,7 @@ export function* hostOfSession(run_no: number): Work<string | null> {
   return isThere ? fromColumn(String(row["hostname"])) : null;
 }
 
-export function onlyThere(hostname: string): string {
+export function pinnedSessionMessage(hostname: string): string {
   return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
 }
 

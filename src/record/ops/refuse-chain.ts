@@ -1,6 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { RefuseChain, TriggerResult } from "../../model/trigger-ops.ts";
-import { end } from "../moves/lose.ts";
+import { end } from "../moves/lose-run.ts";
 import { notify } from "../moves/notify.ts";
 import { findRun } from "../moves/stored-run.ts";
 import type { Work } from "../query.ts";

@@ -8,9 +8,9 @@ const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
 
 eachEngine("rescue", (record) => {
   it("asks no more where many runners were lost, and finds what they held by its indexes", async () => {
-    await lose(record, 1);
+    await loseRun(record, 1);
     const few = await asksOf(record);
-    await lose(record, 30);
+    await loseRun(record, 30);
     const many = await asksOf(record);
     expect(many.length).toBe(few.length);
     const held = many.find(({ text }) => text.includes("runs_by_runner"));
@@ -43,19 +43,19 @@ eachEngine("rescue", (record) => {
 
   it("asks little for each run it takes up", async () => {
     const { d } = record;
-    await lose(record, 1);
+    await loseRun(record, 1);
     const before = (await asksOf(record)).length;
     const runner = await d.register("r");
     for (let i = 0; i < 10; i += 1) await d.submit({ session_id: `s${i}` });
     await d.claim(runner, 10);
     record.advance(10_001);
     const asks = await asksOf(record);
-    const waits = asks.filter(({ gives }) => gives !== "none");
+    const waits = asks.filter(({ returns }) => returns !== "none");
     expect(waits.length - before).toBeLessThanOrEqual(10);
   });
 });
 
-async function lose({ d, store, advance }: EachRecord, count: number): Promise<void> {
+async function loseRun({ d, store, advance }: EachRecord, count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) await d.register(`lost ${count} ${i}`);
   advance(10_001);
   await store.apply([op]);

@@ -2,12 +2,12 @@ import type { DispatchResult, DrainRunner, Rescue } from "../../model/dispatch-o
 import { all, first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { end, lose } from "../moves/lose.ts";
+import { end, loseRun } from "../moves/lose-run.ts";
 import { runsOfLostRunners, storedRun } from "./held-runs.ts";
 import { lostMessage, markLost } from "./lose-runner.ts";
 import { isClaimable } from "../moves/statuses.ts";
-import { hostOfSession, onlyThere, widen } from "./place-run.ts";
-import { expireQuestions, resumeDue } from "./what-time-brings.ts";
+import { hostOfSession, pinnedSessionMessage, widen } from "./place-run.ts";
+import { expireQuestions, resumeDue } from "./due-runs.ts";
 import { selectStored } from "../moves/stored-run.ts";
 
 const selectExpired = `
@@ -41,11 +41,11 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const expired = mayJudge ? (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"])) : [];
   for (const column of expired) yield* markLost(tx, column);
 
-  const round = { requeued: [] as string[], failed: [] as string[], left: Math.min(op.limit, mostRuns) };
-  yield* loseSome(tx, round);
-  yield* widenSome(tx, round);
-  yield* endWaiting(tx, round);
-  if (now - since >= op.unmatched_ms) yield* failUnmatched(tx, op, round);
+  const progress = { requeued: [] as string[], failed: [] as string[], left: Math.min(op.limit, mostRuns) };
+  yield* releaseLost(tx, progress);
+  yield* releasePreferring(tx, progress);
+  yield* processDue(tx, progress);
+  if (now - since >= op.unmatched_ms) yield* failUnmatched(tx, op, progress);
   yield write(forgetLost, now - keptLostMs);
   return {
     ok: true,
@@ -53,9 +53,9 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
     at: now,
     since,
     lost_runners: expired.map(fromColumn),
-    requeued: round.requeued,
-    failed: round.failed,
-    more: round.left <= 0 || expired.length === op.limit,
+    requeued: progress.requeued,
+    failed: progress.failed,
+    more: progress.left <= 0 || expired.length === op.limit,
   };
 }
 
@@ -66,64 +66,64 @@ function listeningSince(now: number, { listening }: Rescue): number {
 }
 
 /** What this call has done so far, and how many more runs it may process. */
-interface Round {
+interface Progress {
   requeued: string[];
   failed: string[];
   left: number;
 }
 
-function* loseSome(tx: Transaction, round: Round): Work<void> {
-  for (const run of yield* runsOfLostRunners(round.left)) {
-    const became = yield* lose(tx, run, lostMessage(String(run.runner_id)));
-    if (became === "requeued") round.requeued.push(run.run_id);
-    if (became === "failed") round.failed.push(run.run_id);
-    round.left -= 1;
+function* releaseLost(tx: Transaction, progress: Progress): Work<void> {
+  for (const run of yield* runsOfLostRunners(progress.left)) {
+    const became = yield* loseRun(tx, run, lostMessage(String(run.runner_id)));
+    if (became === "requeued") progress.requeued.push(run.run_id);
+    if (became === "failed") progress.failed.push(run.run_id);
+    progress.left -= 1;
   }
 }
 
 /** Resumes parked runs that are due and expires unanswered questions. */
-function* endWaiting(tx: Transaction, round: Round): Work<void> {
-  if (round.left <= 0) return;
-  const resumed = yield* resumeDue(tx, round.left);
-  round.requeued.push(...resumed);
-  round.left -= resumed.length;
-  if (round.left <= 0) return;
-  const { failed, expired } = yield* expireQuestions(tx, round.left);
-  round.failed.push(...failed);
-  round.left -= expired;
+function* processDue(tx: Transaction, progress: Progress): Work<void> {
+  if (progress.left <= 0) return;
+  const resumed = yield* resumeDue(tx, progress.left);
+  progress.requeued.push(...resumed);
+  progress.left -= resumed.length;
+  if (progress.left <= 0) return;
+  const { failed, expired } = yield* expireQuestions(tx, progress.left);
+  progress.failed.push(...failed);
+  progress.left -= expired;
 }
 
 /** Releases runs that no preferred runner took in time, so that any runner may take them. */
-function* widenSome(tx: Transaction, round: Round): Work<void> {
-  if (round.left <= 0) return;
-  for (const row of yield all(selectPreferring, tx.now.getTime(), round.left)) {
+function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
+  if (progress.left <= 0) return;
+  for (const row of yield all(selectPreferring, tx.now.getTime(), progress.left)) {
     const demands = yield* widen(tx, Number(row["run_no"]));
     const list = row["resumed"] === 1 ? (tx.changed.resumed ??= []) : tx.changed.claimable;
     if (row["status"] === "pending") list.push(demands);
-    round.left -= 1;
+    progress.left -= 1;
   }
 }
 
-function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, round: Round): Work<void> {
+function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Progress): Work<void> {
   const before = tx.now.getTime() - unmatched_ms;
   for (const row of yield all(selectUnmatched, before)) {
-    if (round.left <= 0) return;
+    if (progress.left <= 0) return;
     const demandId = Number(row["demand_id"]);
-    const old = yield all(selectTooOld, demandId, new Date(before).toISOString(), round.left);
+    const old = yield all(selectTooOld, demandId, new Date(before).toISOString(), progress.left);
     for (const run of old.map(storedRun)) {
       const none = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
       const hostname = yield* hostOfSession(run.run_no);
       if (hostname === null) yield* end(tx, run, "failed", "no_matching_runner", none);
-      else yield* end(tx, run, "failed", "session_not_found", `${none} ${onlyThere(hostname)}`);
-      round.failed.push(run.run_id);
+      else yield* end(tx, run, "failed", "session_not_found", `${none} ${pinnedSessionMessage(hostname)}`);
+      progress.failed.push(run.run_id);
     }
-    round.left -= old.length;
-    if (round.left > 0) yield* lookAgain(demandId);
+    progress.left -= old.length;
+    if (progress.left > 0) yield* postponeCheck(demandId);
   }
 }
 
 /** Sets the next check to when the oldest remaining run is due, or to never if none is left. */
-function* lookAgain(demandId: number): Work<void> {
+function* postponeCheck(demandId: number): Work<void> {
   const [oldest] = yield first(selectOldest, demandId);
   const created_at = oldest?.["created_at"];
   const since = typeof created_at === "string" ? Date.parse(fromColumn(created_at)) : null;

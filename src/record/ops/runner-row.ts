@@ -33,16 +33,16 @@ function storedRunner(row: Row): StoredRunner {
   };
 }
 
-type Speaking = StoredRunner | "unknown_runner" | "old_epoch";
+type CheckedRunner = StoredRunner | "unknown_runner" | "old_epoch";
 
 /** Returns the calling runner, or why it is refused. A lost runner has to register again, because its runs are gone. */
-export function* speaking(speaker: RunnerIdentity): Work<Speaking> {
+export function* findCallingRunner(speaker: RunnerIdentity): Work<CheckedRunner> {
   const [row] = yield first(selectRunner, toColumn(speaker.runner_id));
-  return speakingOf(row, speaker);
+  return checkRunner(row, speaker);
 }
 
-/** Like `speaking`, for a row from a statement that selects more columns. */
-export function speakingOf(row: Row | undefined, { epoch, owner }: RunnerIdentity): Speaking {
+/** Like `findCallingRunner`, for a row from a statement that selects more columns. */
+export function checkRunner(row: Row | undefined, { epoch, owner }: RunnerIdentity): CheckedRunner {
   const runner = row === undefined ? null : storedRunner(row);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
   if (runner.epoch !== epoch) return "old_epoch";

@@ -101,7 +101,7 @@ export function* isPortable(session: string): Work<boolean> {
   return row?.["portable"] === 1;
 }
 
-export function* forgetState(session: string): Work<void> {
+export function* deleteSessionState(session: string): Work<void> {
   yield write(deleteState, session);
   yield write(deleteFiles, session);
 }

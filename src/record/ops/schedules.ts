@@ -28,7 +28,7 @@ export function* putSchedule(tx: Transaction, { schedule, rev }: PutSchedule): W
   if (rev !== undefined && row === undefined) return { ok: false, conflict: "not_found" };
   if (row !== undefined && row["rev"] !== rev) return { ok: false, conflict: "changed" };
   if (schedule.source === "api" && (yield* isTaken(schedule))) return { ok: false, conflict: "name_taken" };
-  yield* store(tx, row === undefined ? schedule : inPlaceOf(scheduleFromRow(row), schedule), schedule.enabled, row);
+  yield* store(tx, row === undefined ? schedule : keepTiming(scheduleFromRow(row), schedule), schedule.enabled, row);
   return { ok: true, op: "put_schedule" };
 }
 
@@ -43,8 +43,8 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
       yield* store(tx, schedule, schedule.definition.enabled, undefined);
       continue;
     }
-    const said = before.definition.enabled === schedule.definition.enabled;
-    yield* store(tx, inPlaceOf(before, schedule), said ? before.enabled : schedule.definition.enabled, row);
+    const isUnchanged = before.definition.enabled === schedule.definition.enabled;
+    yield* store(tx, keepTiming(before, schedule), isUnchanged ? before.enabled : schedule.definition.enabled, row);
   }
   const kept = new Set(op.schedules.map(({ schedule_id }) => schedule_id));
   for (const schedule_id of yield* ofAgents(op)) {
@@ -81,7 +81,7 @@ function* store(tx: Transaction, schedule: NewSchedule, enabled: boolean, row: R
 }
 
 /** If the timing is unchanged, keeps the due time: slots may have been decided since the caller read the schedule. */
-function inPlaceOf(before: NewSchedule, after: NewSchedule): NewSchedule {
+function keepTiming(before: NewSchedule, after: NewSchedule): NewSchedule {
   const [a, b] = [before.definition, after.definition];
   const isSame = a.cron === b.cron && a.every === b.every && a.timezone === b.timezone;
   return isSame ? { ...after, anchor: before.anchor, due_at: before.due_at } : after;

@@ -2,7 +2,7 @@ import type { BindSession, DeleteSession, SessionResult } from "../../model/sess
 import { first, write, type Work } from "../query.ts";
 import { statusIn } from "../moves/statuses.ts";
 import { toColumn } from "../text.ts";
-import { forgetState } from "./save-session.ts";
+import { deleteSessionState } from "./save-session.ts";
 import type { Transaction } from "../transaction.ts";
 
 const bound = `select executor_session_id from sessions where session_id = ?`;
@@ -32,7 +32,7 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   const [fork] = yield first(selectFork, session);
   if (fork !== undefined) return { ok: false, conflict: "busy" };
   yield write(remove, session);
-  yield* forgetState(session);
+  yield* deleteSessionState(session);
   return { ok: true, op: "delete_session" };
 }
 

@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
 import { agentOf } from "../moves/agent-of.ts";
-import { end } from "../moves/lose.ts";
+import { end } from "../moves/lose-run.ts";
 import { park } from "../moves/park.ts";
 import type { StoredRun } from "../moves/stored-run.ts";
 import { dayOf } from "../moves/usage.ts";
@@ -44,7 +44,7 @@ export function nextDay(now: Date): string {
 }
 
 /** Parks or fails a run that exceeds its budget or a usage limit. Returns false if the run may be handed out. */
-export function* keptBack(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
+export function* parkIfLimited(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
   if (head.resumed === 1) return false;
   const isLimited = runner.row["has_limits"] === 1;
   if (head.budgeted !== 1 && !isLimited) return false;

@@ -3,7 +3,7 @@ import { isHeld, isTerminal } from "../../model/states.ts";
 import type { Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { end } from "../moves/lose.ts";
+import { end } from "../moves/lose-run.ts";
 import { move } from "../moves/move.ts";
 import { giveOrder } from "./orders.ts";
 import { findEnding, type StoredRun } from "../moves/stored-run.ts";

@@ -10,11 +10,11 @@ import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 import { submitted } from "../moves/move.ts";
-import type { Unshown } from "../moves/run-columns.ts";
+import type { HiddenColumns } from "../moves/run-columns.ts";
 import { unknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
-export interface Submitted extends Omit<Unshown, "last"> {
+export interface Submitted extends Omit<HiddenColumns, "last"> {
   /** Events that the store itself puts first. */
   before: RunEvent[];
 }
@@ -47,7 +47,7 @@ const insertSession = `
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
 /** Finds the run that the same key created before, or the conflict if the request differs. A key is removed with its run. */
-export function* findEarlier({
+export function* findByIdempotencyKey({
   subject,
   key,
   fingerprint,
@@ -62,7 +62,7 @@ export function* findEarlier({
 export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<Submitted> {
   const { run } = op;
   if (run.status !== submitted.status) throw new BugError("a submitted run must be created as pending");
-  const blockedBy = (yield* keepSession(run, agent)) ?? (waits ? "schedule" : null);
+  const blockedBy = (yield* storeSession(run, agent)) ?? (waits ? "schedule" : null);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
     yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
@@ -70,7 +70,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
   if (blockedBy === null) tx.changed.claimable.push(run.demands);
   return {
     demandId: yield* claimableDemandOf(tx, run.demands, capOf(op, agent)),
-    agentRevId: yield* keepAgent(agent),
+    agentRevId: yield* storeAgentRev(agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
     inPlace: worksInPlace(run, agent),
@@ -87,13 +87,13 @@ export function capOf({ run, agent_runner_id }: CreateRun, { max_concurrent }: A
 }
 
 /** The session may have been deleted since the run was requested. */
-export function* lacksSession(run: Run): Work<boolean> {
-  const from = goesOnFrom(run);
+export function* isSessionMissing(run: Run): Work<boolean> {
+  const from = sourceSession(run);
   return from !== null && !(yield* sessionExists(toColumn(from)));
 }
 
 /** The session whose history the run continues, if any. */
-export function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
+export function sourceSession({ mode, session_id, forked_from }: Run): string | null {
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
@@ -103,7 +103,7 @@ export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): 
 }
 
 /** Stores each distinct agent definition once, however many runs use it. */
-export function* keepAgent(agent: Agent): Work<number> {
+export function* storeAgentRev(agent: Agent): Work<number> {
   const body = canonical(agent);
   const hash = sha256(Buffer.from(body));
   const [known] = yield first(selectRev, hash);
@@ -116,9 +116,9 @@ export function* keepAgent(agent: Agent): Work<number> {
  * A session has one active run at a time. A further run is blocked until the active one has ended, and so is a fork, which
  * would copy a state that is still changing.
  */
-function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
+function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
-  const from = goesOnFrom(run);
+  const from = sourceSession(run);
   const busy = from !== null && (yield* sessionIsBusy(toColumn(from)));
   yield write(insertSession, ...sessionColumns.map((name) => sessionRow(run, agent)[name]));
   return busy ? "session" : null;

@@ -60,9 +60,9 @@ export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<To
   const stored = now.toISOString();
   const at = stored < op.at ? stored : op.at;
   const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
-  const meant = tokens.filter((token) => op.roles.includes(token.role) && tokenRejection(token, at) === null);
-  for (const { token_id } of meant) yield* revokeWithDerived(token_id, at);
-  return { ok: true, op: "revoke_subject", token_ids: meant.map(({ token_id }) => token_id) };
+  const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && tokenRejection(token, at) === null);
+  for (const { token_id } of toRevoke) yield* revokeWithDerived(token_id, at);
+  return { ok: true, op: "revoke_subject", token_ids: toRevoke.map(({ token_id }) => token_id) };
 }
 
 export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResult> {

@@ -10,14 +10,14 @@ import type { Row, SqlValue } from "../query.ts";
 import { all, write } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { exportPostgres, verifyPostgres } from "./audit.ts";
-import { type Client, connect } from "./client.ts";
+import { type Connection, connect } from "./connection.ts";
 import { openPostgresStore } from "./open.ts";
 
 const secret = Buffer.alloc(32, 9);
 const { now, advance } = standingClock();
 let database: FreshDatabase;
 let store: RecordStore;
-let client: Client;
+let client: Connection;
 const verify = (head?: string) => verifyPostgres({ url: database.url, secret }, head);
 
 /** Eight rows in eight batches. */

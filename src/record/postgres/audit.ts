@@ -2,7 +2,7 @@ import { givenHeadCheck } from "../audit/expected-head.ts";
 import { exportFrom, type ExportRange } from "../audit/export.ts";
 import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
 import { openPostgresEngine, type PostgresEngine } from "./engine.ts";
-import { requireRecord } from "./existing.ts";
+import { requireRecord } from "./require-record.ts";
 import { walkStatements } from "./walk-statements.ts";
 
 const waitMs = 5000;

@@ -8,13 +8,13 @@ import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-
 import { all, type Query } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { partSize, prunePostgresBlobs } from "./blobs.ts";
-import { type Client, connect } from "./client.ts";
+import { type Connection, connect } from "./connection.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { openPostgresStore } from "./open.ts";
 
 let database: FreshDatabase;
 let store: RecordStore;
-let client: Client;
+let client: Connection;
 beforeEach(async () => {
   database = await freshDatabase();
   store = await openPostgresStore({ url: database.url, secret: Buffer.alloc(32, 7) });

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { BugError, HostError } from "../../model/errors.ts";
 import { type Blobs, isSha256 } from "../../model/file.ts";
-import { forgetUploads } from "../blobs/forget-uploads.ts";
-import { pruneInPages, type Unused } from "../prune-in-pages.ts";
+import { pruneUploads } from "../blobs/prune-uploads.ts";
+import { pruneInPages, type PruneTarget } from "../prune-in-pages.ts";
 import { first, type Row, type SqlValue, type Work, write } from "../query.ts";
 import type { PostgresEngine } from "./engine.ts";
 
@@ -26,7 +26,7 @@ const selectPart = `select bytes from blob_parts where upload_id = ? and part = 
 const selectNow = `select ${now} as now`;
 
 /** Uploading the same contents again renews them without the lock, so their age is checked on the row being deleted. */
-const blobs: Unused = {
+const blobs: PruneTarget = {
   table: "blobs",
   key: "sha256",
   from: "",
@@ -36,7 +36,7 @@ const blobs: Unused = {
   returning: "upload_id",
 };
 /** A slow upload is kept: its last part is young. */
-const leftParts: Unused = {
+const orphanedParts: PruneTarget = {
   table: "blob_parts",
   key: "upload_id",
   from: "",
@@ -54,15 +54,15 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
       const upload_id = randomBytes(16).toString("hex");
       const stored = await storeParts(upload_id, content, size, signal);
       if (stored !== sha256) {
-        await engine.read(() => forget(upload_id));
+        await engine.read(() => deleteUpload(upload_id));
         return "mismatch";
       }
-      await engine.read(() => give(upload_id, sha256, size));
+      await engine.read(() => registerBlob(upload_id, sha256, size));
       return "stored";
     },
     async open(sha256) {
       if (!isSha256(sha256)) return null;
-      const [blob] = await engine.read(() => ask(selectBlob, sha256));
+      const [blob] = await engine.read(() => readFirst(selectBlob, sha256));
       if (blob === undefined) return null;
       const size = Number(blob["size"]);
       return { size, stream: Readable.from(parts(String(blob["upload_id"]), sha256, size)) };
@@ -96,26 +96,26 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
     async function flush(): Promise<void> {
       const bytes = Buffer.concat(held);
       [held, holding] = [[], 0];
-      await engine.read(() => ask(insertPart, upload_id, part, given(), bytes));
+      await engine.read(() => readFirst(insertPart, upload_id, part, given(), bytes));
       part += 1;
     }
   }
 
   /** Registers the upload under its hash. If the content already exists, that one stays. */
-  function* give(upload_id: string, sha256: string, size: number): Work<void> {
+  function* registerBlob(upload_id: string, sha256: string, size: number): Work<void> {
     const [row] = yield first(insertBlob, sha256, size, upload_id, given());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
-  function* forget(upload_id: string): Work<void> {
+  function* deleteUpload(upload_id: string): Work<void> {
     yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
   /** Throws rather than ending early, because a short stream would look complete. */
   async function* parts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
     for (let [part, read] = [0, 0]; read < size; part += 1) {
-      const [row] = await engine.read(() => ask(selectPart, upload_id, part));
-      if (row === undefined) throw cutShort(engine, sha256, { read, size });
+      const [row] = await engine.read(() => readFirst(selectPart, upload_id, part));
+      if (row === undefined) throw incompleteBlob(engine, sha256, { read, size });
       if (!(row["bytes"] instanceof Uint8Array)) throw new BugError("a part of a file is not bytes");
       read += row["bytes"].length;
       yield row["bytes"];
@@ -123,7 +123,11 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
   }
 }
 
-function cutShort({ name }: PostgresEngine, sha256: string, { read, size }: { read: number; size: number }): HostError {
+function incompleteBlob(
+  { name }: PostgresEngine,
+  sha256: string,
+  { read, size }: { read: number; size: number },
+): HostError {
   return new HostError({
     code: "DROVER-STA-004",
     message: `${name} has only ${read} of ${size} bytes of the contents ${sha256}.`,
@@ -131,18 +135,18 @@ function cutShort({ name }: PostgresEngine, sha256: string, { read, size }: { re
   });
 }
 
-function* ask(text: string, ...values: SqlValue[]): Work<Row[]> {
+function* readFirst(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield first(text, ...values);
 }
 
 /** Takes turns with every operation that refers to contents, so that nothing is removed that is about to be used. `at` replaces the database's clock. */
 export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
-  await forgetUploads(engine);
-  const [row] = await engine.read(() => ask(selectNow, at?.getTime() ?? null));
+  await pruneUploads(engine);
+  const [row] = await engine.read(() => readFirst(selectNow, at?.getTime() ?? null));
   const before = [Number(row?.["now"]) - settledMs];
   const removed = await pruneInPages(engine, blobs, before, function* (rows) {
     for (const { upload_id = null } of rows) yield write(deleteParts, upload_id);
   });
-  await pruneInPages(engine, leftParts, before);
+  await pruneInPages(engine, orphanedParts, before);
   return { blobs: removed };
 }

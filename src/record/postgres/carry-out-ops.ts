@@ -1,11 +1,11 @@
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut, sideBySide } from "./carry-out.ts";
-import type { Client } from "./client.ts";
+import { carryOut, allSettled } from "./carry-out.ts";
+import type { Connection } from "./connection.ts";
 import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
 
-interface Asked<O extends Op = Op> {
+interface PendingOp<O extends Op = Op> {
   op: O;
   answer(result: StoreResult): void;
 }
@@ -17,27 +17,27 @@ type ApplyOp = (tx: Transaction, op: Op) => Work<StoreResult>;
  * created together, and writes to the logs of different runs are pipelined.
  */
 export async function carryOutOps(
-  client: Client,
+  connection: Connection,
   callers: readonly { ops: readonly Op[] }[],
   tx: Transaction,
   applyOp: ApplyOp,
 ): Promise<StoreResult[][]> {
   const results = callers.map(({ ops }) => Array<StoreResult>(ops.length));
   const asked = callers.flatMap(({ ops }, caller) =>
-    ops.map((op, index): Asked => ({ op, answer: (result) => (results[caller]![index] = result) })),
+    ops.map((op, index): PendingOp => ({ op, answer: (result) => (results[caller]![index] = result) })),
   );
   for (const group of grouped(asked)) {
     const [first] = group;
     if (first === undefined) continue;
-    if (isNewRun(first.op)) await createAll(group as Asked<NewRun>[]); // a group is of one kind
-    else if (runOf(first.op) !== null) await sideBySide([...byRun(group)].map(inOrder));
+    if (isNewRun(first.op)) await createAll(group as PendingOp<NewRun>[]); // a group is of one kind
+    else if (runOf(first.op) !== null) await allSettled([...byRun(group)].map(inOrder));
     else await inOrder(group);
   }
   return results;
 
-  async function createAll(group: readonly Asked<NewRun>[]): Promise<void> {
+  async function createAll(group: readonly PendingOp<NewRun>[]): Promise<void> {
     const made = await createRuns(
-      client,
+      connection,
       tx,
       group.map(({ op }) => op),
     );
@@ -49,14 +49,14 @@ export async function carryOutOps(
     await inOrder(left);
   }
 
-  async function inOrder(group: readonly Asked[]): Promise<void> {
-    for (const { op, answer } of group) answer(await carryOut(client, applyOp(tx, op)));
+  async function inOrder(group: readonly PendingOp[]): Promise<void> {
+    for (const { op, answer } of group) answer(await carryOut(connection, applyOp(tx, op)));
   }
 }
 
 /** Groups neighbouring operations of one kind: new runs, writes to logs, and everything else. */
-function grouped(asked: readonly Asked[]): Asked[][] {
-  const groups: Asked[][] = [];
+function grouped(asked: readonly PendingOp[]): PendingOp[][] {
+  const groups: PendingOp[][] = [];
   let before: string | null = null;
   for (const one of asked) {
     const kind = isNewRun(one.op) ? "new" : runOf(one.op) === null ? "other" : "log";
@@ -75,8 +75,8 @@ function runOf(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;
 }
 
-function byRun(group: readonly Asked[]): Iterable<Asked[]> {
-  const runs = new Map<string, Asked[]>();
+function byRun(group: readonly PendingOp[]): Iterable<PendingOp[]> {
+  const runs = new Map<string, PendingOp[]>();
   for (const one of group) {
     const run_id = runOf(one.op) ?? "";
     const known = runs.get(run_id);

@@ -5,7 +5,7 @@ import type { Change } from "../../model/store.ts";
 import { write } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { emptyNotice, openChanges } from "./changes.ts";
-import { connect } from "./client.ts";
+import { connect } from "./connection.ts";
 
 const at = ownDatabase();
 
@@ -32,9 +32,9 @@ test("what one store commits, another hears of by name", async () => {
 test("what is passed on reaches the others once, and is kept nowhere", async () => {
   const [one, other] = [await at.open(), await at.open()];
   const heard: string[] = [];
-  other.othersTell((text) => heard.push(text));
-  one.othersTell((text) => heard.push(`again ${text}`));
-  await expect.poll(() => (one.tellOthers("hello \0 \ud800 ü"), heard.length)).toBeGreaterThan(0);
+  other.onBroadcast((text) => heard.push(text));
+  one.onBroadcast((text) => heard.push(`again ${text}`));
+  await expect.poll(() => (one.broadcast("hello \0 \ud800 ü"), heard.length)).toBeGreaterThan(0);
   expect(new Set(heard)).toEqual(new Set(["hello \0 \ud800 ü"]));
 });
 

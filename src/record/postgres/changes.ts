@@ -1,7 +1,7 @@
 import type { Demands } from "../../model/run.ts";
 import type { Change } from "../../model/store.ts";
 import type { Changed } from "../transaction.ts";
-import { type Client, connect } from "./client.ts";
+import { type Connection, connect } from "./connection.ts";
 
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
@@ -9,8 +9,8 @@ export interface Changes {
   /** The notification for other coordinators about a commit of this one. */
   notice(no: number, changed: Changed): string;
   /** The notification for a message; null if it is too long. */
-  passing(text: string): string | null;
-  othersTell(listener: (text: string) => void): () => void;
+  broadcastNotice(text: string): string | null;
+  onBroadcast(listener: (text: string) => void): () => void;
   /** Compares with the number of commits in the database, to find out whether notifications were lost. */
   compare(commits: number): void;
   stop(): void;
@@ -29,7 +29,7 @@ interface Notice {
 }
 
 /** A message that is not stored. */
-interface Passing {
+interface Broadcast {
   from: string;
   text: string;
 }
@@ -39,7 +39,7 @@ export const liveChannel = "drover_live";
 /** PostgreSQL limits the length of a notification. */
 const longestNotice = 7900;
 
-const anything: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
+const anyChange: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
 
 /**
  * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
@@ -47,19 +47,19 @@ const anything: Change = { runs: null, claimable: [], ordered: new Set(), foreig
  */
 export function openChanges(url: string, me: string, onFault: (fault: unknown) => void): Changes {
   const listeners = new Set<(change: Change) => void>();
-  const hearers = new Set<(text: string) => void>();
+  const broadcastListeners = new Set<(text: string) => void>();
   let last: number | null = null;
   let missing: number | null = null;
   let stopped = false;
-  let client: Client | null = null;
-  let giveUp: (fault: Error) => void = () => undefined;
-  void follow();
+  let connection: Connection | null = null;
+  let disconnect: (fault: Error) => void = () => undefined;
+  void keepListening();
   return {
     listen(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    publish: (changed) => tell({ ...changed, foreign: false }),
+    publish: (changed) => notifyListeners({ ...changed, foreign: false }),
     notice(no, { runs, claimable, resumed, ordered, schedules }) {
       const known: Notice = {
         from: me,
@@ -76,55 +76,55 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       }
       return JSON.stringify({ from: me, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
     },
-    passing(text) {
-      const notice = JSON.stringify({ from: me, text } satisfies Passing);
+    broadcastNotice(text) {
+      const notice = JSON.stringify({ from: me, text } satisfies Broadcast);
       return Buffer.byteLength(notice) <= longestNotice ? notice : null;
     },
-    othersTell(listener) {
-      hearers.add(listener);
-      return () => hearers.delete(listener);
+    onBroadcast(listener) {
+      broadcastListeners.add(listener);
+      return () => broadcastListeners.delete(listener);
     },
     compare(commits) {
       if (last === null) {
         // No notification since connecting. The connection may be dead, so assume that anything has changed.
         last = commits;
-        tell(anything);
+        notifyListeners(anyChange);
       } else if (commits <= last) missing = null;
-      else if (missing !== null && last < missing) giveUp(new Error("notifications were lost"));
+      else if (missing !== null && last < missing) disconnect(new Error("notifications were lost"));
       else missing = commits;
     },
     stop() {
       stopped = true;
-      client?.end();
+      connection?.end();
     },
   };
 
-  function tell(change: Change): void {
+  function notifyListeners(change: Change): void {
     for (const listener of listeners) listener(change);
   }
 
-  function unknown(): void {
+  function resetAfterConnect(): void {
     last = null;
     missing = null;
-    tell(anything);
+    notifyListeners(anyChange);
   }
 
-  function heard(channel: string, text: string): void {
+  function receive(channel: string, text: string): void {
     try {
-      understand(channel, text);
+      handle(channel, text);
     } catch (fault) {
       // Anyone with access to this database can send anything on the channel.
       onFault(fault);
-      tell(anything);
+      notifyListeners(anyChange);
     }
   }
 
-  function understand(channel: string, text: string): void {
+  function handle(channel: string, text: string): void {
     if (channel === liveChannel) {
-      // `passing` wrote it.
-      const { from, text: passed } = JSON.parse(text) as Passing;
+      // `broadcastNotice` wrote it.
+      const { from, text: passed } = JSON.parse(text) as Broadcast;
       if (typeof passed !== "string") throw new Error("received a notification that no Drover has sent");
-      if (from !== me) for (const hearer of hearers) hearer(passed);
+      if (from !== me) for (const listener of broadcastListeners) listener(passed);
       return;
     }
     // `notice` wrote it, here or in another coordinator.
@@ -133,40 +133,40 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       throw new Error("received a notification that no Drover has sent");
     const gap = last !== null && no !== last + 1;
     last = no;
-    if (gap || (from !== me && claimable === null)) tell(anything);
+    if (gap || (from !== me && claimable === null)) notifyListeners(anyChange);
     else if (from !== me) {
-      const change = { runs: runs && new Set(runs), claimable: spread(claimable ?? []), ordered: new Set(ordered) };
-      tell({ ...change, resumed: spread(resumed), ...(schedules ? { schedules } : {}), foreign: false });
+      const change = { runs: runs && new Set(runs), claimable: expand(claimable ?? []), ordered: new Set(ordered) };
+      notifyListeners({ ...change, resumed: expand(resumed), ...(schedules ? { schedules } : {}), foreign: false });
     }
   }
 
-  async function follow(): Promise<void> {
+  async function keepListening(): Promise<void> {
     while (!stopped) {
       try {
-        await listening();
+        await listenOnce();
       } catch (fault) {
         if (!stopped) onFault(fault);
       }
-      client?.end();
-      client = null;
+      connection?.end();
+      connection = null;
       if (!stopped) await delay();
     }
   }
 
   /** Listens until the connection breaks. */
-  function listening(): Promise<void> {
+  function listenOnce(): Promise<void> {
     return new Promise((resolve, reject) => {
-      giveUp = reject;
+      disconnect = reject;
       connect(url, { onBroken: reject })
         .then(async (made) => {
-          client = made;
+          connection = made;
           if (stopped) {
             made.end();
             return resolve();
           }
-          made.onNotice(heard);
+          made.onNotice(receive);
           await made.exec(`listen drover; listen ${liveChannel}`);
-          unknown();
+          resetAfterConnect();
         })
         .catch(reject);
     });
@@ -179,7 +179,7 @@ export function emptyNotice(from: string, no: number): string {
 }
 
 /** One waiter is woken per run; there are never more waiters than this. */
-const mostWoken = 10_000;
+const maxWaiters = 10_000;
 
 function counted(claimable: readonly Demands[]): [Demands, number][] {
   const counts = new Map<string, [Demands, number]>();
@@ -192,8 +192,8 @@ function counted(claimable: readonly Demands[]): [Demands, number][] {
   return [...counts.values()];
 }
 
-function spread(claimable: readonly [Demands, number][]): Demands[] {
-  return claimable.flatMap(([demands, count]) => Array.from({ length: Math.min(count, mostWoken) }, () => demands));
+function expand(claimable: readonly [Demands, number][]): Demands[] {
+  return claimable.flatMap(([demands, count]) => Array.from({ length: Math.min(count, maxWaiters) }, () => demands));
 }
 
 function delay(): Promise<void> {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { create, ownDatabase, secret } from "../../../test/fixtures/record/postgres-stores.ts";
 import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import { wireTo } from "../../../test/fixtures/record/wire.ts";
-import { connect } from "./client.ts";
+import { connect } from "./connection.ts";
 import { openLink } from "./link.ts";
 import { openPostgresStore } from "./open.ts";
 import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";

@@ -5,13 +5,13 @@ import { bodyOf } from "../ops/create-run.ts";
 import { claimableDemandOf } from "../ops/demands.ts";
 import { submitted } from "../moves/move.ts";
 import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
-import { capOf, keepAgent, sessionColumns, worksInPlace } from "../ops/submit.ts";
+import { capOf, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut, sideBySide } from "./carry-out.ts";
-import type { Client } from "./client.ts";
+import { carryOut, allSettled } from "./carry-out.ts";
+import type { Connection } from "./connection.ts";
 import { listText } from "./list-text.ts";
 
 /** A run that continues nothing, so it can be created from the operation alone. */
@@ -36,17 +36,17 @@ export function isNewRun(op: Op): op is NewRun {
 /** Runs that differ only in their own columns. */
 interface Kind {
   first: NewRun;
-  place: Place;
+  refs: RunRefs;
   runs: Run[];
 }
 
-interface Place {
+interface RunRefs {
   demandId: number;
   agentRevId: number;
 }
 
 /** Runs per batch. While the database stores one batch, the next is encoded. */
-const atOnce = 200;
+const runsPerBatch = 200;
 
 const ownColumns: ReadonlySet<string> = new Set(["run_id", "session_id", "created_at"]);
 const sharedColumns = runColumns.filter((name) => !ownColumns.has(name));
@@ -94,27 +94,27 @@ const selectTaken = `
  * with another run of the call; the regular operation has to handle it.
  */
 export async function createRuns(
-  client: Client,
+  connection: Connection,
   tx: Transaction,
   ops: readonly NewRun[],
 ): Promise<(OpResult | null)[]> {
-  const apart = apartFromEachOther(ops);
+  const distinct = withoutDuplicates(ops);
   const agentName = agentNames();
   // Pipelined to save round trips.
-  const [taken, demandOf, revOf] = await sideBySide([
-    carryOut(client, findTaken(apart)),
-    carryOut(client, findDemands(tx, apart, agentName)),
-    carryOut(client, findRevs(apart, agentName)),
+  const [taken, demandOf, revOf] = await allSettled([
+    carryOut(connection, findTaken(distinct)),
+    carryOut(connection, findDemands(tx, distinct, agentName)),
+    carryOut(connection, findRevs(distinct, agentName)),
   ]);
   const isTaken = (op: NewRun): boolean => namesOf(op).some((name) => taken.names.has(name));
-  const fresh = taken.names.size === 0 ? apart : apart.filter((op) => !isTaken(op));
-  const placeOf = (op: NewRun): Place => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
+  const fresh = taken.names.size === 0 ? distinct : distinct.filter((op) => !isTaken(op));
+  const refsOf = (op: NewRun): RunRefs => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
   let inserted = 0;
   for (const some of groupsOf(fresh)) {
-    await carryOut(client, insertAll(tx, kindsOf(some, placeOf), taken.firstNumber + inserted));
+    await carryOut(connection, insertAll(tx, kindsOf(some, refsOf), taken.firstNumber + inserted));
     inserted += some.length;
   }
-  await carryOut(client, insertKeys(tx, fresh));
+  await carryOut(connection, insertKeys(tx, fresh));
   for (const { run } of fresh) {
     tx.changed.claimable.push(run.demands);
     tx.changed.runs.add(run.run_id);
@@ -123,7 +123,7 @@ export async function createRuns(
   return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));
 }
 
-/** Groups of at most `atOnce` runs. A run with large parameters gets its own group, because encoding several would block everyone. */
+/** Groups of at most `runsPerBatch` runs. A run with large parameters gets its own group, because encoding several would block everyone. */
 function groupsOf(ops: readonly NewRun[]): NewRun[][] {
   const groups: NewRun[][] = [];
   let isFull = true;
@@ -132,7 +132,7 @@ function groupsOf(ops: readonly NewRun[]): NewRun[][] {
     if (isFull || isAlone) groups.push([]);
     const group = groups.at(-1)!;
     group.push(op);
-    isFull = isAlone || group.length === atOnce;
+    isFull = isAlone || group.length === runsPerBatch;
   }
   return groups;
 }
@@ -173,21 +173,21 @@ function* findRevs(ops: readonly NewRun[], agentName: (agent: Agent) => number):
   const known = new Map<number, number>();
   for (const { agent } of ops) {
     const name = agentName(agent);
-    if (!known.has(name)) known.set(name, yield* keepAgent(agent));
+    if (!known.has(name)) known.set(name, yield* storeAgentRev(agent));
   }
   return (agent) => known.get(agentName(agent))!;
 }
 
-function kindsOf(ops: readonly NewRun[], placeOf: (op: NewRun) => Place): Kind[] {
+function kindsOf(ops: readonly NewRun[], refsOf: (op: NewRun) => RunRefs): Kind[] {
   const kinds: Kind[] = [];
   for (const op of ops) {
-    const { demandId, agentRevId } = placeOf(op);
+    const { demandId, agentRevId } = refsOf(op);
     // Search from the end: runs that arrive together are mostly of the same kind.
     const kind = kinds.findLast(
-      ({ first, place }) => place.demandId === demandId && place.agentRevId === agentRevId && areAlike(first, op),
+      ({ first, refs }) => refs.demandId === demandId && refs.agentRevId === agentRevId && areAlike(first, op),
     );
     if (kind !== undefined) kind.runs.push(op.run);
-    else kinds.push({ first: op, place: { demandId, agentRevId }, runs: [op.run] });
+    else kinds.push({ first: op, refs: { demandId, agentRevId }, runs: [op.run] });
   }
   return kinds;
 }
@@ -199,7 +199,7 @@ function areAlike(a: NewRun, b: NewRun): boolean {
 
 function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number): Work<void> {
   let next = firstNumber;
-  for (const { first, place, runs } of kinds) {
+  for (const { first, refs, runs } of kinds) {
     const bodies = runs.map(bodyOf);
     yield write(
       insertKind,
@@ -209,7 +209,7 @@ function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number
       listText(runs.map(({ created_at }) => toColumn(created_at))),
       listText(bodies.map(([parameters = null]) => parameters)),
       listText(bodies.map(([, prompt = null]) => prompt)),
-      JSON.stringify(sharedRow(first, place)),
+      JSON.stringify(sharedRow(first, refs)),
       JSON.stringify(submitted),
       first.agent.type === "procedural" ? 1 : 0,
       tx.now.getTime(),
@@ -219,9 +219,9 @@ function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number
 }
 
 /** Leaves out nulls, which are most columns of a new run. */
-function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
+function sharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row {
   const values = runValues(run, {
-    ...place,
+    ...refs,
     last: { n: 0, seq: 1 },
     timeoutSeconds: timeout_seconds ?? null,
     blockedBy: null,
@@ -284,7 +284,7 @@ function keysOf(ops: readonly NewRun[]): Key[] {
 }
 
 /** Keeps only the first of those that share a run, a session or a key. */
-function apartFromEachOther(ops: readonly NewRun[]): NewRun[] {
+function withoutDuplicates(ops: readonly NewRun[]): NewRun[] {
   const seen = new Set<string>();
   return ops.filter((op) => {
     const names = namesOf(op);

@@ -1,9 +1,9 @@
 import type { Engine } from "../engine.ts";
 import { carryOut } from "./carry-out.ts";
 import { emptyNotice } from "./changes.ts";
-import { type Client, connect } from "./client.ts";
+import { type Connection, connect } from "./connection.ts";
 import { hostFault, publicName } from "./faults.ts";
-import { longestPauseMs, longestTidyingMs } from "./limits.ts";
+import { idleTransactionMs, maintenanceTimeoutMs } from "./limits.ts";
 import { openLink } from "./link.ts";
 import { searchStatements } from "./search-statements.ts";
 import { commit, lockForWriting } from "./write-lock.ts";
@@ -11,7 +11,7 @@ import { commit, lockForWriting } from "./write-lock.ts";
 export interface PostgresEngine extends Engine {
   readonly url: string;
   /** Uses one of the reading connections. The work may be repeated, so it must be safe to repeat. */
-  ask<T>(work: (client: Client) => Promise<T>): Promise<T>;
+  ask<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -22,7 +22,7 @@ const readers = 3;
 export function openPostgresEngine(url: string, waitMs: number, me = ""): PostgresEngine {
   const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
   const paging = openLink({ url, waitMs });
-  const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, answerMs: longestTidyingMs });
+  const writing = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, answerMs: maintenanceTimeoutMs });
   let turn = 0;
   const ask: PostgresEngine["ask"] = (work) => {
     turn = (turn + 1) % readers;
@@ -34,23 +34,23 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
     url,
     search: searchStatements,
     ask,
-    read: (work) => ask((client) => carryOut(client, work())),
-    readPage: (work) => paging.use((client) => carryOut(client, work())),
+    read: (work) => ask((connection) => carryOut(connection, work())),
+    readPage: (work) => paging.use((connection) => carryOut(connection, work())),
     snapshot: (work) =>
-      onItsOwn(url, async (client) => {
-        await client.exec("begin isolation level repeatable read read only");
-        return carryOut(client, work());
+      withConnection(url, async (connection) => {
+        await connection.exec("begin isolation level repeatable read read only");
+        return carryOut(connection, work());
       }),
     // Nothing else uses this link, so transactions run one after the other.
-    write: inTurn((work) =>
-      writing.use(async (client) => {
+    write: serialize((work) =>
+      writing.use(async (connection) => {
         try {
-          const { no } = await lockForWriting(client);
-          const done = await carryOut(client, work());
-          await commit(client, emptyNotice(me, no));
+          const { no } = await lockForWriting(connection);
+          const done = await carryOut(connection, work());
+          await commit(connection, emptyNotice(me, no));
           return done;
         } catch (fault) {
-          throw await rolledBack(client, fault);
+          throw await rollBackAfter(connection, fault);
         }
       }),
     ),
@@ -61,31 +61,31 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
 }
 
 /** Rolls back and returns the first error: later ones in a transaction only say that it has failed. */
-export async function rolledBack(client: Client, fault: unknown): Promise<unknown> {
+export async function rollBackAfter(connection: Connection, fault: unknown): Promise<unknown> {
   let cause = fault;
   try {
-    await client.settled();
+    await connection.settled();
   } catch (earlier) {
     cause = earlier;
   }
-  if (!client.broken) await client.exec("rollback");
+  if (!connection.broken) await connection.exec("rollback");
   return cause;
 }
 
-async function onItsOwn<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
-  let client: Client | null = null;
+async function withConnection<T>(url: string, work: (connection: Connection) => Promise<T>): Promise<T> {
+  let connection: Connection | null = null;
   try {
     // A suspended process must not keep the server from vacuuming deleted rows.
-    client = await connect(url, { idleInTransactionMs: longestTidyingMs });
-    return await work(client);
+    connection = await connect(url, { idleInTransactionMs: maintenanceTimeoutMs });
+    return await work(connection);
   } catch (fault) {
     throw hostFault(fault, url);
   } finally {
-    client?.end();
+    connection?.end();
   }
 }
 
-function inTurn(write: Engine["write"]): Engine["write"] {
+function serialize(write: Engine["write"]): Engine["write"] {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(

@@ -11,13 +11,13 @@ export function publicName(url: string): string {
 }
 
 /** The connection is gone, or the server is starting up or shutting down: worth a retry on a new connection. */
-export function isAway(fault: unknown): boolean {
+export function isUnavailable(fault: unknown): boolean {
   const code = codeOf(fault);
   if (code === null) return fault instanceof Error && /connection|terminat|timeout/i.test(fault.message);
-  return awayCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
+  return unavailableCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
 }
 
-const awayCodes = new Set([
+const unavailableCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",
@@ -58,7 +58,7 @@ export function hostFault(fault: unknown, url: string): unknown {
       cause: fault,
     });
   }
-  if (code.startsWith("28") || code === "3D000" || code === "42501" || isWithoutPassword(fault)) {
+  if (code.startsWith("28") || code === "3D000" || code === "42501" || isPasswordMissing(fault)) {
     return new HostError({
       code: "DROVER-STA-006",
       message: `${name} cannot be used: ${messageOf(fault)}.`,
@@ -76,16 +76,16 @@ export function hostFault(fault: unknown, url: string): unknown {
       cause: fault,
     });
   }
-  if (isAway(fault)) return away(url, fault);
+  if (isUnavailable(fault)) return unavailable(url, fault);
   return fault;
 }
 
 /** The driver itself rejects a missing password, without a code. */
-function isWithoutPassword(fault: unknown): boolean {
+function isPasswordMissing(fault: unknown): boolean {
   return codeOf(fault) === null && messageOf(fault).startsWith("SASL: ");
 }
 
-export function away(url: string, cause: unknown): HostError {
+export function unavailable(url: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-008",
     message: `${publicName(url)} cannot be reached: ${messageOf(cause)}.`,
@@ -95,7 +95,7 @@ export function away(url: string, cause: unknown): HostError {
   });
 }
 
-export function anotherSecret(url: string): HostError {
+export function wrongSecret(url: string): HostError {
   return new HostError({
     code: "DROVER-AUD-001",
     message: `The secret does not match: the record in ${publicName(url)} is sealed with another one.`,

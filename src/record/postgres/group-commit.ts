@@ -7,8 +7,8 @@ import type { Changed } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
 import { carryOut } from "./carry-out.ts";
 import { carryOutOps } from "./carry-out-ops.ts";
-import type { Client } from "./client.ts";
-import { rolledBack } from "./engine.ts";
+import type { Connection } from "./connection.ts";
+import { rollBackAfter } from "./engine.ts";
 import type { Link } from "./link.ts";
 import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
@@ -38,7 +38,7 @@ const mostOps = 1000;
 /** Runs one transaction for all waiting callers. While it runs, the next callers queue up. */
 export function groupCommit(options: Options): GroupCommit {
   let waiting: Caller[] = [];
-  let idlers: (() => void)[] = [];
+  let idleWaiters: (() => void)[] = [];
   let working = false;
   return {
     apply(ops) {
@@ -46,21 +46,21 @@ export function groupCommit(options: Options): GroupCommit {
         waiting.push({ ops, resolve, reject });
         if (working) return;
         working = true;
-        queueMicrotask(() => void workOff());
+        queueMicrotask(() => void drain());
       });
     },
     idle() {
-      return working ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
+      return working ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
     },
   };
 
-  async function workOff(): Promise<void> {
-    while (waiting.length > 0) await store(takeSome());
+  async function drain(): Promise<void> {
+    while (waiting.length > 0) await store(takeBatch());
     working = false;
-    for (const idler of idlers.splice(0)) idler();
+    for (const waiter of idleWaiters.splice(0)) waiter();
   }
 
-  function takeSome(): Caller[] {
+  function takeBatch(): Caller[] {
     let ops = 0;
     const fits = waiting.findIndex((caller, index) => (ops += caller.ops.length) > mostOps && index > 0);
     const taken = fits < 0 ? waiting : waiting.slice(0, fits);
@@ -69,7 +69,7 @@ export function groupCommit(options: Options): GroupCommit {
   }
 
   /** Callers that arrived meanwhile have already waited through this outage, so they fail with it instead of waiting twice as long. */
-  function giveUp(): Caller[] {
+  function takeLate(): Caller[] {
     const late = waiting;
     waiting = [];
     return late;
@@ -79,10 +79,10 @@ export function groupCommit(options: Options): GroupCommit {
   async function store(callers: Caller[]): Promise<void> {
     let done: Done;
     try {
-      done = await committedOnce(callers);
+      done = await commitOnce(callers);
     } catch (fault) {
       if (callers.length > 1 && !(fault instanceof HostError)) for (const caller of callers) await store([caller]);
-      else for (const caller of [...callers, ...(fault instanceof HostError ? giveUp() : [])]) caller.reject(fault);
+      else for (const caller of [...callers, ...(fault instanceof HostError ? takeLate() : [])]) caller.reject(fault);
       return;
     }
     if (done.head !== null) options.committed(done.head);
@@ -91,34 +91,34 @@ export function groupCommit(options: Options): GroupCommit {
   }
 
   /** Survives a broken connection: a commit without an answer is looked up, not repeated. */
-  function committedOnce(callers: Caller[]): Promise<Done> {
+  function commitOnce(callers: Caller[]): Promise<Done> {
     let sent: { no: number; mark: string; done: Done } | null = null;
-    return options.link.use(async (client) => {
+    return options.link.use(async (connection) => {
       // A new mark for each attempt: the next one may get the same number.
       const mark = randomBytes(12).toString("hex");
       try {
-        const { no, now } = await lockForWriting(client, mark);
-        if (sent !== null && (await wasCommitted(client, sent.no, sent.mark))) {
-          await client.exec("rollback");
+        const { no, now } = await lockForWriting(connection, mark);
+        if (sent !== null && (await wasCommitted(connection, sent.no, sent.mark))) {
+          await connection.exec("rollback");
           return sent.done;
         }
-        const done = await carryOutAll(client, callers, options.now?.() ?? now);
+        const done = await carryOutAll(connection, callers, options.now?.() ?? now);
         sent = { no, mark, done };
-        await commit(client, options.notice(no, done.changed));
+        await commit(connection, options.notice(no, done.changed));
         return done;
       } catch (fault) {
-        throw await rolledBack(client, fault);
+        throw await rollBackAfter(connection, fault);
       }
     });
   }
 
-  async function carryOutAll(client: Client, callers: Caller[], now: Date): Promise<Done> {
+  async function carryOutAll(connection: Connection, callers: Caller[], now: Date): Promise<Done> {
     const changed: Changed = { runs: new Set(), claimable: [], ordered: new Set() };
     const entries: AuditEntry[] = [];
     const tx = { now, audit: entries, changed };
-    const results = await carryOutOps(client, callers, tx, options.applyOp);
-    if (changed.ended !== undefined) await carryOut(client, options.count(changed.ended, now));
-    const head = entries.length === 0 ? null : await carryOut(client, options.audit(entries, now));
+    const results = await carryOutOps(connection, callers, tx, options.applyOp);
+    if (changed.ended !== undefined) await carryOut(connection, options.count(changed.ended, now));
+    const head = entries.length === 0 ? null : await carryOut(connection, options.audit(entries, now));
     return { results, head, changed };
   }
 }

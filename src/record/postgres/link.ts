@@ -1,6 +1,6 @@
-import { type Client, connect } from "./client.ts";
-import { away, hostFault, isAway } from "./faults.ts";
-import { longestAnswerMs, longestLockMs } from "./limits.ts";
+import { type Connection, connect } from "./connection.ts";
+import { unavailable, hostFault, isUnavailable } from "./faults.ts";
+import { answerTimeoutMs, lockTimeoutMs } from "./limits.ts";
 
 /** A connection that is opened on demand, and reopened after it breaks. */
 export interface Link {
@@ -9,7 +9,7 @@ export interface Link {
    * arrive later in an outage wait less, and after `waitMs` of outage not at all: a prompt error is better than an answer
    * that nobody waits for any more.
    */
-  use<T>(work: (client: Client) => Promise<T>): Promise<T>;
+  use<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -22,23 +22,23 @@ interface LinkOptions {
   answerMs?: number;
 }
 
-export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }: LinkOptions): Link {
-  let connecting: Promise<Client> | null = null;
+export function openLink({ url, waitMs, answerMs = answerTimeoutMs, ...options }: LinkOptions): Link {
+  let connecting: Promise<Connection> | null = null;
   let closed = false;
   let outage: { since: number; last: number } | null = null;
   return {
     async use(work) {
       for (;;) {
         const began = performance.now();
-        const mine = connecting ?? connectAnew();
+        const mine = connecting ?? reconnect();
         try {
           const done = await work(await mine);
           outage = null;
           return done;
         } catch (fault) {
-          if (!isAway(fault)) throw hostFault(fault, url);
+          if (!isUnavailable(fault)) throw hostFault(fault, url);
           if (connecting === mine) drop();
-          if (closed || isOver(began)) throw away(url, fault);
+          if (closed || isGivenUp(began)) throw unavailable(url, fault);
         }
         await delay();
       }
@@ -54,15 +54,15 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
    * A caller that slept meanwhile, for example because this process was suspended, gets one more attempt. An old failure
    * without later attempts counts as a separate outage.
    */
-  function isOver(began: number): boolean {
+  function isGivenUp(began: number): boolean {
     const now = performance.now();
     const since = outage === null || began - outage.last > waitMs ? now : outage.since;
     outage = { since, last: now };
     return began - since >= waitMs;
   }
 
-  function connectAnew(): Promise<Client> {
-    const made = connect(url, { ...options, answerMs, lockMs: longestLockMs });
+  function reconnect(): Promise<Connection> {
+    const made = connect(url, { ...options, answerMs, lockMs: lockTimeoutMs });
     connecting = made;
     // Whatever the error was, the next caller tries again.
     made.catch(() => {
@@ -73,7 +73,7 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
 
   function drop(): void {
     connecting?.then(
-      (client) => client.end(),
+      (connection) => connection.end(),
       () => undefined, // it never opened, and its caller got the error
     );
     connecting = null;

@@ -4,18 +4,18 @@ import { hmacWith } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
-import { stoppableEngine } from "../stoppable.ts";
+import { abortableEngine } from "../abortable.ts";
 import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { anotherSecret, hostFault } from "./faults.ts";
+import { wrongSecret, hostFault } from "./faults.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
-import { longestPauseMs } from "./limits.ts";
-import { readTokensTogether } from "./tokens-together.ts";
+import { idleTransactionMs } from "./limits.ts";
+import { batchTokenReads } from "./batch-tokens.ts";
 
 export interface PostgresOptions {
   url: string;
@@ -30,7 +30,7 @@ export interface PostgresOptions {
   onFault?(fault: unknown): void;
 }
 
-const lookEveryMs = 2000;
+const checkEveryMs = 2000;
 
 /** Opens the record of a fleet. Any number of processes may open it at the same time, and nothing of it is on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
@@ -43,14 +43,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   const seal = { mac: hmacWith(secret), openHead: () => null };
   if (!(await engine.read(() => isSealedWith(seal.mac)))) {
     engine.close();
-    throw anotherSecret(url);
+    throw wrongSecret(url);
   }
-  const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, byIndexOnly: true });
+  const link = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
   const changes = openChanges(url, me, onFault);
   const writer = openWriter(seal, changes.publish, (work) =>
     groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
   );
-  let lookedAt = 0;
+  let checkedAt = 0;
   return {
     engine,
     now,
@@ -58,27 +58,27 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
     restoredAt: async () => engine.read((await import("../revoke-restored.ts")).readRestoredAt),
-    read: { ...readsOf(engine, true), token: readTokensTogether(engine) },
+    read: { ...readsOf(engine, true), token: batchTokenReads(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
     // A database server looks after its own files.
-    placeFault: async () => null,
-    lookForForeign() {
-      if (performance.now() - lookedAt < lookEveryMs) return;
-      lookedAt = performance.now();
+    storageFault: async () => null,
+    checkForeignWrites() {
+      if (performance.now() - checkedAt < checkEveryMs) return;
+      checkedAt = performance.now();
       engine.read(commits).then(changes.compare, onFault);
     },
-    tellOthers(text) {
-      const notice = changes.passing(text);
+    broadcast(text) {
+      const notice = changes.broadcastNotice(text);
       if (notice === null) return;
       engine
-        .ask((client) => client.exec(`select pg_notify('${liveChannel}', ${client.quoted(notice)})`))
+        .ask((connection) => connection.exec(`select pg_notify('${liveChannel}', ${connection.quoted(notice)})`))
         .catch(onFault);
     },
-    othersTell: changes.othersTell,
+    onBroadcast: changes.onBroadcast,
     removeOutput: async () => undefined,
     pruneBlobs: (at, signal) =>
-      prunePostgresBlobs(stoppableEngine(engine, signal), options.now === undefined ? null : at),
+      prunePostgresBlobs(abortableEngine(engine, signal), options.now === undefined ? null : at),
     async close() {
       await writer.close();
       changes.stop();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ownDatabase, secret } from "../../../test/fixtures/record/postgres-stores.ts";
 import { executionStarted, sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
-import { connect } from "./client.ts";
+import { connect } from "./connection.ts";
 import { openPostgresStore } from "./open.ts";
 
 const at = ownDatabase();

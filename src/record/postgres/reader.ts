@@ -2,7 +2,7 @@ import type { Store } from "../../model/store.ts";
 import { applyWith, readsOf } from "../store-parts.ts";
 import { postgresBlobs } from "./blobs.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { requireRecord } from "./existing.ts";
+import { requireRecord } from "./require-record.ts";
 
 export interface RecordReader extends Pick<Store, "read" | "blobs" | "apply"> {
   close(): void;

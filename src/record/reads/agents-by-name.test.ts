@@ -4,7 +4,7 @@ import { sampleAgent } from "../../../test/fixtures/dispatch/host.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { undoIndexes } from "../../../test/fixtures/record/undo-indexes.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
-import { connect } from "../postgres/client.ts";
+import { connect } from "../postgres/connection.ts";
 import { prepared } from "../postgres/dialect.ts";
 import { schemaVersion } from "../postgres/migrations/migrate.ts";
 import { openPostgresStore } from "../postgres/open.ts";

@@ -45,26 +45,26 @@ export function* readAgentPage(page: {
     ...(yield all(runnerSizes, toColumn(name), toColumn(behind), page.limit + 1)),
   ].sort((one, other) => compareAgentPositions(placeOfRow(one), placeOfRow(other)));
   const fitting = measured.slice(0, Math.min(countThatFits(measured), page.limit));
-  const brought = fitting.filter((row) => "runner_id" in row).length;
-  const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - brought);
-  const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), brought);
+  const runnerCount = fitting.filter((row) => "runner_id" in row).length;
+  const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - runnerCount);
+  const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), runnerCount);
   const items = [...api, ...runners].map(listed);
   items.sort((one, other) => compareAgentPositions(positionOfAgent(one), positionOfAgent(other)));
   return { items, more: measured.length > fitting.length };
 }
 
 function placeOfRow(row: Row): AgentPosition {
-  const isBrought = "runner_id" in row;
-  return { name: text(row, "name"), rank: isBrought ? 3 : 1, runner_id: isBrought ? text(row, "runner_id") : "" };
+  const fromRunner = "runner_id" in row;
+  return { name: text(row, "name"), rank: fromRunner ? 3 : 1, runner_id: fromRunner ? text(row, "runner_id") : "" };
 }
 
 function listed(row: Row): ListedAgent {
-  const isBrought = "runner_id" in row;
+  const fromRunner = "runner_id" in row;
   return {
     // put_agent or register_runner wrote it from an Agent.
     agent: JSON.parse(String(row["body"])) as Agent,
-    source: isBrought ? "runner" : "api",
-    runner_id: isBrought ? text(row, "runner_id") : null,
+    source: fromRunner ? "runner" : "api",
+    runner_id: fromRunner ? text(row, "runner_id") : null,
     owner: text(row, "owner"),
   };
 }

@@ -16,7 +16,7 @@ export interface Census {
 }
 
 /** Counting a million pending runs takes a fifth of a second, so count in batches and let others read and write in between. */
-const countedAtOnce = 5000;
+const runsPerBatch = 5000;
 
 // Repeats the condition of the partial index, otherwise SQLite would not use it.
 const countSome = `
@@ -31,14 +31,14 @@ export async function takeCensus(engine: Engine): Promise<Census> {
   const runs: Census["runs"] = [];
   for (const status of runStatuses)
     if (!isTerminal(status)) runs.push({ status, runs: await countRuns(engine, status) });
-  return { runs, ...(await engine.read(readFew)) };
+  return { runs, ...(await engine.read(readSummary)) };
 }
 
 async function countRuns(engine: Engine, status: RunStatus): Promise<number> {
   for (let counted = 0, after = ""; ;) {
     const { runs, last } = await engine.read(() => countAfter(status, after));
     counted += runs;
-    if (runs < countedAtOnce) return counted;
+    if (runs < runsPerBatch) return counted;
     after = last;
     await new Promise((resolve) => {
       setImmediate(resolve);
@@ -47,11 +47,11 @@ async function countRuns(engine: Engine, status: RunStatus): Promise<number> {
 }
 
 function* countAfter(status: RunStatus, after: string): Work<{ runs: number; last: string }> {
-  const [row] = yield first(countSome, status, after, countedAtOnce);
+  const [row] = yield first(countSome, status, after, runsPerBatch);
   return { runs: Number(row?.["runs"]), last: String(row?.["last"]) };
 }
 
-function* readFew(): Work<Omit<Census, "runs">> {
+function* readSummary(): Work<Omit<Census, "runs">> {
   const [oldest] = yield first(selectOldest);
   const run_id = oldest?.["run_id"];
   const runners = (yield all(countRunners)).map((row) => ({

@@ -1,6 +1,6 @@
 import type { Poll, Poller } from "../../model/dispatch-reads.ts";
 import { hasResumed, pickRuns } from "../ops/pick-runs.ts";
-import { factsFromRow, speakingOf, text } from "../ops/runner-row.ts";
+import { factsFromRow, checkRunner, text } from "../ops/runner-row.ts";
 import { isAssigned, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -27,16 +27,16 @@ const selectPoller = `
   where runners.runner_id = ?1`;
 
 /** Ids per statement. The last batch is padded by repeating one of its ids. */
-const atOnce = 200;
+const idsPerStatement = 200;
 const selectWithWork = `
   select runner_id from runners
-  where runner_id in (${Array.from({ length: atOnce }, () => "?").join(", ")}) and (
+  where runner_id in (${Array.from({ length: idsPerStatement }, () => "?").join(", ")}) and (
     exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) or ${hasRuns} or ${hasResumed})`;
 
 export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runner" | "old_epoch" }> {
   const { runner_id, claim_id, want } = poll;
   const [row] = yield first(selectPoller, toColumn(runner_id), toColumn(claim_id));
-  const runner = speakingOf(row, poll);
+  const runner = checkRunner(row, poll);
   if (typeof runner === "string") return { conflict: runner };
   const { known_claim_no, has_orders, given, has_runs, has_resumed, only_agent, lease_until } = runner.row;
   const draining = runner.status === "draining";
@@ -57,9 +57,9 @@ export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runn
 
 export function* readWithWork(runner_ids: readonly string[]): Work<string[]> {
   const found: string[] = [];
-  for (let from = 0; from < runner_ids.length; from += atOnce) {
-    const some = runner_ids.slice(from, from + atOnce).map((runner_id) => toColumn(runner_id));
-    const padded = Array.from({ length: atOnce }, (_, index) => some[index] ?? some[0]!);
+  for (let from = 0; from < runner_ids.length; from += idsPerStatement) {
+    const batch = runner_ids.slice(from, from + idsPerStatement).map((runner_id) => toColumn(runner_id));
+    const padded = Array.from({ length: idsPerStatement }, (_, index) => batch[index] ?? batch[0]!);
     for (const row of yield all(selectWithWork, ...padded)) found.push(fromColumn(String(row["runner_id"])));
   }
   return found;

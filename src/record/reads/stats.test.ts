@@ -3,7 +3,7 @@ import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record
 import type { Engine } from "../engine.ts";
 import type { Query, Work } from "../query.ts";
 import { write } from "../query.ts";
-import { forgetCounts } from "../retention-counts.ts";
+import { pruneCounts } from "../retention-counts.ts";
 import { readStats } from "./stats.ts";
 
 const columns = `
@@ -73,10 +73,10 @@ eachEngine("counts of ended runs", (record) => {
     await d.finish(runner, run_id, 1);
     const counts = () => record.rows("select runs from run_counts");
     advance(90 * 86_400_000);
-    await forgetCounts(store.engine, now());
+    await pruneCounts(store.engine, now());
     expect(await counts()).toEqual([{ runs: 1 }]);
     advance(2 * 86_400_000);
-    await forgetCounts(store.engine, now());
+    await pruneCounts(store.engine, now());
     expect(await counts()).toEqual([]);
   });
 });

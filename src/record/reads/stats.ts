@@ -13,7 +13,7 @@ import { parkedReason, pendingReasons } from "./why.ts";
 type Span = Parameters<StatsReads["stats"]>[0];
 
 /** Runs grouped per batch. Others can read and write in between. */
-const atOnce = 5000;
+const runsPerBatch = 5000;
 const mostCosts = 1000;
 
 const daySeconds = 86_400;
@@ -35,7 +35,7 @@ export async function readStats(engine: Engine, span: Span): Promise<Stats> {
       waiting.set(reason, (waiting.get(reason) ?? 0) + runs);
     } else if (isHeld(status)) now.running += runs;
   }
-  return { ...ended, now, waiting: mostFirst(waiting), cost };
+  return { ...ended, now, waiting: byCount(waiting), cost };
 }
 
 const endsIn = (mine: string): string => `
@@ -46,12 +46,12 @@ function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats
   const [from, to] = [Date.parse(since) / 1000, Date.parse(until) / 1000];
   const bucket_seconds = bucketFor(to - from);
   const slots = bucket_seconds / slotSeconds;
-  const firstOne = Math.floor(from / bucket_seconds);
-  const after = Math.max(firstOne + 1, Math.ceil(to / bucket_seconds));
-  const values = [slots, firstOne * slots, Math.ceil(to / slotSeconds)];
+  const firstBucket = Math.floor(from / bucket_seconds);
+  const after = Math.max(firstBucket + 1, Math.ceil(to / bucket_seconds));
+  const values = [slots, firstBucket * slots, Math.ceil(to / slotSeconds)];
   const rows = yield only === null ? all(endsIn(""), ...values) : all(endsIn(" and created_by = ?4"), ...values, only);
-  const throughput = Array.from({ length: after - firstOne }, (_, index) => ({
-    at: isoOf((firstOne + index) * bucket_seconds),
+  const throughput = Array.from({ length: after - firstBucket }, (_, index) => ({
+    at: isoOf((firstBucket + index) * bucket_seconds),
     completed: 0,
     failed: 0,
     cancelled: 0,
@@ -61,17 +61,17 @@ function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats
   for (const { bucket, status, reason, runs: counted } of rows) {
     const runs = Number(counted);
     runs_finished += runs;
-    const point = throughput[Number(bucket) - firstOne];
+    const point = throughput[Number(bucket) - firstBucket];
     // Only final states are counted.
     if (point !== undefined) point[status as "completed" | "failed" | "cancelled"] += runs;
     if (status === "failed") failures.set(String(reason), (failures.get(String(reason)) ?? 0) + runs);
   }
   return {
-    since: isoOf(firstOne * bucket_seconds),
+    since: isoOf(firstBucket * bucket_seconds),
     until,
     bucket_seconds,
     throughput,
-    failures: mostFirst(failures),
+    failures: byCount(failures),
     runs_finished,
   };
 }
@@ -121,8 +121,8 @@ async function groupOpen(engine: Engine, only: string | null): Promise<Group[]> 
   const groups = new Map<string, Group>();
   for (const status of runStatuses) {
     if (isTerminal(status)) continue;
-    for (let after = "", seen = atOnce; seen === atOnce; await turn()) {
-      const rows = await engine.read(() => asked(groupSome, status, after, atOnce, only));
+    for (let after = "", seen = runsPerBatch; seen === runsPerBatch; await turn()) {
+      const rows = await engine.read(() => readRows(groupSome, status, after, runsPerBatch, only));
       seen = 0;
       for (const row of rows) {
         seen += Number(row["seen"]);
@@ -157,14 +157,14 @@ function* reasonOf({ status, row }: Group, runners: readonly RunnerRow[]): Work<
   const [demand] = yield first(selectDemand, demand_id, agent_name);
   if (demand === undefined) return "turn"; // retention removed it with its last run
   const prefer_until = row["prefers"] === 1 ? 0 : null;
-  const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: nowhere, host: null };
+  const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: anyDirectory, host: null };
   return pendingReasons(facts, runners)[0]?.demand ?? "turn";
 }
 
 /** A placeholder: only the kind of reason matters here, not the directory. */
-const nowhere = JSON.stringify(["", ""]);
+const anyDirectory = JSON.stringify(["", ""]);
 
-function mostFirst(counts: ReadonlyMap<string, number>): { reason: string; count: number }[] {
+function byCount(counts: ReadonlyMap<string, number>): { reason: string; count: number }[] {
   return [...counts]
     .map(([reason, count]) => ({ reason, count }))
     .sort((one, other) => other.count - one.count || (one.reason < other.reason ? -1 : 1));
@@ -174,6 +174,6 @@ function isoOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }
 
-function* asked(text: string, ...values: SqlValue[]): Work<Row[]> {
+function* readRows(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield all(text, ...values);
 }

@@ -1,7 +1,7 @@
 import type { RunnerRow, WaitReason } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { statusIn } from "../moves/statuses.ts";
-import { hostOfSession, onlyThere, preferMs } from "../ops/place-run.ts";
+import { hostOfSession, pinnedSessionMessage, preferMs } from "../ops/place-run.ts";
 import { unmetDemands } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
@@ -43,7 +43,8 @@ export function pendingReasons(
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = runnersLacking(demands, runners, fromColumn(String(row["agent_name"])), shortages);
   if (row["prefer_until"] !== null) reasons.unshift(preferred(demands));
-  if (row.host !== null && reasons.length > 0) reasons.push({ demand: "session", detail: onlyThere(row.host) });
+  if (row.host !== null && reasons.length > 0)
+    reasons.push({ demand: "session", detail: pinnedSessionMessage(row.host) });
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
@@ -55,7 +56,8 @@ export function pendingReasons(
       detail: `The previous run of its schedule has not ended${before ? `: ${before}` : ""}.`,
     });
   }
-  if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
+  if (row["blocked_by"] === "directory")
+    reasons.push({ demand: "directory", detail: directoryTaken(String(row["directory"])) });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {
     reasons.push({
@@ -108,7 +110,7 @@ const order = [
 ] as const;
 
 /** ../ops/directory.ts wrote `directory`. */
-function taken(directory: string): string {
+function directoryTaken(directory: string): string {
   const [hostname, path] = (JSON.parse(directory) as string[]).map(fromColumn);
   return `Another run is working in ${path} on ${hostname}.`;
 }

@@ -9,7 +9,7 @@ import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.t
  * input. This way writing a run costs nothing extra, and anything not indexed yet (an older record, a copy, a command without
  * a coordinator) is simply further back in the feed. All texts were redacted when they were stored.
  */
-const atOnce = 200;
+const eventsPerBatch = 200;
 
 const selectPlace = `select indexed_to, (select max(cursor) from events) as last from store`;
 const selectEvents = `
@@ -20,7 +20,7 @@ const selectEvents = `
   from events where cursor > ?1 order by cursor limit ?2`;
 const advance = `update store set indexed_to = ?1 where indexed_to = ?2 returning 1 as yes`;
 
-interface Portion {
+interface Batch {
   from: number;
   to: number;
   documents: { run_no: number; seq: number; words: string[] }[];
@@ -35,34 +35,34 @@ export async function indexEvents(
   signal?: AbortSignal,
 ): Promise<Indexed> {
   const { available } = engine.search;
-  for (let portions = 0; ; portions += 1) {
-    if (!(await isBehind(engine))) return "done";
-    if (portions >= most || signal?.aborted === true) return "behind";
-    if (portions === 0 && available !== null && (await engine.read(() => asked(first(available)))).length === 0)
+  for (let batches = 0; ; batches += 1) {
+    if (!(await indexIsBehind(engine))) return "done";
+    if (batches >= most || signal?.aborted === true) return "behind";
+    if (batches === 0 && available !== null && (await engine.read(() => runQuery(first(available)))).length === 0)
       return "unavailable";
-    const portion = await engine.read(gather);
+    const batch = await engine.read(readBatch);
     // If another process was faster, its batch counts.
-    await engine.write(() => keep(engine, portion));
+    await engine.write(() => storeBatch(engine, batch));
     await turn();
   }
 }
 
 /** Whether the index exists. If not, nothing was ever indexed. */
-export async function isThere(engine: Engine): Promise<boolean> {
+export async function indexExists(engine: Engine): Promise<boolean> {
   const { exists } = engine.search;
-  return exists === null || (await engine.read(() => asked(first(exists)))).length > 0;
+  return exists === null || (await engine.read(() => runQuery(first(exists)))).length > 0;
 }
 
-export async function isBehind(engine: Engine): Promise<boolean> {
-  const [row] = await engine.read(() => asked(first(selectPlace)));
+export async function indexIsBehind(engine: Engine): Promise<boolean> {
+  const [row] = await engine.read(() => runQuery(first(selectPlace)));
   return Number(row?.["last"] ?? 0) > Number(row?.["indexed_to"]);
 }
 
-function* gather(): Work<Portion> {
+function* readBatch(): Work<Batch> {
   const [place] = yield first(selectPlace);
   const from = Number(place?.["indexed_to"]);
-  const events = yield all(selectEvents, from, atOnce, mostCharacters);
-  const documents: Portion["documents"] = [];
+  const events = yield all(selectEvents, from, eventsPerBatch, mostCharacters);
+  const documents: Batch["documents"] = [];
   const runs = new Set<number>();
   for (const { run_no: no, seq, tool, whole } of events) {
     const run_no = Number(no);
@@ -77,12 +77,12 @@ function* gather(): Work<Portion> {
   };
 }
 
-function* keep({ search }: Engine, { from, to, documents }: Portion): Work<void> {
+function* storeBatch({ search }: Engine, { from, to, documents }: Batch): Work<void> {
   if (search.create !== null) yield write(search.create);
   if ((yield all(advance, to, from)).length === 0) return;
   for (const { run_no, seq, words } of documents) yield search.put(run_no, seq, words);
 }
 
-function* asked(query: Query): Work<Record<string, unknown>[]> {
+function* runQuery(query: Query): Work<Record<string, unknown>[]> {
   return yield query;
 }

@@ -6,11 +6,11 @@ const gatherMs = 2000;
 
 /** Indexes new events in the background. Returns a function that stops it and waits for the current batch. */
 export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => void): () => Promise<void> {
-  const ending = new AbortController();
+  const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let working: Promise<void> = Promise.resolve();
   const schedule = (): void => {
-    if (timer !== null || ending.signal.aborted) return;
+    if (timer !== null || stopping.signal.aborted) return;
     timer = setTimeout(() => {
       timer = null;
       working = working.then(index);
@@ -19,7 +19,7 @@ export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => voi
   const unlisten = store.changes(schedule);
   schedule();
   return async () => {
-    ending.abort();
+    stopping.abort();
     unlisten();
     if (timer !== null) clearTimeout(timer);
     await working;
@@ -27,7 +27,7 @@ export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => voi
 
   async function index(): Promise<void> {
     try {
-      if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, ending.signal)) === "unavailable") unlisten();
+      if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, stopping.signal)) === "unavailable") unlisten();
     } catch (fault) {
       onFault(fault);
     }

@@ -4,7 +4,7 @@ import { finishOf, numbered, sampleRun } from "../../../test/fixtures/record/sam
 import type { Engine } from "../engine.ts";
 import { type Query, write } from "../query.ts";
 import { pruneEvents, pruneRuns } from "../retention.ts";
-import { indexEvents, isBehind } from "./index-events.ts";
+import { indexEvents, indexIsBehind } from "./index-events.ts";
 import { keepIndexed } from "./keep-indexed.ts";
 import { search } from "./search.ts";
 
@@ -28,7 +28,7 @@ eachEngine("the search index", (record) => {
 
   it("costs a run no statement until somebody looks after it", async () => {
     await keep("badger");
-    expect(await isBehind(record.store.engine)).toBe(true);
+    expect(await indexIsBehind(record.store.engine)).toBe(true);
     const [row] = await record.rows("select indexed_to from store");
     expect(row).toEqual({ indexed_to: 0 });
   });
@@ -80,9 +80,9 @@ eachEngine("the search index", (record) => {
     const faults: unknown[] = [];
     const stop = keepIndexed(store, (fault) => faults.push(fault));
     await keep("badger");
-    await expect.poll(() => isBehind(store.engine), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => indexIsBehind(store.engine), { timeout: 30_000 }).toBe(false);
     await keep("later");
-    await expect.poll(() => isBehind(store.engine), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => indexIsBehind(store.engine), { timeout: 30_000 }).toBe(false);
     await stop();
     expect(faults).toEqual([]);
   });

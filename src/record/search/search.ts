@@ -1,11 +1,11 @@
 import { HostError } from "../../model/errors.ts";
 import type { Page, Reads, RunFilter } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
-import { indexEvents, isBehind } from "./index-events.ts";
+import { indexEvents, indexIsBehind } from "./index-events.ts";
 import { searchRuns } from "./search-runs.ts";
 
 /** Batches that a search indexes itself, a few thousand events. The coordinator indexes the rest. */
-const mostPortions = 20;
+const maxBatches = 20;
 
 export async function search(
   engine: Engine,
@@ -14,12 +14,12 @@ export async function search(
   filter: RunFilter,
   page: Page,
 ): ReturnType<Reads["search"]> {
-  const indexed = mayIndex ? await indexEvents(engine, mostPortions) : (await isBehind(engine)) ? "behind" : "done";
-  if (indexed === "unavailable") throw noSearch(engine);
+  const indexed = mayIndex ? await indexEvents(engine, maxBatches) : (await indexIsBehind(engine)) ? "behind" : "done";
+  if (indexed === "unavailable") throw searchUnavailable(engine);
   return { ...(await searchRuns(engine, text, filter, page)), indexing: indexed === "behind" };
 }
 
-function noSearch({ name }: Engine): HostError {
+function searchUnavailable({ name }: Engine): HostError {
   return new HostError({
     code: "DROVER-STA-007",
     field: name,

@@ -10,14 +10,14 @@ export function carryOut<T>(connection: Connection, work: Work<T>): T {
 }
 
 /** How long to block the event loop at a time. */
-const turnMs = 8;
+const maxBlockMs = 8;
 
 /** For long work over a connection that nobody else uses. */
-export async function carryOutInTurns<T>(connection: Connection, work: Work<T>): Promise<T> {
+export async function carryOutYielding<T>(connection: Connection, work: Work<T>): Promise<T> {
   let since = monotonicMs();
   let step = work.next();
   while (!step.done) {
-    if (monotonicMs() - since > turnMs) {
+    if (monotonicMs() - since > maxBlockMs) {
       await new Promise((resolve) => setImmediate(resolve));
       since = monotonicMs();
     }
@@ -28,10 +28,10 @@ export async function carryOutInTurns<T>(connection: Connection, work: Work<T>):
 
 const none: Row[] = [];
 
-function rowsOf(connection: Connection, { text, values, gives }: Query): Row[] {
+function rowsOf(connection: Connection, { text, values, returns }: Query): Row[] {
   const statement = connection.sql(text);
-  if (gives === "all") return statement.all(...values);
-  if (gives === "none") {
+  if (returns === "all") return statement.all(...values);
+  if (returns === "none") {
     statement.run(...values);
     return none;
   }

@@ -5,7 +5,7 @@ import type { Changed } from "../transaction.ts";
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
   publish(changed: Changed): void;
-  lookForForeign(): void;
+  checkForeignWrites(): void;
 }
 
 /** Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with our own. */
@@ -20,7 +20,7 @@ export function openChanges(connection: Connection): Changes {
     publish(changed) {
       for (const listener of listeners) listener({ ...changed, foreign: false });
     },
-    lookForForeign() {
+    checkForeignWrites() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
       const moved = seen !== null && version !== seen;
       seen = version;

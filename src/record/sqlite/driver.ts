@@ -77,12 +77,12 @@ function loadSqlite(): SqliteModule {
 /** Prebuilt libraries, the likelier C library first. A wrong or missing one fails to load and is skipped. */
 function prebuilds(here: string): string[] {
   const musl = process.platform === "linux" && existsSync("/etc/alpine-release");
-  for (let folder = here; ; folder = dirname(folder)) {
-    const base = join(folder, "node_modules", packageName, "prebuilds", `${process.platform}-${process.arch}`);
+  for (let directory = here; ; directory = dirname(directory)) {
+    const base = join(directory, "node_modules", packageName, "prebuilds", `${process.platform}-${process.arch}`);
     if (existsSync(base)) {
       const names = musl ? ["musl", "glibc"] : ["glibc", "musl"];
       return names.map((libc) => join(base, `${packageName.replace("/", "+")}.${libc}.node`));
     }
-    if (dirname(folder) === folder) return [];
+    if (dirname(directory) === directory) return [];
   }
 }

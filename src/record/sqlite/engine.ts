@@ -1,11 +1,11 @@
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
 import { rollBack, underWriteLock } from "./write-lock.ts";
-import { carryOut, carryOutInTurns } from "./carry-out.ts";
+import { carryOut, carryOutYielding } from "./carry-out.ts";
 import type { Connection } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { openConnection } from "./open-connection.ts";
-import { patiently } from "./patience.ts";
+import { withRetries } from "./with-retries.ts";
 import { searchStatements } from "./search-statements.ts";
 
 export interface SqliteEngine extends Engine {
@@ -23,7 +23,7 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
     search: searchStatements,
     read,
     readPage: read,
-    snapshot: (work) => onItsOwn(file, waitMs, work),
+    snapshot: (work) => withConnection(file, waitMs, work),
     write: (work) => underWriteLock(connection, waitMs, () => carryOut(connection, work())),
     close: connection.close,
   };
@@ -32,18 +32,18 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
 /** A read fails while another process recovers the WAL of one that died, so it is retried. */
 async function reading<T>(connection: Connection, waitMs: number, read: () => T): Promise<T> {
   try {
-    return await patiently(read, connection.file, waitMs);
+    return await withRetries(read, connection.file, waitMs);
   } catch (fault) {
     throw hostFault(fault, connection.file);
   }
 }
 
 /** Uses its own connection, because it may take long while others read and write. */
-async function onItsOwn<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
+async function withConnection<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
   const connection = await openConnection(file, "read", waitMs);
   try {
-    await patiently(() => beginReading(connection), file, waitMs);
-    return await carryOutInTurns(connection, work());
+    await withRetries(() => beginReading(connection), file, waitMs);
+    return await carryOutYielding(connection, work());
   } catch (fault) {
     throw hostFault(fault, file);
   } finally {

@@ -22,7 +22,7 @@ export function isBusy(fault: unknown): boolean {
 /** Turns errors of SQLite and the file system into HostErrors. Anything else is returned unchanged. */
 export function hostFault(fault: unknown, file: string): unknown {
   const code = sqliteCode(fault);
-  if (isPartMissing(fault)) return damaged(file, fault);
+  if (isSchemaChanged(fault)) return damaged(file, fault);
   if (code === null) return fileFault(fault, file);
   if (code === full || (isWriteFault(code) && diskIsFull(file))) return noSpace(file, fault);
   if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault))))
@@ -47,7 +47,7 @@ export function hostFault(fault: unknown, file: string): unknown {
 }
 
 /** All statements fit the migrated schema, so a missing table or column means that somebody changed it. */
-function isPartMissing(fault: unknown): boolean {
+function isSchemaChanged(fault: unknown): boolean {
   const isSqlite = property(fault, "code") === "ERR_SQLITE_ERROR" || property(fault, "errcode") === 1;
   return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(fault));
 }

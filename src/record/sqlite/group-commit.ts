@@ -9,7 +9,7 @@ import { carryOut } from "./carry-out.ts";
 import type { Connection } from "./connection.ts";
 import { hostFault, isBusy, stillLocked } from "./faults.ts";
 import type { HeldFiles } from "./held-files.ts";
-import { randomDelayMs } from "./patience.ts";
+import { randomDelayMs } from "./with-retries.ts";
 
 interface Options extends CommitWork {
   connection: Connection;
@@ -25,10 +25,10 @@ interface Caller {
 }
 
 /** After this many commits a process counts as long-lived, and its WAL may grow: see ./open-connection.ts. */
-const commitsOfOneThatStays = 50;
+const longLivedCommits = 50;
 
 /** How often a long-lived process checks that its files still exist. A new one checks with each commit. */
-const lookEveryMs = 100;
+const checkEveryMs = 100;
 
 /** Immediate transactions per turn of the event loop. Further callers are gathered until the turn ends. */
 const promptPerTurn = 2;
@@ -41,12 +41,12 @@ const promptPerTurn = 2;
 export function groupCommit(options: Options): GroupCommit {
   const { connection, waitMs, held } = options;
   let waiting: Caller[] = [];
-  let idlers: (() => void)[] = [];
+  let idleWaiters: (() => void)[] = [];
   let scheduled = false;
   let gathers = false;
   let promptThisTurn = 0;
   let commits = 0;
-  let lookedAt = -Infinity;
+  let checkedAt = -Infinity;
 
   return {
     apply(ops) {
@@ -56,7 +56,7 @@ export function groupCommit(options: Options): GroupCommit {
       });
     },
     idle() {
-      return scheduled ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
+      return scheduled ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
     },
   };
 
@@ -100,7 +100,7 @@ export function groupCommit(options: Options): GroupCommit {
     const callers = waiting;
     waiting = [];
     scheduled = false;
-    for (const idler of idlers.splice(0)) idler();
+    for (const waiter of idleWaiters.splice(0)) waiter();
     return callers;
   }
 
@@ -115,29 +115,29 @@ export function groupCommit(options: Options): GroupCommit {
       const head = entries.length === 0 ? null : carryOut(connection, options.audit(entries, tx.now));
       connection.sql("commit").run();
       commits += 1;
-      if (commits === commitsOfOneThatStays) connection.exec("pragma wal_autocheckpoint = 1000");
-      const lost = lookForFiles();
+      if (commits === longLivedCommits) connection.exec("pragma wal_autocheckpoint = 1000");
+      const lost = checkFiles();
       if (lost !== null) return rejectAll(callers, lost);
       if (head !== null) options.committed(head);
       callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
     } catch (fault) {
       rollBack(connection);
-      failOf(callers, fault);
+      failCallers(callers, fault);
       return;
     }
     options.changed(changed);
   }
 
   /** Does not acknowledge a commit to files that nobody else can find any more. The rescue copies commits since the last check. */
-  function lookForFiles(): HostError | null {
-    const fresh = commits > commitsOfOneThatStays && monotonicMs() - lookedAt < lookEveryMs;
+  function checkFiles(): HostError | null {
+    const fresh = commits > longLivedCommits && monotonicMs() - checkedAt < checkEveryMs;
     if (fresh && held.known() === null) return null;
-    lookedAt = monotonicMs();
+    checkedAt = monotonicMs();
     return held.fault();
   }
 
   /** A host error fails all callers. Any other error belongs to one of them, so each is tried alone. */
-  function failOf(callers: Caller[], fault: unknown): void {
+  function failCallers(callers: Caller[], fault: unknown): void {
     const known = hostFault(fault, connection.file);
     if (callers.length === 1 || known instanceof HostError) {
       rejectAll(callers, known);

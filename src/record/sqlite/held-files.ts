@@ -24,13 +24,13 @@ const leastBytes = 100n;
  */
 export function holdFiles(file: string): HeldFiles {
   const held = new Map<string, BigIntStats>();
-  for (const end of ends) learn(end, statOf(file + end));
+  for (const end of ends) remember(end, statOf(file + end));
   let known: HostError | null = null;
-  const fault = (): HostError | null => (known = look());
-  const look = (): HostError | null => {
+  const fault = (): HostError | null => (known = check());
+  const check = (): HostError | null => {
     for (const end of ends) {
       const [before, now] = [held.get(end), statOf(file + end)];
-      if (before === undefined) learn(end, now);
+      if (before === undefined) remember(end, now);
       else if (now === undefined) return lost(file + end, "was deleted or moved");
       else if (now.ino !== before.ino || now.dev !== before.dev) return lost(file + end, "was replaced");
       else if (end === "" && now.size < leastBytes) return lost(file, "was emptied");
@@ -52,7 +52,7 @@ export function holdFiles(file: string): HeldFiles {
     },
   };
 
-  function learn(end: string, found: BigIntStats | undefined): void {
+  function remember(end: string, found: BigIntStats | undefined): void {
     if (found !== undefined) held.set(end, found);
   }
 }

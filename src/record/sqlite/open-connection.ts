@@ -5,7 +5,7 @@ import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { newerDatabase } from "./newer-database.ts";
-import { patiently } from "./patience.ts";
+import { withRetries } from "./with-retries.ts";
 
 /**
  * Number of pages before the WAL is checkpointed. A new process reads the whole WAL, which takes 2 ms at SQLite's default of
@@ -19,7 +19,7 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
   let connection: Connection | null = null;
   try {
     connection = connect(file, mode === "write" ? "write" : readingMode(file));
-    const version = await patiently(versionWith(connection), file, waitMs);
+    const version = await withRetries(readVersion(connection), file, waitMs);
     if (version > schemaVersion) throw newerDatabase(file, version);
     if (version < schemaVersion) {
       connection.close();
@@ -33,7 +33,7 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
 }
 
 /** The first read of the file. It fails if the file is damaged or another process is recovering the WAL. */
-function versionWith(connection: Connection): () => number {
+function readVersion(connection: Connection): () => number {
   return () => {
     connection.exec(`pragma synchronous = full; pragma cache_size = -8000; pragma wal_autocheckpoint = ${walPages}`);
     return Number(connection.sql("pragma user_version").get()?.["user_version"]);

@@ -1,11 +1,11 @@
 import type { Connection } from "./connection.ts";
 import { hostFault } from "./faults.ts";
-import { patiently } from "./patience.ts";
+import { withRetries } from "./with-retries.ts";
 
 /** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */
 export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
   try {
-    return await patiently(() => transact(connection, work), connection.file, waitMs);
+    return await withRetries(() => transact(connection, work), connection.file, waitMs);
   } catch (fault) {
     throw hostFault(fault, connection.file);
   }

@@ -1,5 +1,5 @@
 import { HostError } from "../../../model/errors.ts";
-import { connect, schema } from "../client.ts";
+import { connect, schema } from "../connection.ts";
 import { hostFault, publicName } from "../faults.ts";
 import { first } from "./0001_first.ts";
 import { agentsByName } from "./0002_agents_by_name.ts";
@@ -43,28 +43,30 @@ const lock = 7_305_211_846;
 /** Migrates a new or older database to the current schema: completely or not at all, one process at a time. Refuses a newer one. */
 export async function migrate(url: string): Promise<void> {
   try {
-    const client = await connect(url);
+    const connection = await connect(url);
     try {
-      const [{ server_encoding: encoding = null } = {}] = await client.exec("show server_encoding");
-      if (encoding !== "UTF8") throw anotherEncoding(url, String(encoding));
-      await client.exec(`begin; select pg_advisory_xact_lock(${lock})`);
-      await client.exec(
+      const [{ server_encoding: encoding = null } = {}] = await connection.exec("show server_encoding");
+      if (encoding !== "UTF8") throw wrongEncoding(url, String(encoding));
+      await connection.exec(`begin; select pg_advisory_xact_lock(${lock})`);
+      await connection.exec(
         `create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`,
       );
-      const [row] = await client.exec("select version from schema_version");
+      const [row] = await connection.exec("select version from schema_version");
       const version = Number(row?.["version"] ?? 0);
       if (version > migrations.length) throw newerDatabase(url, version);
-      for (const text of migrations.slice(version)) await client.exec(text);
-      await client.exec(`delete from schema_version; insert into schema_version values (${migrations.length}); commit`);
+      for (const text of migrations.slice(version)) await connection.exec(text);
+      await connection.exec(
+        `delete from schema_version; insert into schema_version values (${migrations.length}); commit`,
+      );
     } finally {
-      client.end();
+      connection.end();
     }
   } catch (fault) {
     throw hostFault(fault, url);
   }
 }
 
-function anotherEncoding(url: string, encoding: string): HostError {
+function wrongEncoding(url: string, encoding: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
     message: `${publicName(url)} uses the encoding ${encoding}, which cannot store every text.`,

@@ -2,7 +2,7 @@ import { BugError } from "../../../model/errors.ts";
 import type { Connection } from "../connection.ts";
 import { hostFault } from "../faults.ts";
 import { newerDatabase } from "../newer-database.ts";
-import { patiently } from "../patience.ts";
+import { withRetries } from "../with-retries.ts";
 import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
 import { dispatch } from "./0002_dispatch.ts";
@@ -46,8 +46,8 @@ const migrations = [
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {
   if (migrations.length !== schemaVersion) throw new BugError("schemaVersion does not count the migrations");
   // A new file cannot be switched to WAL while another process is doing so.
-  await patiently(() => connection.exec("pragma journal_mode = wal"), connection.file, waitMs);
-  await patiently(() => connection.exec("begin immediate"), connection.file, waitMs);
+  await withRetries(() => connection.exec("pragma journal_mode = wal"), connection.file, waitMs);
+  await withRetries(() => connection.exec("begin immediate"), connection.file, waitMs);
   try {
     // Read again under the lock: another process may have migrated it meanwhile, perhaps to a newer version.
     const version = readVersion(connection);

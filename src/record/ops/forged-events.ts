@@ -10,7 +10,7 @@ type ExecutionEvent = Extract<RunEvent, { type: "execution_started" | "execution
 const selectKnown = `select kind, run_id, attempt from audit_rows where execution_id = ? and kind in ('start', 'end')`;
 
 /** Names under which a runner may decide a question itself. Decisions of people come from the store only. */
-const runnersDeciders: ReadonlySet<string> = new Set(["unattended", "session", "drover"]);
+const runnerDeciders: ReadonlySet<string> = new Set(["unattended", "session", "drover"]);
 const longestId = 200;
 
 /**
@@ -18,18 +18,18 @@ const longestId = 200;
  * a start with a used id, a decision in a person's name. The error keeps the event's number, so that the runner's numbering
  * stays intact. The refused events go to the audit trail.
  */
-export function* keepOwnEvents(
+export function* replaceForgedEvents(
   tx: Transaction,
   run: StoredRun,
   events: readonly NumberedEvent[],
   op: Write,
 ): Work<readonly NumberedEvent[]> {
-  if (!events.some(({ event }) => isJudged(run, event))) return events;
+  if (!events.some(({ event }) => needsCheck(run, event))) return events;
   const kept: NumberedEvent[] = [];
   const forged: RunEvent[] = [];
   for (const numbered of events) {
     const { event } = numbered;
-    const fault = isJudged(run, event) ? yield* faultOf(tx, run, event) : null;
+    const fault = needsCheck(run, event) ? yield* faultOf(tx, run, event) : null;
     if (fault !== null) forged.push(event);
     kept.push(fault === null ? numbered : { ...numbered, event: fault });
   }
@@ -38,7 +38,7 @@ export function* keepOwnEvents(
 }
 
 /** `exec` records one execution with the id of its run, from its own process; that one is exempt. */
-function isJudged(run: StoredRun, event: RunEvent): boolean {
+function needsCheck(run: StoredRun, event: RunEvent): boolean {
   if (isExecution(event)) return run.agent_rev_id !== null || event.execution.execution_id !== run.run_id;
   return event.type === "permission_decision";
 }
@@ -50,7 +50,7 @@ function isExecution(event: RunEvent): event is ExecutionEvent {
 function* faultOf(tx: Transaction, run: StoredRun, event: RunEvent): Work<RunEvent | null> {
   if (event.type === "permission_decision") {
     // Nobody decides a superseded question.
-    if (event.decision === "superseded" || runnersDeciders.has(event.by)) return null;
+    if (event.decision === "superseded" || runnerDeciders.has(event.by)) return null;
     return { type: "error", code: "refused_decision", message: "A runner cannot decide in a person's name." };
   }
   if (!isExecution(event)) return null;

@@ -3,8 +3,8 @@ import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import type { FinishRun } from "../../model/store.ts";
 import { agentOf } from "../moves/agent-of.ts";
-import { goOn, park } from "../moves/park.ts";
-import { decisionsOf, stoppedBy } from "../moves/questions.ts";
+import { continueRun, park } from "../moves/park.ts";
+import { decisionsOf, stopMessage } from "../moves/questions.ts";
 import type { EndingRun } from "../moves/stored-run.ts";
 import type { SqlValue, Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
@@ -19,7 +19,7 @@ const messages: Record<ParkReason, string> = {
 };
 
 /** Parks a run that its runner has stopped for now. Returns a result if the run has to end instead. */
-export function* setAside(
+export function* parkRun(
   tx: Transaction,
   run: EndingRun,
   { parked, result }: FinishRun,
@@ -32,10 +32,10 @@ export function* setAside(
   if (parked.why === "approval") {
     const { open, decided, stopped } = yield* decisionsOf(run);
     if (stopped !== null)
-      return { ...result, status: "failed", reason: "permission_denied", error: stoppedBy(stopped) };
+      return { ...result, status: "failed", reason: "permission_denied", error: stopMessage(stopped) };
     // A person answered before the run was parked.
     if (!open && decided) {
-      yield* goOn(tx, began, "Answered.", { atOnce: true, via, columns });
+      yield* continueRun(tx, began, "Answered.", { atOnce: true, via, columns });
       return null;
     }
   }

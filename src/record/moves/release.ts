@@ -31,16 +31,16 @@ const unblock = `
   update runs set blocked_by = null where run_no = ?`;
 
 /** Notifies runners that a run no longer counts against its agent's cap. */
-export function* freeCap(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
+export function* releaseCap(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   if (run.agent_rev_id === null || run.cap_agent === null) return;
-  for (const row of yield all(selectSharers, run.demand_id)) claimable(tx, String(row["body"]));
+  for (const row of yield all(selectSharers, run.demand_id)) notifyClaimable(tx, String(row["body"]));
 }
 
 /**
  * Releases the next run of the session after a run has ended, and the forks requested before that one. A resume that was
  * itself blocked does not release anything.
  */
-export function* freeSession(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
+export function* releaseSession(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   const { agent_rev_id, session_id } = run;
   if (agent_rev_id === null || session_id === null) return;
   if (run.awaited === 0 && run.agent_type === "procedural") return;
@@ -61,13 +61,13 @@ export function* freeSession(tx: Transaction, run: StoredRun & Partial<EndingRun
  * Releases the next runs waiting for the directory: one per demand, because a run that no runner can take would hold up the
  * others. Claims decide which of them goes first, and block the rest again.
  */
-export function* freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
+export function* releaseDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
   if (run.directory === null || run.blocked_by === "directory") return;
   for (const row of yield all(selectBefore, run.directory)) {
     const [next] = yield first(selectFirst, run.directory, Number(row["demand_id"]));
     if (next === undefined) continue;
     yield write(unblock, Number(next["run_no"]));
-    claimable(tx, String(next["body"]));
+    notifyClaimable(tx, String(next["body"]));
   }
 }
 
@@ -86,7 +86,7 @@ const selectDemand = `
  * Releases the next run of the schedule after a run has ended. If the ended run was itself waiting, the next one waits for
  * its predecessor instead.
  */
-export function* freeSchedule(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
+export function* releaseSchedule(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   if (run.agent_rev_id === null || run.followed === 0) return;
   const run_id = toColumn(run.run_id);
   if (run.blocked_by === "schedule") {
@@ -99,11 +99,11 @@ export function* freeSchedule(tx: Transaction, run: StoredRun & Partial<EndingRu
     const [released] = yield first(release, follower["run_id"] ?? null);
     if (released === undefined) continue;
     const [demand] = yield first(selectDemand, Number(released["demand_id"]));
-    claimable(tx, String(demand?.["body"]));
+    notifyClaimable(tx, String(demand?.["body"]));
   }
 }
 
-export function claimable(tx: Transaction, body: string, at_once = false): void {
+export function notifyClaimable(tx: Transaction, body: string, at_once = false): void {
   // create_run wrote it from a run's demands.
   const demands = JSON.parse(body) as Demands;
   if (at_once) (tx.changed.resumed ??= []).push(demands);

@@ -1,5 +1,5 @@
 import { HostError } from "../../model/errors.ts";
-import { connect, schema } from "./client.ts";
+import { connect, schema } from "./connection.ts";
 import { hostFault, publicName } from "./faults.ts";
 import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
@@ -12,14 +12,14 @@ export async function requireRecord(url: string): Promise<void> {
 
 async function versionOf(url: string): Promise<number | null> {
   try {
-    const client = await connect(url);
+    const connection = await connect(url);
     try {
-      const [found] = await client.exec(`select to_regclass('${schema}.schema_version') is not null as there`);
+      const [found] = await connection.exec(`select to_regclass('${schema}.schema_version') is not null as there`);
       if (found?.["there"] !== 1) return null;
-      const [row] = await client.exec("select version from schema_version");
+      const [row] = await connection.exec("select version from schema_version");
       return row === undefined ? null : Number(row["version"]);
     } finally {
-      client.end();
+      connection.end();
     }
   } catch (fault) {
     throw hostFault(fault, url);

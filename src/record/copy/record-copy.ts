@@ -2,7 +2,7 @@ import type { Row, SqlValue, Work } from "../query.ts";
 import type { Table } from "./tables.ts";
 
 /** A record that does not change while it is read. */
-export interface StillRecord {
+export interface SourceRecord {
   /** For messages. */
   readonly name: string;
   carryOut<T>(work: Work<T>): Promise<T>;
@@ -13,7 +13,7 @@ export interface StillRecord {
 }
 
 /** A record being created. It becomes complete, or nothing of it is kept. */
-export interface NewRecord extends StillRecord {
+export interface TargetRecord extends SourceRecord {
   /** May report an error only in `settled`. */
   insert(table: Table, rows: readonly Row[]): Promise<void>;
   /** May report an error only in `settled`. If `pieces` throws, the whole copy fails. */

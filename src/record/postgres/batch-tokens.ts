@@ -13,7 +13,7 @@ const selectTokens = `select * from tokens where hash = any (?::text[])`;
  * Batches token lookups, because every request needs one. Lookups from one turn of the event loop share a statement. It is
  * sent after the last of them, so a token revoked before a lookup is revoked for it.
  */
-export function readTokensTogether(engine: Engine): Reads["token"] {
+export function batchTokenReads(engine: Engine): Reads["token"] {
   let next: { hashes: Set<string>; found: Promise<ReadonlyMap<string, Token>> } | null = null;
   return async (hash) => {
     const stored = toColumn(hash);

@@ -6,31 +6,31 @@ import type { RecordStore } from "./record-store.ts";
  * Wraps a store for long maintenance in many transactions. Once `signal` is aborted, the next read or write throws the
  * signal's reason. Committed transactions stay.
  */
-export function stoppable(store: RecordStore, signal: AbortSignal): RecordStore {
+export function abortable(store: RecordStore, signal: AbortSignal): RecordStore {
   return {
     ...store,
-    engine: stoppableEngine(store.engine, signal),
+    engine: abortableEngine(store.engine, signal),
     pruneBlobs: (now) => store.pruneBlobs(now, signal),
   };
 }
 
-export function stoppableEngine<T extends Engine>(engine: T, signal: AbortSignal | undefined): T {
+export function abortableEngine<T extends Engine>(engine: T, signal: AbortSignal | undefined): T {
   if (signal === undefined) return engine;
   return {
     ...engine,
     read: async (work) => {
-      await goOn(signal);
+      await checkpoint(signal);
       return engine.read(work);
     },
     write: async (work) => {
-      await goOn(signal);
+      await checkpoint(signal);
       return engine.write(work);
     },
   };
 }
 
 /** SQLite answers synchronously, so yield to the event loop first: otherwise nothing could abort the signal. */
-async function goOn(signal: AbortSignal): Promise<void> {
+async function checkpoint(signal: AbortSignal): Promise<void> {
   await turn();
   signal.throwIfAborted();
 }

@@ -3,7 +3,7 @@ import { statusIn } from "../moves/statuses.ts";
 import { pruneInPages } from "../prune-in-pages.ts";
 
 /** Removes uploads of runs that have ended or been deleted: no event will refer to them any more. */
-export async function forgetUploads(engine: Engine): Promise<void> {
+export async function pruneUploads(engine: Engine): Promise<void> {
   await pruneInPages(engine, {
     table: "uploads",
     key: "run_no",

@@ -3,7 +3,7 @@ import { openDatabase } from "./sqlite/driver.ts";
 import { hostFault, isBusy } from "./sqlite/faults.ts";
 import { createDirectory } from "./state-directory.ts";
 
-export interface PlaceLock {
+export interface CoordinatorLock {
   release(): void;
 }
 
@@ -12,7 +12,7 @@ export interface PlaceLock {
  * (SQLite's lock on an empty file), so exactly one of several simultaneous callers gets it, and a killed process
  * releases it at once.
  */
-export function lockCoordinator(record: string): PlaceLock | null {
+export function lockCoordinator(record: string): CoordinatorLock | null {
   const file = coordinatorLockFile(record);
   try {
     createDirectory(record);

@@ -1,7 +1,7 @@
 import { isHeld } from "../../model/states.ts";
-import { end } from "../moves/lose.ts";
+import { end } from "../moves/lose-run.ts";
 import { move } from "../moves/move.ts";
-import { goOn } from "../moves/park.ts";
+import { continueRun } from "../moves/park.ts";
 import { decide } from "../moves/questions.ts";
 import { ending, type EndingRun } from "../moves/stored-run.ts";
 import { all, first, write, type Work } from "../query.ts";
@@ -25,7 +25,7 @@ export function* resumeDue(tx: Transaction, most: number): Work<string[]> {
   const resumed: string[] = [];
   for (const { run_no = null } of yield all(selectDue, now, most)) {
     const run = yield* find(Number(run_no));
-    yield* goOn(tx, run, "Its time has come.", { atOnce: false });
+    yield* continueRun(tx, run, "Its time has come.", { atOnce: false });
     resumed.push(run.run_id);
   }
   return resumed;

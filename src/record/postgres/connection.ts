@@ -7,7 +7,7 @@ import { prepared } from "./dialect.ts";
 /** All tables are in their own schema, because a database may be shared with other programs. */
 export const schema = "drover";
 
-export interface Client {
+export interface Connection {
   /** Waits for the rows of a query. A query without rows is only sent; `settled` reports its error. */
   query(query: Query): Promise<Row[]>;
   /** Sends several statements without values in one message. Returns the rows of the last one that has any. */
@@ -20,7 +20,7 @@ export interface Client {
   end(): void;
 }
 
-interface ClientOptions {
+interface ConnectionOptions {
   /**
    * Aborts a stalled transaction, because it would hold up everybody else. Also applies if the client does not read the
    * server's answers.
@@ -40,8 +40,8 @@ interface ClientOptions {
 }
 
 const connectMs = 5000;
-const muchBytes = 32 * 1024;
-const goodbyeMs = 1000;
+const flushBytes = 32 * 1024;
+const closeTimeoutMs = 1000;
 const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
@@ -54,7 +54,7 @@ const parsers = new Map<TypeId, (text: string) => number>([
 ]);
 
 /** Opens one connection. Statements are pipelined: each is sent without waiting for earlier answers. */
-export async function connect(url: string, options: ClientOptions = {}): Promise<Client> {
+export async function connect(url: string, options: ConnectionOptions = {}): Promise<Connection> {
   const socket = new Socket();
   const client = new pg.Client({
     connectionString: url,
@@ -69,31 +69,31 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
   });
   let broken = false;
   let ending = false;
-  let gathering = false;
+  let corked = false;
   const pending = new Set<Promise<unknown>>();
   let fault: unknown = null;
-  const breaks = (cause: unknown): void => {
+  const markBroken = (cause: unknown): void => {
     if (broken || ending) return;
     broken = true;
     options.onBroken?.(cause);
   };
-  client.on("error", breaks);
-  client.on("end", () => breaks(new Error("the connection was closed")));
+  client.on("error", markBroken);
+  client.on("end", () => markBroken(new Error("the connection was closed")));
   await client.connect();
   await client.query(settings(options));
   return {
     get broken() {
       return broken;
     },
-    query({ text, values, gives }) {
-      sendTogether();
+    query({ text, values, returns }) {
+      corkUntilNextTick();
       const sent = client.query({ ...prepared(text), values: values as unknown[] });
-      if (gives !== "none") return sent.then(({ rows }) => rows as Row[]);
-      note(sent);
+      if (returns !== "none") return sent.then(({ rows }) => rows as Row[]);
+      track(sent);
       return nothing;
     },
     async exec(text) {
-      sendTogether();
+      corkUntilNextTick();
       const given: unknown = await client.query(text);
       const results = (Array.isArray(given) ? given : [given]) as { rows: Row[]; command: string }[];
       // PostgreSQL treats the commit of a failed transaction as a rollback and reports no error.
@@ -112,47 +112,47 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     end() {
       ending = true;
       // A server that is busy with a statement, or unresponsive, does not react to a polite close.
-      const late = setTimeout(() => socket.destroy(), goodbyeMs).unref();
+      const late = setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
       socket.once("close", () => clearTimeout(late));
       client.end().catch(() => undefined); // the connection is closed either way
     },
   };
 
   /** Sends everything from one turn of the event loop in one packet, unless there is so much that it should go out earlier. */
-  function sendTogether(): void {
-    if (gathering && socket.writableLength > muchBytes) {
+  function corkUntilNextTick(): void {
+    if (corked && socket.writableLength > flushBytes) {
       socket.uncork();
       socket.cork();
     }
-    if (gathering) return;
-    gathering = true;
+    if (corked) return;
+    corked = true;
     socket.cork();
     process.nextTick(() => {
-      gathering = false;
+      corked = false;
       socket.uncork();
     });
   }
 
-  function note(sent: Promise<unknown>): void {
-    const noted: Promise<void> = sent.then(
-      () => void pending.delete(noted),
+  function track(sent: Promise<unknown>): void {
+    const tracked: Promise<void> = sent.then(
+      () => void pending.delete(tracked),
       (cause: unknown) => {
-        pending.delete(noted);
+        pending.delete(tracked);
         fault ??= cause;
       },
     );
-    pending.add(noted);
+    pending.add(tracked);
   }
 }
 
 const nothing: Promise<Row[]> = Promise.resolve([]);
 
 /** An acknowledged write must be on disk, whatever the server's default is. */
-function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ClientOptions): string {
+function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {
   // JIT compilation is off too: it would delay statements that look expensive.
-  const otherWays = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
+  const disabledPlans = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
   const planning = byIndexOnly
-    ? `${otherWays.map((name) => `set ${name} = off;`).join(" ")} set plan_cache_mode = force_generic_plan;`
+    ? `${disabledPlans.map((name) => `set ${name} = off;`).join(" ")} set plan_cache_mode = force_generic_plan;`
     : "";
   return `${planning}set search_path to ${schema};
     set idle_in_transaction_session_timeout = ${idleInTransactionMs};

@@ -5,7 +5,7 @@ import { isBusy, stillLocked } from "./faults.ts";
  * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process and
  * can starve others. We retry after short random delays instead, and give up after `waitMs`.
  */
-export async function patiently<T>(attempt: () => T, file: string, waitMs: number): Promise<T> {
+export async function withRetries<T>(attempt: () => T, file: string, waitMs: number): Promise<T> {
   const deadline = monotonicMs() + waitMs;
   for (;;) {
     try {

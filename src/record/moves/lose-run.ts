@@ -17,7 +17,7 @@ const selectState = `
   where runs.run_no = ?`;
 
 /** How often a run with a saved state may lose its runner without using up an attempt. */
-const mostContinued = 3;
+const maxFreeLosses = 3;
 
 /** Returns a run to pending, for any matching runner. Its attempt number stays used. A run that was stopping ends instead. */
 export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled"> {
@@ -34,9 +34,9 @@ export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"re
  * Handles a run whose runner was lost. A run with a saved state continues from there; any other starts over, which costs
  * an attempt.
  */
-export function* lose(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
+export function* loseRun(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
   if (run.status === "stopping") return yield* requeue(tx, run, why);
-  const cost = yield* costOfLoss(run);
+  const cost = yield* lossCounters(run);
   if (cost !== null) {
     yield* giveBack(tx, run, why, cost);
     return "requeued";
@@ -46,8 +46,8 @@ export function* lose(tx: Transaction, run: StoredRun, why: string): Work<"reque
 }
 
 /** The counters that a lost attempt increments; null if the run has no attempts left. */
-export function* costOfLoss(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
-  const state = run.continued < mostContinued ? yield* stateOf(run) : undefined;
+export function* lossCounters(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
+  const state = run.continued < maxFreeLosses ? yield* stateOf(run) : undefined;
   if (state?.["run_id"] === toColumn(run.run_id)) return { continued: run.continued + 1 };
   const failures = run.failures + 1;
   return (yield* attemptsLeft(run, failures)) ? { failures } : null;
