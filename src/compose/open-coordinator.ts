@@ -165,7 +165,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const scheduler = options.firesSchedules
       ? createScheduler({
           ...scheduling,
-          alone: !options.database,
+          isOnlyCoordinator: !options.database,
           onFault: (fault) => onDefect(fault, "schedules"),
         })
       : null;

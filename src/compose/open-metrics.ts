@@ -37,7 +37,7 @@ export function openMetrics(opened: RecordStore, { version, directory, onFault }
     store,
     seeRequest: watchRequests(registry),
     watchWaiting(waiting) {
-      registry.asked(
+      registry.collect(
         {
           drover_event_streams: { type: "gauge", help: "Readers that follow events now." },
           drover_held_polls: { type: "gauge", help: "Polls of runners that are held open now." },
@@ -57,7 +57,7 @@ const runnerStatuses: readonly RunnerRow["status"][] = ["online", "draining", "l
 
 /** Of the whole record: every coordinator over it tells the same. */
 function showRecord(registry: Registry, { engine }: RecordStore): void {
-  registry.asked(
+  registry.collect(
     {
       drover_runs: { type: "gauge", help: "Runs that have not ended, by state." },
       drover_oldest_pending_seconds: { type: "gauge", help: "How long the oldest pending run waits; 0 without one." },
@@ -85,7 +85,7 @@ function showRecord(registry: Registry, { engine }: RecordStore): void {
 }
 
 function showDisk(registry: Registry, directory: string): void {
-  registry.asked(
+  registry.collect(
     { drover_disk_free_bytes: { type: "gauge", help: "Free where the state directory lies." } },
     async () => {
       const { bavail, bsize } = await statfs(directory);

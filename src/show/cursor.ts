@@ -1,9 +1,9 @@
-/** Opaque to callers, and bound to its list: the cursor of one list is not one of another. */
+/** Cursors are opaque to callers and only valid for the list they came from. */
 export function toCursor(list: string, last: string): string {
   return Buffer.from(`${list}:${last}`).toString("base64url");
 }
 
-/** null where it is not a cursor of this list. */
+/** Returns null if this is not a cursor of the list. */
 export function fromCursor(list: string, cursor: string): string | null {
   const text = Buffer.from(cursor, "base64url").toString("utf8");
   const last = text.slice(list.length + 1);

@@ -3,49 +3,49 @@ import { createPageCache } from "./page-cache.ts";
 import { createTurnQueue } from "./turn-queue.ts";
 
 export interface FeedHub {
-  /** Sends everything after `after` to the sink, then what comes, until it ends or `stop` is called. */
+  /** Sends all events after `after` to the sink, then new ones as they come, until the feed ends or `stop` is called. */
   follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
-  /** Changes the runs whose partials a named stream gets. False: there is no such stream here. */
+  /** Changes the runs whose partials a named stream gets. Returns false if there is no such stream in this process. */
   setPartials(name: string, runs: readonly string[]): boolean;
-  /** The logs of these runs have grown; null: of which is not known. */
+  /** Announces new events of these runs; null means of unknown runs. */
   changed(run_ids: Iterable<string> | null): void;
-  /** To whoever follows this run and keeps up; kept for nobody. */
+  /** Sends a message to the followers of a run that are up to date. It is not stored. */
   live(run_id: string, message: string): void;
   readonly followers: number;
   /** Ends every stream. Idempotent. */
   stop(): void;
 }
 
-/** The runs whose partials a stream of all runs gets too. One with a name can change them while it is open. */
+/** The runs whose partials a stream of all runs also gets. A named stream can change them while it is open. */
 export interface FollowedPartials {
   name: string | null;
   runs: readonly string[];
 }
 
 export interface FeedHubOptions {
-  /** How long events gather, after some were sent, before the next go in one piece. */
+  /** Events that arrive within this time after a batch are sent together in the next batch. */
   tickMs?: number;
   heartbeatMs?: number;
-  /** Reading failed: the streams it was for are ended, so that their readers come back. */
+  /** Called when reading fails. The affected streams are closed so that their clients reconnect. */
   onFault(error: unknown): void;
 }
 
-/** Of pages that are kept for others who are at the same place. */
-const maxKeptBytes = 8 * 1024 * 1024;
+/** The size of the cache of pages shared by followers at the same position. */
+const maxCachedBytes = 8 * 1024 * 1024;
 
 /**
- * One reader per followed run (and one per asker of the feed of all runs), however many follow it: what
- * it reads is encoded once and handed to all who are up to date. Whoever is not reads on its own.
+ * Reads each followed run once (and the feed of all runs once per user), however many clients follow it. Each event is
+ * encoded once and sent to all followers that are up to date. A follower that is behind reads on its own.
  */
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
   const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
   const turn = createTurnQueue();
   const pages = createPageCache<Batch>({
-    maxBytes: maxKeptBytes,
+    maxBytes: maxCachedBytes,
     bytesOf: ({ bytes }) => bytes.length,
-    // what follows an empty one may be stored any moment
-    keeps: ({ empty }) => !empty,
+    // events may follow an empty page at any moment
+    isCacheable: ({ empty }) => !empty,
   });
   let heartbeat: NodeJS.Timeout | null = null;
   let stopped = false;
@@ -56,10 +56,10 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
         sink.end();
         return { stop() {} };
       }
-      heartbeat ??= setInterval(beat, heartbeatMs).unref();
+      heartbeat ??= setInterval(sendHeartbeats, heartbeatMs).unref();
       let feed = feeds.get(source.key);
       if (!feed) {
-        feed = createFeed({ source, tickMs, turn, pages, onFault, onEmpty: () => forget(source.key) });
+        feed = createFeed({ source, tickMs, turn, pages, onFault, onEmpty: () => remove(source.key) });
         feeds.set(source.key, feed);
       }
       const following = feed.add(after, sink);
@@ -101,13 +101,13 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
     },
   };
 
-  function beat(): void {
-    for (const feed of feeds.values()) feed.beat();
+  function sendHeartbeats(): void {
+    for (const feed of feeds.values()) feed.sendHeartbeat();
   }
 
-  function forget(key: string): void {
+  function remove(key: string): void {
     feeds.delete(key);
-    pages.forget(`${key} `);
+    pages.evict(`${key} `);
     if (feeds.size > 0 || !heartbeat) return;
     clearInterval(heartbeat);
     heartbeat = null;

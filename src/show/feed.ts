@@ -7,20 +7,20 @@ export interface FeedSource {
   /** A run_id, or another name for a feed of all runs. */
   key: string;
   ofAll: boolean;
-  /** Events after a place, about `maxBytes` of them, and the place reached: it may be past the last event given. */
+  /** Returns about `maxBytes` of events after a position, and the position reached, which may be past the last event returned. */
   read(after: number, limit: number, maxBytes: number): Promise<{ events: StoredEvent[]; reached: number }>;
-  /** The place of the last event there is. */
+  /** The position of the last event stored. */
   last(): Promise<number>;
   encode(event: StoredEvent): string;
-  /** True after the last event there will ever be. */
+  /** Whether no event can follow this one. */
   isLast(event: StoredEvent): boolean;
 }
 
-/** Where a follower's bytes go. Never blocks: a sink that is full says so and is left alone until it has drained. */
+/** Where a follower's bytes go. Writing never blocks: after `write` returns false, the feed waits for `drained`. */
 export interface Sink {
-  /** False: full, call again only after `drained`. */
+  /** Returns false if the sink is full. Write again only after `drained`. */
   write(bytes: Uint8Array): boolean;
-  /** Bytes it was given and has not passed on. */
+  /** The bytes buffered in the sink. */
   readonly waiting: number;
   drained(): Promise<void>;
   end(): void;
@@ -31,8 +31,8 @@ export interface Feed {
   readonly ofAll: boolean;
   add(after: number, sink: Sink): { stop(): void };
   wake(): void;
-  beat(): void;
-  /** Now or never: whoever is behind does not get it. */
+  sendHeartbeat(): void;
+  /** Sends a message to followers that are up to date. Others never get it. */
   live(message: string): void;
   stop(): void;
 }
@@ -40,22 +40,23 @@ export interface Feed {
 interface FeedOptions {
   source: FeedSource;
   tickMs: number;
-  /** Shared by all feeds: a reader that catches up waits for its turn before each page. */
+  /** Shared by all feeds. A follower that catches up waits for its turn before each page. */
   turn: WaitForTurn;
   pages: PageCache<Batch>;
   onFault(error: unknown): void;
   onEmpty(): void;
 }
 
-/** `place` is where the follower is; one that is `apart` reads for itself and takes no part in shared sends. */
 interface Follower {
   sink: Sink;
-  place: number;
+  /** The position up to which it has been sent events. */
+  position: number;
+  /** It reads for itself and gets no shared batches. */
   apart: boolean;
-  /** Its sink took the last piece but wants no more yet. */
+  /** Its sink accepted the last bytes but cannot take more yet. */
   full: boolean;
   gone: boolean;
-  /** It is known not to be ahead of the log. */
+  /** Its position is known not to be past the end of the log. */
   bounded: boolean;
 }
 
@@ -68,20 +69,20 @@ export interface Batch {
   last: boolean;
 }
 
-/** The shared page exists once, a follower's own once for each of them. */
+/** A shared page is held in memory once, an own page once per follower. */
 const sharedPage = { events: 256, bytes: 256 * 1024 };
 const ownPage = { events: 256, bytes: 64 * 1024 };
-/** How far a follower may be behind and still share: some pages of ordinary events. */
-const maxShared = 1024 * 1024;
+/** A follower with more unsent bytes than this leaves the shared sends. It is a few pages of ordinary events. */
+const maxUnsentBytes = 1024 * 1024;
 const heartbeat = Buffer.from(": still here\n\n");
 const endMark = Buffer.from("event: end\ndata: {}\n\n");
 
 export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: FeedOptions): Feed {
   const followers = new Set<Follower>();
-  /** Up to where the shared reader has read; null until the first follower has caught up by itself. */
-  let place: number | null = null;
+  /** The position of the shared reader; null until the first follower has caught up by itself. */
+  let position: number | null = null;
   let timer: NodeJS.Timeout | null = null;
-  /** When a batch was last sent. An event after a pause is sent at once; events within a tick of the last batch are gathered. */
+  /** When the last batch was sent. An event after a pause is sent at once; events within a tick of the last batch are batched. */
   let sharedAt = -Infinity;
   let reading = false;
   let again = false;
@@ -92,13 +93,13 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
       return followers.size;
     },
     add(after, sink) {
-      const follower: Follower = { sink, place: after, apart: true, full: false, gone: false, bounded: after === 0 };
+      const follower: Follower = { sink, position: after, apart: true, full: false, gone: false, bounded: after === 0 };
       followers.add(follower);
       void catchUp(follower);
       return { stop: () => drop(follower) };
     },
     wake,
-    beat() {
+    sendHeartbeat() {
       for (const follower of followers) if (!follower.apart) send(follower, heartbeat);
     },
     live(message) {
@@ -118,17 +119,18 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     else timer ??= setTimeout(() => void share(), Math.max(1, sharedAt + tickMs - monotonicMs()));
   }
 
-  /** The shared read: everything new, encoded once, in as many sends as there are pages. */
+  /** Reads all new events, encodes each page once and sends it to everyone who is up to date. */
   async function share(): Promise<void> {
     timer = null;
-    if (place === null || reading) return;
+    if (position === null || reading) return;
     reading = true;
     try {
-      for (let more = true; more && place !== null && followers.size > 0;) {
-        const batch = await readBatch(place, sharedPage);
-        // somebody who found nobody sharing may have taken it further meanwhile
-        if (place === batch.from) place = batch.to;
-        for (const follower of followers) if (!follower.apart && follower.place === batch.from) give(follower, batch);
+      for (let more = true; more && position !== null && followers.size > 0;) {
+        const batch = await readBatch(position, sharedPage);
+        // a follower that joined while nobody was sharing may have advanced it meanwhile
+        if (position === batch.from) position = batch.to;
+        for (const follower of followers)
+          if (!follower.apart && follower.position === batch.from) deliver(follower, batch);
         more = !batch.empty;
         if (more) sharedAt = monotonicMs();
       }
@@ -143,20 +145,20 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     }
   }
 
-  /** One follower on its own: a new one, or one whose sink was full. It holds at most one page at a time. */
+  /** Brings a new follower, or one whose sink was full, up to date. Holds at most one page in memory. */
   async function catchUp(follower: Follower): Promise<void> {
     try {
       while (!follower.gone) {
         await turn();
         if (follower.gone) return;
-        const shared = place;
-        const batch = await ownBatch(follower.place);
+        const shared = position;
+        const batch = await ownBatch(follower.position);
         if (follower.gone) return;
         if (batch.empty) {
-          await comeDown(follower);
+          await limitToEnd(follower);
           return join(follower, shared);
         }
-        give(follower, batch);
+        deliver(follower, batch);
         if (follower.gone) return;
         if (follower.full) await follower.sink.drained();
         follower.full = false;
@@ -168,38 +170,39 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     }
   }
 
-  /** Nobody is ahead of the log: a place that is not reached yet would be waited for, by those who share it too. */
-  async function comeDown(follower: Follower): Promise<void> {
+  /** Moves a follower back to the end of the log. A position beyond it would hold up everyone who shares the reader. */
+  async function limitToEnd(follower: Follower): Promise<void> {
     if (follower.bounded) return;
-    follower.place = Math.min(follower.place, await source.last());
+    follower.position = Math.min(follower.position, await source.last());
     follower.bounded = true;
-    // from here on nothing is missed: one who also reads lists reads them after this
+    // tells a client that it misses nothing from here on, so it can now read lists
     send(follower, heartbeat);
   }
 
   /**
-   * Nothing more to read: from here on with the others. `shared` is how far they were before that was found, so that up
-   * to there nothing is left to read, be it that it was removed.
+   * Lets a follower that has caught up share with the others. `shared` was the shared position before its last, empty
+   * read, so up to there nothing is left for it to read, even if events were removed.
    */
   function join(follower: Follower, shared: number | null): void {
     if (follower.gone) return;
-    if (shared !== null) follower.place = Math.max(follower.place, shared);
-    // if nobody shares, nobody is behind: those would have been at `place`
-    if (place === null || ![...followers].some((one) => !one.apart)) place = Math.max(place ?? 0, follower.place);
-    if (place !== follower.place) return lookAgainLater(follower);
+    if (shared !== null) follower.position = Math.max(follower.position, shared);
+    // if nobody shares, the shared position can advance without anyone missing events
+    if (position === null || ![...followers].some((one) => !one.apart))
+      position = Math.max(position ?? 0, follower.position);
+    if (position !== follower.position) return catchUpLater(follower);
     follower.apart = false;
-    // what was stored between the read and this line
+    // events may have been stored since the last read
     wake();
   }
 
-  /** It is a moment behind the shared reader, or that one behind it: never at once, as nothing else would have a turn. */
-  function lookAgainLater(follower: Follower): void {
+  /** The follower and the shared reader are slightly apart. Retries after a tick, because retrying at once would starve everything else. */
+  function catchUpLater(follower: Follower): void {
     wake();
     setTimeout(() => void catchUp(follower), tickMs);
   }
 
-  function give(follower: Follower, batch: Batch): void {
-    follower.place = batch.to;
+  function deliver(follower: Follower, batch: Batch): void {
+    follower.position = batch.to;
     if (batch.bytes.length > 0) send(follower, batch.bytes);
     if (!batch.last || follower.gone) return;
     follower.sink.write(endMark);
@@ -213,14 +216,14 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
       follower.full = true;
       return;
     }
-    // one page is more than a socket takes at once; as it is the same bytes for all, what waits costs nothing yet
-    if (follower.sink.waiting <= maxShared) return;
-    // too slow for the others: it goes on by itself from where it is, when it can take more
+    // a page is more than a socket takes at once, but all followers share its bytes, so buffering it costs little
+    if (follower.sink.waiting <= maxUnsentBytes) return;
+    // too slow for the others: once its sink has drained, it catches up by itself
     follower.apart = true;
     void follower.sink.drained().then(() => catchUp(follower));
   }
 
-  /** Many who begin at the same place get the same bytes. */
+  /** Followers at the same position share the same bytes. */
   function ownBatch(from: number): Promise<Batch> {
     return pages.get(`${source.key} ${from}`, () => readBatch(from, ownPage));
   }
@@ -239,11 +242,11 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
 
   function drop(follower: Follower): void {
     follower.gone = true;
-    // a second stop must not end a feed that others have begun since
+    // a second stop must not end a feed that others have joined since
     if (!followers.delete(follower) || followers.size > 0) return;
     if (timer) clearTimeout(timer);
     timer = null;
-    place = null;
+    position = null;
     onEmpty();
   }
 

@@ -1,9 +1,9 @@
 import type { Reads } from "../model/store.ts";
 
-/** Whose a run is; null for a run that is not (or no longer) there. It never changes, so it is remembered. */
+/** Returns the owner of a run, or null if there is no such run. Owners never change, so they are cached. */
 export type OwnerLookup = (run_id: string) => Promise<string | null>;
 
-const remembered = 10_000;
+const maxCached = 10_000;
 
 export function createOwnerLookup(read: Pick<Reads, "run_row">): OwnerLookup {
   const known = new Map<string, string>();
@@ -12,7 +12,7 @@ export function createOwnerLookup(read: Pick<Reads, "run_row">): OwnerLookup {
     if (owner !== undefined) return owner;
     const run = await read.run_row(run_id);
     if (run === null) return null;
-    if (known.size >= remembered) known.delete(known.keys().next().value!);
+    if (known.size >= maxCached) known.delete(known.keys().next().value!);
     known.set(run_id, run.created_by);
     return run.created_by;
   };

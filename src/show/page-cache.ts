@@ -1,57 +1,56 @@
-/** Pages of logs that were read and encoded a moment ago, for others who are at the same place. */
+/** Caches recently read and encoded pages of logs for other followers at the same position. */
 export interface PageCache<Page> {
   /** Reads the page unless it is cached. Callers that ask meanwhile share the same read. */
   get(key: string, read: () => Promise<Page>): Promise<Page>;
-  /** Nobody is there any more to share the pages of these keys. */
-  forget(beginning: string): void;
+  /** Drops all pages whose key starts with this prefix. */
+  evict(prefix: string): void;
 }
 
 interface Options<Page> {
   maxBytes: number;
   bytesOf(page: Page): number;
-  /** Whether it will be the same when it is read again. */
-  keeps(page: Page): boolean;
+  /** Whether reading the page again would give the same result. */
+  isCacheable(page: Page): boolean;
 }
 
-export function createPageCache<Page>({ maxBytes, bytesOf, keeps }: Options<Page>): PageCache<Page> {
-  const kept = new Map<string, Page>();
+export function createPageCache<Page>({ maxBytes, bytesOf, isCacheable }: Options<Page>): PageCache<Page> {
+  const cached = new Map<string, Page>();
   const reading = new Map<string, Promise<Page>>();
   let bytes = 0;
 
   return {
     async get(key, read) {
-      const known = kept.get(key) ?? (await reading.get(key)?.catch(() => undefined));
-      // one that will change was read for somebody who asked before
-      if (known !== undefined && keeps(known)) return known;
-      const asked = read();
-      reading.set(key, asked);
+      const known = cached.get(key) ?? (await reading.get(key)?.catch(() => undefined));
+      // a page that may still change was read for an earlier caller, so it may be outdated
+      if (known !== undefined && isCacheable(known)) return known;
+      const pending = read();
+      reading.set(key, pending);
       try {
-        const page = await asked;
-        if (keeps(page)) keep(key, page);
+        const page = await pending;
+        if (isCacheable(page)) add(key, page);
         return page;
       } finally {
-        if (reading.get(key) === asked) reading.delete(key);
+        if (reading.get(key) === pending) reading.delete(key);
       }
     },
-    forget(beginning) {
-      for (const key of kept.keys()) if (key.startsWith(beginning)) drop(key);
+    evict(prefix) {
+      for (const key of cached.keys()) if (key.startsWith(prefix)) drop(key);
     },
   };
 
-  function keep(key: string, page: Page): void {
+  function add(key: string, page: Page): void {
     drop(key);
-    kept.set(key, page);
+    cached.set(key, page);
     bytes += bytesOf(page);
-    // the one that was read first
-    for (const oldest of kept.keys()) {
+    for (const oldest of cached.keys()) {
       if (bytes <= maxBytes) return;
       drop(oldest);
     }
   }
 
   function drop(key: string): void {
-    const page = kept.get(key);
+    const page = cached.get(key);
     if (page !== undefined) bytes -= bytesOf(page);
-    kept.delete(key);
+    cached.delete(key);
   }
 }

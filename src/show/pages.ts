@@ -5,18 +5,18 @@ import type { Token, TokenReads } from "../model/token.ts";
 import { toCursor } from "./cursor.ts";
 import type { OwnerLookup } from "./owner-lookup.ts";
 
-export interface Listed<T> {
+export interface ListPage<T> {
   items: T[];
   next_cursor: string | null;
 }
 
-/** `only`: whose objects are seen, null for everyone's. */
+/** The user whose objects are visible; null for everyone's. */
 type Only = string | null;
 
-/** How many rows one request looks through for what its asker may see; the cursor goes on from there. */
-const mostScanned = 5000;
+/** How many rows one request scans for visible ones. The cursor continues from there. */
+const maxScanned = 5000;
 
-export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<Listed<RunRow>> {
+export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<ListPage<RunRow>> {
   const rows = await read.runs(only === null ? filter : { ...filter, created_by: only }, page);
   return fullPage("runs", rows, page.limit, (row) => row.run_id);
 }
@@ -27,7 +27,7 @@ export async function findRuns(
   filter: RunFilter,
   page: Page,
   only: Only,
-): Promise<Listed<FoundRun> & { indexing: boolean }> {
+): Promise<ListPage<FoundRun> & { indexing: boolean }> {
   const { items, next, indexing } = await read.search(
     text,
     only === null ? filter : { ...filter, created_by: only },
@@ -41,7 +41,7 @@ export async function listSessions(
   filter: { agent_name?: string },
   page: Page,
   only: Only,
-): Promise<Listed<Session>> {
+): Promise<ListPage<Session>> {
   const rows = await read.sessions(only === null ? filter : { ...filter, created_by: only }, page);
   return fullPage("sessions", rows, page.limit, (row) => row.session_id);
 }
@@ -52,38 +52,46 @@ export function listExecutions(
   page: Page,
   only: Only,
   owners: OwnerLookup,
-): Promise<Listed<Execution>> {
-  return pageOfSeen("executions", page, {
+): Promise<ListPage<Execution>> {
+  return visiblePage("executions", page, {
     read: (part) => read.executions(filter, part),
     idOf: (row) => row.start.execution_id,
-    sees: async (row) => only === null || (await owners(row.run_id)) === only,
+    isVisible: async (row) => only === null || (await owners(row.run_id)) === only,
   });
 }
 
-export function listTokens(read: TokenReads, page: Page, sees: (token: Token) => boolean): Promise<Listed<Token>> {
-  return pageOfSeen("tokens", page, {
+export function listTokens(
+  read: TokenReads,
+  page: Page,
+  isVisible: (token: Token) => boolean,
+): Promise<ListPage<Token>> {
+  return visiblePage("tokens", page, {
     read: (part) => read.tokens(part),
     idOf: (token) => token.token_id,
-    sees: async (token) => sees(token),
+    isVisible: async (token) => isVisible(token),
   });
 }
 
-interface Seen<T> {
+interface VisibleRows<T> {
   read(page: Page): Promise<T[]>;
   idOf(row: T): string;
-  sees(row: T): Promise<boolean>;
+  isVisible(row: T): Promise<boolean>;
 }
 
-/** For what the store does not sort by owner: reads on until the page is full of what the asker may see. */
-async function pageOfSeen<T>(list: string, page: Page, { read, idOf, sees }: Seen<T>): Promise<Listed<T>> {
+/** For lists the store cannot filter by owner: reads until the page is full of rows the caller may see. */
+async function visiblePage<T>(
+  list: string,
+  page: Page,
+  { read, idOf, isVisible }: VisibleRows<T>,
+): Promise<ListPage<T>> {
   const items: T[] = [];
   let before = page.before;
-  // more at a time where little of it is theirs
-  for (let scanned = 0, limit = page.limit; scanned < mostScanned; limit = Math.min(limit * 2, 1000)) {
+  // read larger batches if few rows are visible
+  for (let scanned = 0, limit = page.limit; scanned < maxScanned; limit = Math.min(limit * 2, 1000)) {
     const rows = await read({ limit, ...(before === undefined ? {} : { before }) });
     for (const row of rows) {
       before = idOf(row);
-      if (!(await sees(row))) continue;
+      if (!(await isVisible(row))) continue;
       items.push(row);
       if (items.length === page.limit) return { items, next_cursor: toCursor(list, before) };
     }
@@ -93,10 +101,10 @@ async function pageOfSeen<T>(list: string, page: Page, { read, idOf, sees }: See
   return { items, next_cursor: before === undefined ? null : toCursor(list, before) };
 }
 
-/** What one answer has of the events, about. */
+/** The approximate size of the events in one response. */
 export const maxPageBytes = 512 * 1024;
 
-/** Events of all runs in commit order, and where to go on: also past events that were not the asker's. */
+/** Reads events of all runs in commit order. `reached` is the position to continue from, past events the caller may not see. */
 export async function readFeed(
   read: Reads,
   after: number,
@@ -106,7 +114,7 @@ export async function readFeed(
 ): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
   let reached = after;
-  for (let scanned = 0; scanned < mostScanned && events.length < limit;) {
+  for (let scanned = 0; scanned < maxScanned && events.length < limit;) {
     const rows = await read.feed(reached, limit, maxBytes);
     for (const row of rows) {
       if (events.length === limit) break;
@@ -119,7 +127,7 @@ export async function readFeed(
   return { events, reached };
 }
 
-function fullPage<T>(list: string, items: T[], limit: number, idOf: (item: T) => string): Listed<T> {
+function fullPage<T>(list: string, items: T[], limit: number, idOf: (item: T) => string): ListPage<T> {
   const last = items.at(-1);
   return { items, next_cursor: last === undefined || items.length < limit ? null : toCursor(list, idOf(last)) };
 }

@@ -5,7 +5,7 @@ import type { FeedSource } from "./feed.ts";
 import type { OwnerLookup } from "./owner-lookup.ts";
 import { readFeed } from "./pages.ts";
 
-/** A run's log as a feed: places are its `seq`, and the result is its last event. */
+/** A run's log as a feed. Positions are `seq` numbers, and the result is the last event. */
 export function runFeed(read: Reads, run_id: string): FeedSource {
   return {
     key: run_id,
@@ -20,7 +20,7 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
   };
 }
 
-/** The events of all runs that one asker may see: places are cursors, and there is always more to come. */
+/** The events of all runs a caller may see. Positions are cursors, and the feed never ends. */
 export function allFeed(read: Reads, only: string | null, owners: OwnerLookup): FeedSource {
   return {
     key: only === null ? "*" : `*${only}`,
@@ -32,12 +32,12 @@ export function allFeed(read: Reads, only: string | null, owners: OwnerLookup): 
   };
 }
 
-/** Without an id: it is no place in the log that a reader could go on from. */
+/** Has no id, because a client cannot resume from it: partials are not in the log. */
 export function partialMessage(partial: ReportRequest["partials"][number]): string {
   return `event: partial\ndata: ${JSON.stringify(partial)}\n\n`;
 }
 
-/** JSON has no line breaks of its own, so that one data line is enough. */
+/** Serialized JSON contains no line breaks, so one data line is enough. */
 function toMessage(id: number, event: StoredEvent): string {
   return `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`;
 }

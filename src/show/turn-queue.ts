@@ -1,7 +1,7 @@
-/** Resolves once it is the caller's turn: one caller in each round of the event loop, in the order they came. */
+/** Resolves when it is the caller's turn. One caller per event loop iteration gets a turn, in order of arrival. */
 export type WaitForTurn = () => Promise<void>;
 
-/** Thousands may have much to catch up with. What each of them does in its turn is short, and others come in between. */
+/** Keeps the process responsive while thousands of followers catch up: each does a short piece of work per turn. */
 export function createTurnQueue(): WaitForTurn {
   let waiting: (() => void)[] = [];
   let next = 0;

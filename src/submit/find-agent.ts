@@ -12,12 +12,12 @@ export interface AgentCatalog {
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
 
-/** An agent, and the runner that brings it; null for an agent of a file or the API. */
+/** An agent and the runner that brings it. `runner` is null for an agent from a file or the API. */
 export interface FoundAgent extends ListedAgent {
   runner: RunnerFacts | null;
 }
 
-/** The one agent that is meant. Of several runners' agents with one name, that of a runner the run may go to. */
+/** Finds the requested agent. If several runners bring an agent of that name, picks one whose runner meets the demands. */
 export async function findAgent(
   request: RunRequest,
   agents: AgentCatalog,
@@ -35,7 +35,7 @@ export async function findAgent(
   const where: Demands = { ...(session && sessionDemands(session)), ...demands };
   const candidates = await Promise.all(found.candidates.map(withRunner));
   const meeting = candidates.filter(({ runner }) => runner !== null && unmetDemands(where, runner).length === 0);
-  // All of one place: each can continue the session.
+  // Runners of the same state directory can all continue the session.
   const [first] = meeting;
   if (first !== undefined && (meeting.length === 1 || where.place_id !== undefined)) return first;
   const names = found.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
@@ -53,7 +53,7 @@ function unknown(name: string, all: readonly string[]): SubmitFault {
     return submitFault(
       404,
       "DROVER-SUB-001",
-      "exec is not an agent: its runs are made by drover exec, on the machine where it is called.",
+      "exec is not an agent: drover exec creates its runs, on the machine where it is called.",
       [{ path: "body.agent_name", message: "not an agent" }],
       'Run a command with: drover exec "COMMAND"',
     );
@@ -61,8 +61,8 @@ function unknown(name: string, all: readonly string[]): SubmitFault {
   const message = `There is no agent ${name}.${near === undefined ? "" : ` Did you mean ${near}?`}`;
   const next =
     all.length === 0
-      ? "Start a runner that brings agents, or put one into the agents folder."
-      : "See which there are: drover agents list";
+      ? "Start a runner that brings agents, or put one into the agents directory."
+      : "List the agents: drover agents list";
   return submitFault(
     404,
     "DROVER-SUB-001",

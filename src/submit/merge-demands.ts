@@ -6,22 +6,22 @@ import type { ResolvedSession, SessionLocation } from "./resolve-session.ts";
 import type { FoundAgent } from "./find-agent.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
-const places = ["hostname", "place_id", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
+const locationKeys = ["hostname", "place_id", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
 
 /**
- * What the agent demands and what the request demands must both hold, so two different values can never
- * be met. A runner's own agent is pinned to it; any other goes to runners with an executor of its kind;
- * a session goes to the state directory its conversation lies in: its work folder and its HOME are there.
+ * Combines the demands of the agent, the request and the session. All must hold, so two different values are a conflict.
+ * An agent brought by a runner is pinned to that runner; any other agent goes to runners with its executor. A session
+ * goes to the state directory that holds its conversation, its work directory and its HOME.
  */
 export function mergeDemands(
   { agent, runner_id, runner }: FoundAgent,
   request: RunRequest,
-  { place }: ResolvedSession,
+  { location }: ResolvedSession,
 ): Demands | SubmitFault {
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
-  const there = place?.demands ?? {};
-  const elsewhere = places.filter((name) => differs(there[name], asked[name]));
+  const there = location?.demands ?? {};
+  const elsewhere = locationKeys.filter((name) => differs(there[name], asked[name]));
   if (elsewhere.length > 0) {
     const faults = elsewhere.map((name) => ({
       path: `body.demands.${name}`,
@@ -35,10 +35,10 @@ export function mergeDemands(
       "Leave these demands out.",
     );
   }
-  const at = { ...given, ...(runner && pickPlace(runner)) };
-  const bound = places.filter((name) => differs(there[name], at[name]));
-  if (place !== null && bound.length > 0) return agentIsElsewhere(agent.name, place, bound, at);
-  const clashes = places.filter((name) => differs(given[name], asked[name]));
+  const at = { ...given, ...(runner && locationOf(runner)) };
+  const bound = locationKeys.filter((name) => differs(there[name], at[name]));
+  if (location !== null && bound.length > 0) return agentIsElsewhere(agent.name, location, bound, at);
+  const clashes = locationKeys.filter((name) => differs(given[name], asked[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
       path: `body.demands.${name}`,
@@ -47,7 +47,7 @@ export function mergeDemands(
     return submitFault(
       409,
       "DROVER-SUB-005",
-      `The agent ${agent.name} demands something else.`,
+      `The demands conflict with those of the agent ${agent.name}.`,
       faults,
       "Leave these demands out.",
     );
@@ -58,15 +58,15 @@ export function mergeDemands(
   return tags.length === 0 ? rest : { ...rest, tags };
 }
 
-function pickPlace({ hostname, executor_profile, place_id }: RunnerFacts): Demands {
+function locationOf({ hostname, executor_profile, place_id }: RunnerFacts): Demands {
   return { hostname, executor_profile, place_id: place_id ?? "none" };
 }
 
-/** Nothing in the request can be changed to help. */
+/** The agent and the session are in different locations, so no change to the request can help. */
 function agentIsElsewhere(
   agent_name: string,
   { demands: there, runner_id, directory }: SessionLocation,
-  bound: readonly (typeof places)[number][],
+  bound: readonly (typeof locationKeys)[number][],
   given: Demands,
 ): SubmitFault {
   const faults = bound.map((name) => ({
@@ -74,11 +74,11 @@ function agentIsElsewhere(
     message: `the session is at ${name} ${there[name]}, the agent at ${given[name]}`,
   }));
   if (!bound.includes("runner_id") && !bound.includes("place_id")) {
-    const next = "Change what the agent demands, or begin a new session.";
+    const next = "Change the agent's demands, or start a new session.";
     return submitFault(
       409,
       "DROVER-SUB-005",
-      `The session is not where the agent ${agent_name} has to be.`,
+      `The session is not where the agent ${agent_name} must run.`,
       faults,
       next,
     );
@@ -87,9 +87,9 @@ function agentIsElsewhere(
   return submitFault(
     409,
     "DROVER-SUB-005",
-    `The session lies with the runner ${runner_id}${where}, and the agent ${agent_name} is not there now.`,
+    `The session is stored with the runner ${runner_id}${where}, where the agent ${agent_name} is not available now.`,
     faults,
-    `Start that runner again${where || " in the directory it was in"}, with the agent, or begin a new session.`,
+    `Start that runner again${where || " in the directory it was in"}, with the agent, or start a new session.`,
   );
 }
 

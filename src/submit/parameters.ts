@@ -6,18 +6,18 @@ import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { CheckResult } from "../define/json-schema/protocol.ts";
 import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
 
-/** One thing wrong with what was asked, at a JSON pointer into it. */
+/** A fault in the parameters, at a JSON pointer into them. */
 export interface ParameterFault extends SchemaFault {
   code: ErrorCode;
-  /** Where it could not be checked now: when to ask again. */
+  /** Set if the checker was too busy: when to retry. */
   retry_after_seconds?: number;
 }
 
 const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
-/** As much as `result_data` is ever parsed from. */
+/** As large as the output that `result_data` is parsed from can be. */
 const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, refuseKeys: false };
 
-/** Everything wrong with the parameters of a run; an empty list lets it pass. */
+/** All faults of a run's parameters. An empty list means they are valid. */
 export async function checkParameters(
   agent: Agent,
   parameters: Readonly<Record<string, unknown>>,
@@ -40,12 +40,12 @@ export async function checkParameters(
   return faults;
 }
 
-/** What a run printed against the agent's output_schema. */
+/** Checks a run's output against the agent's output_schema. */
 export async function checkOutput(schema: object, value: unknown, schemas: SchemaChecker): Promise<ParameterFault[]> {
   return toFaults(await schemas.check(schema, value, outputLimits));
 }
 
-/** What a tool would be called with in place of what its run asked for; `path` as those of a request's faults. */
+/** Checks an edited tool input, which replaces the input the run asked to use. Paths are in dotted form. */
 export async function checkToolInput(
   schema: object,
   value: unknown,
@@ -58,7 +58,7 @@ export async function checkToolInput(
   return faults.map((fault) => ({ ...fault, path: dotted(fault.path) }));
 }
 
-/** A JSON pointer, written as the paths of faults are. */
+/** Converts a JSON pointer to the dotted form used for fault paths. */
 export function dotted(pointer: string): string {
   return pointerSteps(pointer)
     .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))

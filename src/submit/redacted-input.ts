@@ -3,8 +3,8 @@ import type { RunRequest } from "../model/run-request.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 /**
- * A request made of what the record shows of another run has marks where the secrets were. A prompt may well quote such a
- * mark, so there it counts only where a run is repeated.
+ * Refuses a request that was copied from a recorded run and has redaction marks in place of secrets. A prompt may quote
+ * such a mark, so in the prompt it only counts for a retry.
  */
 export function redactedInputFault({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
   const paths = [...marksIn(parameters, "body.parameters")];
@@ -14,9 +14,9 @@ export function redactedInputFault({ parameters, prompt, retry_of, agent_name }:
     400,
     "DROVER-PAR-007",
     retry_of === undefined
-      ? "A value is the mark of a secret that was redacted, and not the secret."
-      : `The run ${retry_of} had secrets, which were removed when it ended.`,
-    paths.map((path) => ({ path, message: "a secret that is not kept: give it again" })),
+      ? "A value is the mark of a redacted secret, not the secret itself."
+      : `The secrets of the run ${retry_of} were removed when it finished.`,
+    paths.map((path) => ({ path, message: "a secret that is not stored: give it again" })),
     `Start a new run with the secret itself: drover run ${agent_name} ...`,
   );
 }

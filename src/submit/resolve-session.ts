@@ -6,19 +6,19 @@ import type { Session } from "../model/session.ts";
 import type { Store } from "../model/store.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
-/** The session a run is of, and what it takes over from the one it continues. */
+/** The session of a new run, and what the run inherits from the session it continues. */
 export interface ResolvedSession {
   session_id: string;
   forked_from: string | null;
   project_dir: string | null;
-  /** Where the conversation lies; null for a new one. */
-  place: SessionLocation | null;
+  /** Where the conversation is stored; null for a new session. */
+  location: SessionLocation | null;
 }
 
 export interface SessionLocation {
-  /** What the runner has to be that continues it. */
+  /** What a runner must match to continue the session. */
   demands: Demands;
-  /** The runner that had it last, and that one's directory where it is known. */
+  /** The runner that last ran the session, and its directory if known. */
   runner_id: string | null;
   directory: string | null;
 }
@@ -40,14 +40,14 @@ export async function resolveSession(
     return submitFault(
       400,
       "DROVER-SUB-003",
-      "Only a fork can begin at an earlier turn.",
+      "Only a fork can start at an earlier turn.",
       [{ path: "body.fork_at_turn", message: `given with mode ${mode}` }],
       "Leave fork_at_turn out, or set mode to fork.",
     );
   if (mode === "start") {
     if (session_id === undefined)
-      return { session_id: deps.newId(), forked_from: null, project_dir: null, place: null };
-    return bad(400, "A start begins a session of its own.", "leave it out, or set mode to resume or fork");
+      return { session_id: deps.newId(), forked_from: null, project_dir: null, location: null };
+    return bad(400, "A run with mode start gets a new session.", "leave it out, or set mode to resume or fork");
   }
   if (agent.type === "procedural") {
     return submitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
@@ -56,24 +56,24 @@ export async function resolveSession(
   }
   if (session_id === undefined) return bad(400, `A ${mode} needs the session it continues.`, "missing");
   const session = await deps.store.read.session(session_id);
-  const theirs = session !== null && (who.role === "admin" || session.created_by === who.subject);
-  if (!theirs) return bad(404, "There is no such session, or it is not yours.", "unknown", startAnew);
+  const mayContinue = session !== null && (who.role === "admin" || session.created_by === who.subject);
+  if (!mayContinue) return bad(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
   if (session.agent_name !== agent.name)
     return bad(
       409,
-      `The session is of the agent ${session.agent_name}.`,
-      "of another agent",
+      `The session belongs to the agent ${session.agent_name}.`,
+      "belongs to another agent",
       `Ask ${session.agent_name} to continue it, or start a new session of ${agent.name}.`,
     );
   const expired = expiryOf(agent, session, deps.now());
   if (expired !== null) return expired;
   const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
-    return bad(409, "The session has not begun: there is nothing to fork from.", "no run of it was claimed yet");
+    return bad(409, "The session has not started: there is nothing to fork from.", "none of its runs was claimed yet");
   const own =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   if (request.project_dir !== undefined && request.project_dir !== project_dir) {
-    return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "a folder of its own"}.`, [
+    return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "its own directory"}.`, [
       { path: "body.project_dir", message: "not the session's" },
     ]);
   }
@@ -82,31 +82,31 @@ export async function resolveSession(
   if (executor !== null && agent.executor !== undefined && executor !== agent.executor)
     return bad(
       409,
-      `The session is of the executor ${executor}; the agent ${agent.name} now has ${agent.executor}.`,
-      "of another executor",
-      startAnew,
+      `The session belongs to the executor ${executor}; the agent ${agent.name} now uses ${agent.executor}.`,
+      "belongs to another executor",
+      startNewSession,
     );
-  const place = { demands: sessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
-  return { ...own, project_dir, place };
+  const location = { demands: sessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
+  return { ...own, project_dir, location };
 }
 
-/** A runner that lived for one command is forgotten after it; its runs still say which executor they demanded. */
+/** The executor demanded by the session's last run. The store forgets a runner that served a single command, but not its runs. */
 async function executorOfRuns(session_id: string, { read }: Deps["store"]): Promise<string | null> {
   const [last] = await read.versions(session_id);
   const run = last === undefined ? null : await read.run_row(last.run_id);
   return run?.demands.executor_type ?? null;
 }
 
-/** Its folders lie in a state directory, so any runner of that one will do. A runner that named none has to be the same. */
+/** What a runner must match to continue the session: its state directory, or the very same runner if that named no state directory. */
 export function sessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
-  // the store prefers the runner that has it
+  // any runner of this profile will do; the store prefers the one that has the session's files
   if (portable && executor_profile !== null) return { executor_profile };
   const where =
     place_id === null ? { hostname, executor_profile, runner_id } : { hostname, executor_profile, place_id };
   return Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null));
 }
 
-const startAnew = "Start a new session: leave session_id out, with mode start.";
+const startNewSession = "Start a new session: leave session_id out, with mode start.";
 
 function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
   const seconds = sessionTimeoutSeconds(agent);
@@ -116,7 +116,7 @@ function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date
     "DROVER-SUB-006",
     `The session ${session_id} was last used at ${last_used_at}; sessions of ${agent.name} can be continued for ${seconds} s (session.timeout).`,
     [{ path: "body.session_id", message: "expired" }],
-    startAnew,
+    startNewSession,
   );
 }
 

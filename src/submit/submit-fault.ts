@@ -1,13 +1,13 @@
 import type { ErrorCode } from "../model/errors.ts";
 
-/** Why a request was not taken, in the shape of an HTTP answer. */
+/** Why a request was refused, in the shape of an HTTP response. */
 export interface SubmitFault {
   status: number;
   code: ErrorCode;
   message: string;
   faults: { path: string; message: string }[];
   next?: string;
-  /** Of a 429. */
+  /** Set for status 429. */
   retry_after_seconds?: number;
 }
 

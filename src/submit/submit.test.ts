@@ -185,7 +185,7 @@ it("says where the runner of a session was, when only another brings its agent, 
   host.agents.setFiles([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
   expect(await refused(host.ask(resume))).toMatchObject({
     faults: [{ path: "body.session_id" }],
-    next: "Change what the agent demands, or begin a new session.",
+    next: "Change the agent's demands, or start a new session.",
   });
 });
 
@@ -274,6 +274,6 @@ it("refuses to continue a session of another executor", async () => {
   expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
     status: 409,
     code: "DROVER-SUB-003",
-    message: expect.stringContaining("of the executor claude"),
+    message: expect.stringContaining("belongs to the executor claude"),
   });
 });

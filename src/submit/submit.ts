@@ -22,25 +22,25 @@ export interface SubmitDeps {
   schemas: SchemaChecker;
   now: () => Date;
   newId: NewId;
-  /** Where it is left out, secrets are stored as they come. */
+  /** Without a vault, secrets are stored in clear text. */
   vault?: Vault;
-  /** Large requests wait here before each piece of their work, so that several do not keep everybody waiting together. */
+  /** Large requests await this before each step, so that several of them do not block everybody else. */
   turn?: () => Promise<void>;
 }
 
-/** Admins continue anybody's sessions, everyone else their own. */
+/** Who submits a run. Admins may continue anybody's sessions, others only their own. */
 export interface Submitter {
   subject: string;
   role: "admin" | "user" | "viewer" | "runner";
-  /** Where a command of a run asks: which attempt it belongs to. */
+  /** Set if a command of a run submits: the attempt it belongs to. */
   inside?: { run_id: string; attempt: number };
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the caller disconnects. */
   signal?: AbortSignal;
 }
 
 export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false; fault: SubmitFault };
 
-/** Turns a request into a pending run, or says everything that is wrong with it. */
+/** Turns a request into a pending run, or reports why it is refused. */
 export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
   const prepared = await prepareRun(request, who, deps);
   return prepared.ok ? store(prepared.create, deps) : prepared;
@@ -48,7 +48,7 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
 
 export type Prepared = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
 
-/** The operation that stores the run, for callers that store something else with it. Nothing is written. */
+/** Builds the operation that stores the run, for callers that store something else in the same transaction. Writes nothing. */
 export async function prepareRun(
   given: RunRequest,
   who: Submitter,
@@ -58,16 +58,16 @@ export async function prepareRun(
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isSubmitFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
-  const tooMany = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
-  if (tooMany !== null) return { ok: false, fault: tooMany };
+  const overLimit = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
+  if (overLimit !== null) return { ok: false, fault: overLimit };
   const unknown = await unknownWebhook(request, who, deps);
   if (unknown !== null) return { ok: false, fault: unknown };
-  const from = await resolveSession(request, agent, who, deps);
-  if (isSubmitFault(from)) return { ok: false, fault: from };
+  const session = await resolveSession(request, agent, who, deps);
+  if (isSubmitFault(session)) return { ok: false, fault: session };
   const turn = deps.turn !== undefined && isLargeValue(request.parameters) ? deps.turn : noTurn;
   await turn();
-  const gone = redactedInputFault(request);
-  if (gone !== null) return { ok: false, fault: gone };
+  const redacted = redactedInputFault(request);
+  if (redacted !== null) return { ok: false, fault: redacted };
   const requester = {
     caller: who.subject,
     get signal() {
@@ -77,25 +77,25 @@ export async function prepareRun(
   const faults = await checkParameters(agent, request.parameters, deps.schemas, requester, turn);
   if (faults.length > 0) {
     const [first] = faults;
-    if (first?.retry_after_seconds !== undefined) return { ok: false, fault: tooMuch(first) };
+    if (first?.retry_after_seconds !== undefined) return { ok: false, fault: busyFault(first) };
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
-    const next = "Give what the agent's parameters_schema, or its section ## Parameters, asks for.";
+    const next = "Give the parameters that the agent's parameters_schema, or its section ## Parameters, describes.";
     return fail(
       400,
       first?.code ?? "DROVER-PAR-001",
-      `The parameters do not fit the agent ${agent.name}.`,
+      `The parameters do not match the agent ${agent.name}.`,
       paths,
       next,
     );
   }
-  const demands = mergeDemands(listed, request, from);
+  const demands = mergeDemands(listed, request, session);
   if (isSubmitFault(demands)) return { ok: false, fault: demands };
   const { runner_id } = listed;
-  const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
+  const timeout = request.timeout_seconds ?? (await timeoutOfOriginal(request, deps));
   const key = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   await turn();
-  const asked = runOf(request, who, agent, demands, from, deps);
+  const asked = runOf(request, who, agent, demands, session, deps);
   const { sealed, ...shown } =
     deps.vault?.conceal(ownerOfRun(asked.run_id), agent.parameters_schema, {
       parameters: asked.parameters,
@@ -124,25 +124,25 @@ export async function prepareRun(
 
 const noTurn = (): Promise<void> => Promise.resolve();
 
-/** A run has keys of its own: it can neither learn nor take those of its owner. No subject begins with a space. */
+/** A run has its own keys, so it can neither read nor use up those of its owner. The leading space cannot occur in a subject. */
 function keyOwner({ subject, inside }: Submitter): string {
   return inside === undefined ? subject : ` run ${inside.run_id}`;
 }
 
-/** A schedule is kept without its secrets, and its runs are asked for with them. */
+/** Restores the secrets of a schedule's request, which is stored without them. */
 function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
   if (sealed === undefined || vault === undefined) return request;
   const { parameters, prompt } = vault.open(ownerOfTemplate(request.agent_name), sealed);
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
 }
 
-function tooMuch({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
-  const next = `Ask again in ${retry_after_seconds} s, for fewer runs at a time.`;
-  const detail = "The parameters cannot be checked now: this caller has asked for too many slow checks.";
+function busyFault({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
+  const next = `Try again in ${retry_after_seconds} s, with fewer runs at a time.`;
+  const detail = "The parameters cannot be checked now: this caller has requested too many slow checks.";
   return { ...submitFault(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
 }
 
-/** A webhook that the request names has to be there, and be the caller's own or everyone's. */
+/** A webhook named in the request must exist and belong to the caller or to everyone. */
 async function unknownWebhook(
   { webhooks = [] }: RunRequest,
   { subject }: Submitter,
@@ -158,7 +158,7 @@ async function unknownWebhook(
   return null;
 }
 
-/** The snapshot that the run is carried out by has the model that was asked for. */
+/** Puts the requested model into the agent snapshot that the run executes. */
 function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
   if (model === undefined || isSubmitFault(listed)) return listed;
   if (listed.agent.type !== "procedural") return { ...listed, agent: { ...listed.agent, model } };
@@ -177,17 +177,17 @@ async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
     return fail(
       409,
       "DROVER-SUB-008",
-      "The run that this command belongs to is being stopped, or has ended: it can start no other run.",
-      [{ path: "body.parent_run_id", message: "is being stopped, or has ended" }],
+      "The run that this command belongs to is being stopped or has finished, so it cannot start another run.",
+      [{ path: "body.parent_run_id", message: "is being stopped or has finished" }],
     );
   if (!result.ok && result.conflict === "repeated")
-    return fail(409, "DROVER-HOK-003", "This delivery was received before, and has made its run.", []);
+    return fail(409, "DROVER-HOK-003", "This delivery was received before and already has its run.", []);
   if (!result.ok) {
     return fail(
       409,
       "DROVER-SUB-004",
       "This Idempotency-Key was used for another request.",
-      [{ path: "header.idempotency-key", message: "used before, with another body" }],
+      [{ path: "header.idempotency-key", message: "used before with another body" }],
       "Use a new key, or send exactly what was sent with it before.",
     );
   }
@@ -201,7 +201,7 @@ function runOf(
   who: Submitter,
   agent: Agent,
   demands: Demands,
-  from: ResolvedSession,
+  session: ResolvedSession,
   deps: Pick<SubmitDeps, "newId" | "now">,
 ): Run {
   return newRun({
@@ -212,14 +212,14 @@ function runOf(
     parameters: request.parameters,
     prompt: request.prompt ?? null,
     attended: request.attended ?? agent.attended ?? false,
-    session_id: from.session_id,
-    forked_from: from.forked_from,
+    session_id: session.session_id,
+    forked_from: session.forked_from,
     fork_at_turn: request.fork_at_turn ?? null,
     parent_run_id: request.parent_run_id ?? null,
     retry_of: request.retry_of ?? null,
     trigger_type: request.mode === "fork" ? "fork" : request.trigger_type,
     schedule: request.schedule ?? null,
-    project_dir: request.project_dir ?? from.project_dir ?? newDirectory(request, agent),
+    project_dir: request.project_dir ?? session.project_dir ?? initialDirectory(request, agent),
     demands,
     model: request.model ?? null,
     priority: request.priority,
@@ -232,20 +232,23 @@ function runOf(
   });
 }
 
-/** Of a session that begins; one that is continued stays where it is. */
-function newDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
+/** The directory of a new session. A session that is continued stays where it is. */
+function initialDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
   return mode === "start" ? (working_directory ?? null) : null;
 }
 
-/** A retry has the time the run before it had. */
-async function timeoutBefore({ retry_of }: RunRequest, deps: { store: Pick<Store, "read"> }): Promise<number | null> {
+/** A retry gets the timeout of the run it repeats. */
+async function timeoutOfOriginal(
+  { retry_of }: RunRequest,
+  deps: { store: Pick<Store, "read"> },
+): Promise<number | null> {
   if (retry_of === undefined) return null;
   return (await deps.store.read.agent_of(retry_of))?.timeout_seconds ?? null;
 }
 
-/** Equal requests have equal ones, whatever the order of their keys. */
+/** Equal requests have equal fingerprints, whatever the order of their keys. */
 function fingerprint(request: RunRequest, print: (text: string) => string): string {
-  // The key tells nothing about what is asked for: it is the same for both.
+  // The idempotency key is part of the request, but both requests under comparison share it.
   return print(JSON.stringify(sorted(request)));
 }
 

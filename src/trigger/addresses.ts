@@ -1,20 +1,20 @@
 import { BlockList, isIP } from "node:net";
 import { RequestError } from "../model/errors.ts";
 
-/** Where webhooks may be sent. Decided by the address that is connected to; a name says nothing. */
+/** Decides where webhooks may be sent, by the IP address of the connection and not by the host name. */
 export interface AddressRules {
-  /** What is wrong with an address that somebody registers; null: nothing that can be seen before it is resolved. */
+  /** Returns why a URL cannot be registered, or null if nothing is wrong before its host is resolved. */
   checkUrl(text: string): string | null;
-  /** `hostname` as it stands in the URL, for names that the operator allows. */
+  /** `hostname` is the one in the URL, for names that the operator allows. */
   mayConnect(hostname: string, address: string): boolean;
 }
 
-/** Not globally reachable, by the registry of special-purpose addresses; with all of multicast. */
+/** Not globally reachable according to the IANA registry of special-purpose addresses, plus multicast. */
 const closedV4 = `
   0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
   192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
   240.0.0.0/4`;
-/** The other way round: what is not global unicast is closed. That covers mapped, compatible, NAT64, ULA, link-local, multicast. */
+/** For IPv6, everything except global unicast is closed. That covers mapped, compatible, NAT64, ULA, link-local and multicast addresses. */
 const openV6 = "2000::/3";
 const closedV6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20";
 
@@ -40,7 +40,7 @@ export function createAddressRules(allow: readonly string[]): AddressRules {
     checkUrl(text) {
       if (!URL.canParse(text)) return "is not a URL";
       const { protocol, username, password, hostname } = new URL(text);
-      if (protocol !== "https:" && protocol !== "http:") return "must begin with https:// or http://";
+      if (protocol !== "https:" && protocol !== "http:") return "must start with https:// or http://";
       if (username !== "" || password !== "") return "must have no user name or password in it";
       if (hostname === "") return "names no host";
       const literal = literalAddress(hostname);
@@ -52,7 +52,7 @@ export function createAddressRules(allow: readonly string[]): AddressRules {
 export const notAllowed =
   "is not a public address; the operator can allow it in drover.yaml with webhooks: {allow: [HOST]}";
 
-/** The address that a host of a URL is, where it is none that has to be resolved. The URL has made one form of all. */
+/** Returns the host of a URL if it is an IP address, or null if it is a name. `URL` has already normalized the address. */
 export function literalAddress(hostname: string): string | null {
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
   return isIP(bare) === 0 ? null : bare;

@@ -6,10 +6,10 @@ import type { SyncSchedules } from "../model/schedule-ops.ts";
 
 type AgentSource = SyncSchedules["source"];
 
-/** Who owns the schedules of agent files: whoever has the coordinator's own token. */
+/** The owner of schedules in agent files: the holder of the coordinator's own token. */
 export const fileOwner = "admin";
 
-/** The schedules that an agent defines, as new ones. Every coordinator gives them the same ids. */
+/** The schedules that an agent defines. Every coordinator gives them the same ids. */
 export function schedulesOf(
   agent: Agent,
   source: AgentSource,
@@ -31,12 +31,12 @@ export function schedulesOf(
   });
 }
 
-/** Some at a time: whoever else wants to write waits meanwhile. */
-const agentsAtOnce = 50;
+/** Agents per operation. Other writers wait while an operation is stored. */
+const batchSize = 50;
 
 /**
- * What brings the record up to date with the agent files that this coordinator reads now. `gone` are agents it read before;
- * "unknown": it is the only coordinator, and whatever is not in its files has gone.
+ * The operations that bring the record up to date with this coordinator's agent files. `gone` are the agents it read
+ * before and that no longer exist. "unknown" means it is the only coordinator, so every agent not in its files is gone.
  */
 export function syncFileSchedules(
   agents: readonly Agent[],
@@ -48,8 +48,8 @@ export function syncFileSchedules(
   const op = { op: "sync_schedules", source: "file" } as const;
   if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(ofAgent) }];
   const ops: SyncSchedules[] = gone.length === 0 ? [] : [{ ...op, agents: gone, schedules: [] }];
-  for (let from = 0; from < agents.length; from += agentsAtOnce) {
-    const some = agents.slice(from, from + agentsAtOnce);
+  for (let from = 0; from < agents.length; from += batchSize) {
+    const some = agents.slice(from, from + batchSize);
     ops.push({ ...op, agents: some.map(({ name }) => name), schedules: some.flatMap(ofAgent) });
   }
   return ops;

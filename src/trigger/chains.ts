@@ -16,15 +16,15 @@ export interface ChainDeps {
   onFault: (fault: unknown) => void;
 }
 
-const atOnce = 50;
+const batchSize = 50;
 
 /**
- * Makes runs of what follows those that ended. Any number of coordinators may try: the run and the mark that it was made are
- * one transaction. One that cannot be made is stored as a child that failed.
+ * Submits the runs that follow finished ones. Several coordinators may try at once: each run and the mark that it was
+ * submitted are stored in one transaction. A run that is refused is stored as a failed child.
  */
 export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const chains = await deps.store.read.pending_chains(atOnce);
+    const chains = await deps.store.read.pending_chains(batchSize);
     let settled = 0;
     for (const chain of chains) {
       if (signal.aborted) return;
@@ -36,8 +36,8 @@ export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promis
         },
       );
     }
-    // what could not be settled now is tried with the next turn
-    if (chains.length < atOnce || settled === 0) return;
+    // chains that failed are retried in the next round
+    if (chains.length < batchSize || settled === 0) return;
   }
 }
 

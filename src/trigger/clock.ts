@@ -1,15 +1,15 @@
-/** The clock that slots are judged by. Passed in, so that tests can run it faster and make it jump. */
+/** The clock of schedules. Passed in, so that tests can make it run faster and jump. */
 export interface TriggerClock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Resolves after so many milliseconds of this clock or earlier, and when the signal aborts. Never rejects. */
+  /** Resolves after at most this many milliseconds of this clock, or when the signal aborts. Never rejects. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** A clock that jumps, and a host that slept, are noticed after this long. */
+/** A clock jump or a host that was suspended is noticed within this time. */
 const longestWaitMs = 10_000;
 
-/** `speed` times as fast as real time since `from`, a moment that all coordinators agree on. */
+/** A clock that runs `speed` times as fast as real time since `from`, a moment that all coordinators agree on. */
 export function createTriggerClock(now: () => Date, { speed, from } = { speed: 1, from: 0 }): TriggerClock {
   return {
     now: () => from + (now().getTime() - from) * speed,

@@ -13,10 +13,10 @@ export interface DeliverOptions {
   rules: AddressRules;
   now: () => Date;
   onFault: (fault: unknown) => void;
-  /** Called when one has ended, so that there is room for others. */
+  /** Called when a delivery has finished and another one can start. */
   onCapacity: () => void;
   version: string;
-  /** How long after a failed attempt the next one comes. */
+  /** The delay before the next attempt. */
   retryMs?: (attempt: number) => number;
   leaseMs?: number;
   timeoutMs?: number;
@@ -24,58 +24,58 @@ export interface DeliverOptions {
 }
 
 export interface Deliverer {
-  /** Takes what is due, as far as there is room. Does not wait for the receivers. */
-  take(): Promise<void>;
-  /** Gives up what is under way: another coordinator, or the next start, sends it again. */
+  /** Starts due deliveries, up to the limit. Does not wait for the receivers. */
+  startDue(): Promise<void>;
+  /** Aborts deliveries in progress. Another coordinator, or this one after a restart, sends them again. */
   stop(): Promise<void>;
 }
 
-const most = 16;
-const mostOfOne = 2;
+const maxConcurrent = 16;
+const maxConcurrentPerWebhook = 2;
 /** Longer than an attempt can take. */
 const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onFault, onCapacity } = options;
-  const underWay = new Map<Promise<void>, string>();
+  const inProgress = new Map<Promise<void>, string>();
   const stopping = new AbortController();
-  // each delivery under way listens to it; beyond ten Node would warn of a leak
-  setMaxListeners(most, stopping.signal);
+  // each delivery in progress listens to it; with more than ten listeners Node would warn of a leak
+  setMaxListeners(maxConcurrent, stopping.signal);
 
   return {
-    async take() {
-      while (underWay.size < most && !stopping.signal.aborted) {
-        const limit = most - underWay.size;
-        const [taken] = await store.apply([
-          { op: "claim_deliveries", limit, lease_ms: leaseMs, of_one: 1, busy: busyOnes() },
+    async startDue() {
+      while (inProgress.size < maxConcurrent && !stopping.signal.aborted) {
+        const limit = maxConcurrent - inProgress.size;
+        const [claimed] = await store.apply([
+          { op: "claim_deliveries", limit, lease_ms: leaseMs, of_one: 1, busy: busyWebhooks() },
         ]);
-        if (!taken.ok || taken.deliveries.length === 0) return;
-        for (const delivery of taken.deliveries) begin(delivery);
+        if (!claimed.ok || claimed.deliveries.length === 0) return;
+        for (const delivery of claimed.deliveries) start(delivery);
       }
     },
     async stop() {
       stopping.abort();
-      await Promise.all(underWay.keys());
+      await Promise.all(inProgress.keys());
     },
   };
 
-  function begin(delivery: ClaimedDelivery): void {
+  function start(delivery: ClaimedDelivery): void {
     const sending = deliver(delivery, options, stopping.signal)
       .catch(onFault)
       .then(() => {
-        underWay.delete(sending);
+        inProgress.delete(sending);
         onCapacity();
       });
-    underWay.set(sending, delivery.webhook);
+    inProgress.set(sending, delivery.webhook);
   }
 
-  function busyOnes(): string[] {
-    const names = [...underWay.values()];
-    return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= mostOfOne);
+  function busyWebhooks(): string[] {
+    const names = [...inProgress.values()];
+    return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= maxConcurrentPerWebhook);
   }
 }
 
-/** One attempt, and its place in the log. */
+/** Makes one attempt and records its outcome. */
 async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<void> {
   const { store, retryMs = backoff } = options;
   const { delivery_id, attempt } = delivery;
@@ -117,11 +117,11 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
   });
 }
 
-/** Texts in a notification are for reading; the whole result is at GET /runs/{run_id}. */
-const longestText = 4000;
+/** A notification contains only the start of long texts. GET /runs/{run_id} returns them whole. */
+const maxTextLength = 4000;
 
 function bodyOf({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
-  const cut = (text: string | null | undefined): string | null => text?.slice(0, longestText) ?? null;
+  const cut = (text: string | null | undefined): string | null => text?.slice(0, maxTextLength) ?? null;
   const own = {
     delivery_id,
     event: `run.${event}`,
@@ -148,11 +148,11 @@ function faultOf(posted: PostResult): string {
   if ("error" in posted) return posted.error;
   const { status } = posted;
   return status >= 300 && status < 400
-    ? `The answer is ${status}, a redirect, and none is followed: register the address it leads to.`
-    : `The answer is ${status}.`;
+    ? `The receiver answered ${status}, a redirect. Redirects are not followed: register the address it leads to.`
+    : `The receiver answered ${status}.`;
 }
 
-/** 5 s, 10 s, 20 s ... at most 2 h, each a fifth sooner or later: receivers that come back are not met by all at once. */
+/** 5 s, 10 s, 20 s ... at most 2 h, each with 20 % jitter, so that a receiver that comes back does not get all deliveries at once. */
 function backoff(attempt: number): number {
   return Math.min(5000 * 2 ** Math.min(attempt - 1, 20), 7_200_000) * (0.8 + Math.random() * 0.4);
 }

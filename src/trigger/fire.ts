@@ -18,24 +18,26 @@ export interface FireDeps {
 
 type Skip = { why: SkipReason; detail: string | null };
 
-/** What has to be stored about the slots of a schedule that are due by now. Nothing is written here. */
+/** Builds the operation that decides the due slots of a schedule. Writes nothing. */
 export async function decideSlots(schedule: StoredSchedule, now: number, deps: FireDeps): Promise<FireSchedule> {
   const { schedule_id, definition, enabled, rev, due_at, anchor } = schedule;
   const at = new Date(now).toISOString();
   const times = deps.fireTimes(definition, Date.parse(anchor));
   const { missed, newest, next } = planSlots(Date.parse(due_at ?? at), times, now);
-  const over: Skip = enabled ? { why: "missed", detail: `Nothing fired it in time; decided at ${at}.` } : disabled;
+  const skip: Skip = enabled
+    ? { why: "missed", detail: `No coordinator fired it in time; decided at ${at}.` }
+    : disabled;
   const decided = {
     op: "fire_schedule" as const,
     schedule_id,
     due: { rev, at: due_at ?? at, next: next === null ? null : new Date(next).toISOString() },
-    skipped: missed.map((slot) => ({ slot: new Date(slot).toISOString(), ...over })),
+    skipped: missed.map((slot) => ({ slot: new Date(slot).toISOString(), ...skip })),
     at,
   };
   if (newest === null) return decided;
   const slot = new Date(newest.slot).toISOString();
   const fires = enabled && (newest.inTime || definition.catch_up === "one");
-  const made = fires ? await makeRun(schedule, "schedule", deps) : over;
+  const made = fires ? await makeRun(schedule, "schedule", deps) : skip;
   return "create" in made
     ? { ...decided, run: { slot, create: made.create } }
     : { ...decided, skipped: [...decided.skipped, { slot, ...made }] };
@@ -43,7 +45,7 @@ export async function decideSlots(schedule: StoredSchedule, now: number, deps: F
 
 const disabled: Skip = { why: "disabled", detail: null };
 
-/** A fault that is not the record's own is of this schedule alone: it is written down, and the others still fire. */
+/** An error that is not a fault of the record concerns only this schedule. It is recorded, and the other schedules still fire. */
 async function makeRun(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
@@ -59,7 +61,7 @@ async function makeRun(
   }
 }
 
-/** Continues the session of the run before where that is wanted and can be; else begins a new one. */
+/** Continues the session of the previous run if the schedule says so and it is possible. Otherwise starts a new one. */
 export async function prepareScheduled(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
@@ -73,7 +75,7 @@ export async function prepareScheduled(
   return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, who) : resumed;
 }
 
-/** Gone, expired, or of another agent: the conversation has ended. */
+/** The session is gone, expired or belongs to another agent, so it cannot be continued. */
 const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
 
 export function requestOf(

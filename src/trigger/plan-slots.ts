@@ -1,24 +1,24 @@
 import type { FireTimes } from "../define/fire-times.ts";
 
-/** A slot fires up to this much later than it was due; a later one was missed. */
+/** A slot may fire this much late. After that it counts as missed. */
 export const graceMs = 60_000;
-/** Decided by one operation. */
-const mostAtOnce = 500;
+/** The most slots decided by one operation. */
+const maxSlots = 500;
 
 export interface SlotPlan {
-  /** Slots that are over, as newer ones are due too. */
+  /** Slots that are too old, because a newer one is due too. */
   missed: number[];
-  /** The newest that is due; null where there are more than can be decided at once. */
+  /** The newest due slot; null if there are more slots than can be decided at once. */
   newest: { slot: number; inTime: boolean } | null;
-  /** Due next, maybe already. */
+  /** The slot after these, which may already be due. */
   next: number | null;
 }
 
-/** What is due by now, of a schedule whose next slot was `due`. */
+/** Plans the slots that are due by now, starting with the slot `due`. */
 export function planSlots(due: number, times: FireTimes, now: number): SlotPlan {
   const slots = [due];
   let next = times.next(due);
-  while (next !== null && next <= now && slots.length < mostAtOnce) {
+  while (next !== null && next <= now && slots.length < maxSlots) {
     slots.push(next);
     next = times.next(next);
   }

@@ -17,17 +17,17 @@ export interface PostOptions {
 export type PostResult = { status: number; excerpt: string } | { error: string };
 
 const defaultTimeoutMs = 10_000;
-/** Of an answer: what is read, and what of it is kept. */
-const mostRead = 64 * 1024;
-const mostKept = 1024;
+/** How much of a response is read, and how much of that is kept. */
+const maxReadBytes = 64 * 1024;
+const maxKeptBytes = 1024;
 
 /**
- * One POST to an address that the rules allow. The address is checked where it is connected to: what the check saw is what the
- * connection gets. No redirect is followed, no proxy is asked, no connection is kept.
+ * Sends one POST to an address that the rules allow. The address is checked in the connection's own DNS lookup, so a
+ * second lookup cannot return a different one. Follows no redirect, uses no proxy and keeps no connection.
  */
 export function post(url: URL, options: PostOptions): Promise<PostResult> {
   const { headers, body, rules, signal, timeoutMs = defaultTimeoutMs } = options;
-  // a connection to an address that stands in the URL looks nothing up
+  // no DNS lookup happens if the URL contains an IP address, so check it here
   const literal = literalAddress(url.hostname);
   if (literal !== null && !rules.mayConnect(url.hostname, literal))
     return Promise.resolve({ error: `${url.hostname} ${notAllowed}` });
@@ -48,56 +48,56 @@ export function post(url: URL, options: PostOptions): Promise<PostResult> {
     const stop = (): void => settle({ error: stopped });
     const timer = setTimeout(() => settle({ error: `No answer within ${timeoutMs / 1000} s.` }), timeoutMs);
     signal.addEventListener("abort", stop, { once: true });
-    watch(request, settle);
+    listen(request, settle);
     request.end(body);
   });
 }
 
-const stopped = "The coordinator stopped before an answer came.";
+const stopped = "The coordinator stopped before the receiver answered.";
 
-function watch(request: ClientRequest, settle: (posted: PostResult) => void): void {
+function listen(request: ClientRequest, settle: (posted: PostResult) => void): void {
   request.on("error", (fault: NodeJS.ErrnoException) => settle({ error: describe(fault) }));
-  // a server that would switch to another protocol has not taken the delivery
+  // a server that switches to another protocol has not accepted the delivery
   request.on("upgrade", (_, socket) => {
     socket.destroy();
-    settle({ error: "The answer switches to another protocol." });
+    settle({ error: "The receiver switched to another protocol." });
   });
   request.on("response", (response) => read(response, settle));
 }
 
-/** The status counts, whatever becomes of the rest of the answer. */
+/** The status decides, even if the rest of the response is lost. */
 function read(response: IncomingMessage, settle: (posted: PostResult) => void): void {
   const kept: Buffer[] = [];
   let size = 0;
   const answer = (): PostResult => ({
     status: response.statusCode ?? 0,
-    excerpt: Buffer.concat(kept).subarray(0, mostKept).toString("utf8"),
+    excerpt: Buffer.concat(kept).subarray(0, maxKeptBytes).toString("utf8"),
   });
   response.on("error", () => settle(answer()));
   response.on("close", () => settle(answer()));
-  // answers that trickle in hold a slot until the receiver's time is up, and no longer
-  const enough = setTimeout(() => settle(answer()), slowestAnswerMs);
-  response.on("close", () => clearTimeout(enough));
+  // a response that trickles in must not occupy a delivery slot for long
+  const timer = setTimeout(() => settle(answer()), bodyTimeoutMs);
+  response.on("close", () => clearTimeout(timer));
   response.on("data", (bytes: Buffer) => {
-    if (size < mostKept) kept.push(bytes.subarray(0, mostKept));
+    if (size < maxKeptBytes) kept.push(bytes.subarray(0, maxKeptBytes));
     size += bytes.length;
-    if (size > mostRead) settle(answer());
+    if (size > maxReadBytes) settle(answer());
   });
 }
 
-/** Once there is a status. */
-const slowestAnswerMs = 2000;
+/** Starts when the status has arrived. */
+const bodyTimeoutMs = 2000;
 
-/** Gives the connection only addresses that are allowed: all of a name's, or none. */
+/** A DNS lookup that fails unless all addresses of the name are allowed. */
 function checkedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunction {
   return (hostname, { all, family }, done) => {
     resolve(hostname, (fault, addresses) => {
       const wanted = addresses.filter((one) => family === 0 || family === undefined || one.family === Number(family));
       if (fault !== null || wanted.length === 0)
         return done(fault ?? new Error(`${hostname} has no address.`), all === true ? [] : "");
-      // what it resolves to is not for everybody to read
+      // the message must not reveal internal addresses
       if (!addresses.every(({ address }) => rules.mayConnect(hostname, address)))
-        return done(new NotAllowed(`${hostname} resolves to what ${notAllowed}`), all === true ? [] : "");
+        return done(new NotAllowed(`${hostname} resolves to an address that ${notAllowed}`), all === true ? [] : "");
       if (all === true) return done(null, wanted);
       return done(null, wanted[0]!.address, wanted[0]!.family);
     });

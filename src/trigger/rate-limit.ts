@@ -1,9 +1,9 @@
-/** A bucket for each name: `burst` at once, refilled with `perMinute`. */
+/** A token bucket per name: `burst` calls at once, refilled at `perMinute`. */
 export function createRateLimit({ burst, perMinute }: { burst: number; perMinute: number }, clock: () => number) {
   const buckets = new Map<string, { left: number; at: number }>();
   const perMs = perMinute / 60_000;
 
-  /** How many milliseconds to wait; 0: taken. */
+  /** Returns 0 if the call is allowed, else the milliseconds to wait. */
   return function take(name: string): number {
     const now = clock();
     const { left, at } = buckets.get(name) ?? { left: burst, at: now };

@@ -23,7 +23,7 @@ export interface ReceiveDeps {
   vault?: Vault;
 }
 
-/** Of one request, as far as it has been read. */
+/** A delivery as received, before its signature is checked. */
 export interface Incoming {
   name: string;
   headers: {
@@ -33,7 +33,7 @@ export interface Incoming {
     "x-github-event"?: string | undefined;
   };
   body: Uint8Array;
-  /** Refuses what is not JSON. Called only for a sender who can sign. */
+  /** Throws if the body is not JSON. Called only after the signature was verified. */
   parse(body: Uint8Array): unknown;
 }
 
@@ -43,35 +43,36 @@ export type Received =
 
 export interface Receiver {
   /**
-   * Called before a body is read into memory. Call what it returns when the body is there or given up. Nothing is signed at
-   * this point: when too many bodies are being read, the oldest is given up, so that a stranger cannot lock others out.
+   * Call before reading a body into memory, and call the returned function when the body is complete or abandoned. No
+   * signature has been checked at this point, so if too many bodies are being read, the oldest is abandoned: a stranger
+   * cannot lock others out.
    */
-  enter(giveUp: () => void): () => void;
+  enter(abandon: () => void): () => void;
   receive(incoming: Incoming): Promise<Received>;
 }
 
-const mostAtOnce = 64;
-/** A replay within the tolerance finds the key; an hour is longer than that by any clock. */
-const keepTimedMs = 12 * toleranceMs;
-/** GitHub's signature has no time, so nothing else tells a replay. */
+const maxConcurrentBodies = 64;
+/** How long the key of a timestamped delivery is kept to detect replays. Much longer than the tolerance, to be safe against clock differences. */
+const keepTimestampedMs = 12 * toleranceMs;
+/** GitHub's signature has no timestamp, so only the stored key detects a replay. */
 const keepGithubMs = 400 * 24 * 60 * 60 * 1000;
-const rateOfOne = { burst: 60, perMinute: 120 };
+const ratePerHook = { burst: 60, perMinute: 120 };
 
-/** What POST /hooks/{name} does with a body: who cannot sign learns nothing, not even whether there is such a hook. */
+/** Handles POST /hooks/{name}. A sender without a valid signature learns nothing, not even whether the hook exists. */
 export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDeps): Receiver {
-  const rate = createRateLimit(rateOfOne, () => now().getTime());
-  const nobodys = randomBytes(32).toString("hex");
+  const rate = createRateLimit(ratePerHook, () => now().getTime());
+  const unknownSecret = randomBytes(32).toString("hex");
   const reading = new Set<() => void>();
   return {
     receive,
-    enter(giveUp) {
-      const [longest] = reading;
-      if (longest !== undefined && reading.size >= mostAtOnce) {
-        reading.delete(longest);
-        longest();
+    enter(abandon) {
+      const [abandonOldest] = reading;
+      if (abandonOldest !== undefined && reading.size >= maxConcurrentBodies) {
+        reading.delete(abandonOldest);
+        abandonOldest();
       }
-      reading.add(giveUp);
-      return () => void reading.delete(giveUp);
+      reading.add(abandon);
+      return () => void reading.delete(abandon);
     },
   };
 
@@ -79,7 +80,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     const { name, headers, body } = incoming;
     const found = await store.read.hook(name);
     const hook = found?.hook.enabled === true ? found.hook : null;
-    const secret = hook !== null && found !== null ? secrets.open(`hook ${name}`, found.secret) : nobodys;
+    const secret = hook !== null && found !== null ? secrets.open(`hook ${name}`, found.secret) : unknownSecret;
     const verified =
       hook?.scheme === "github"
         ? verifyGithub(headers["x-hub-signature-256"], secret, body)
@@ -92,18 +93,22 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
       return { ...refuse(429, "DROVER-HOK-005", tooMany(seconds)), retry_after_seconds: seconds };
     }
     if (body.length > hook.max_body_kb * 1024)
-      return refuse(413, "DROVER-API-003", `The body is larger than the ${hook.max_body_kb} KB that this hook takes.`);
+      return refuse(
+        413,
+        "DROVER-API-003",
+        `The body is larger than the ${hook.max_body_kb} KB that this hook accepts.`,
+      );
     const document = incoming.parse(body);
     const skipped = whySkipped(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
     const { parameters, prompt } = openTemplate(hook.agent_name, hook, vault);
     const { values, missing } = resolveValues(parameters, document);
-    if (missing.length > 0) return lacks(missing);
+    if (missing.length > 0) return missingValues(missing);
     const submitted = await submit(
       {
         agent_name: hook.agent_name,
         parameters: values,
-        ...(prompt === null ? {} : { prompt: fillTemplate(prompt, document).slice(0, longestPrompt) }),
+        ...(prompt === null ? {} : { prompt: fillTemplate(prompt, document).slice(0, maxPromptLength) }),
         ...(hook.attended === null ? {} : { attended: hook.attended }),
         mode: "start",
         priority: 0,
@@ -116,12 +121,13 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
   }
 }
 
-/** As a request's. */
-const longestPrompt = 1_000_000;
+/** The same limit as in a run request. */
+const maxPromptLength = 1_000_000;
 const notSigned = "There is no hook of that name with that signature.";
-const tooOld = "The signature is right, but its time is more than five minutes away from this coordinator's.";
+const tooOld =
+  "The signature is valid, but its timestamp differs from this coordinator's clock by more than five minutes.";
 const tooMany = (seconds: number): string =>
-  `This hook takes ${rateOfOne.perMinute} deliveries a minute; try again in ${seconds} s.`;
+  `This hook accepts ${ratePerHook.perMinute} deliveries a minute; try again in ${seconds} s.`;
 
 function keysOf(
   { scheme }: Hook,
@@ -129,24 +135,24 @@ function keysOf(
   key: string,
   now: Date,
 ): { keys: string[]; until: number } {
-  if (scheme === "drover") return { keys: [key], until: now.getTime() + keepTimedMs };
+  if (scheme === "drover") return { keys: [key], until: now.getTime() + keepTimestampedMs };
   return { keys: [key, ...(delivery ? [`delivery ${delivery}`] : [])], until: now.getTime() + keepGithubMs };
 }
 
 function whySkipped({ scheme, events, only }: Hook, event: string | undefined, document: unknown): string | null {
   if (scheme === "github" && (events === null ? event === "ping" : !events.includes(event ?? "")))
-    return `The hook makes no run of the event ${(event ?? "(none)").slice(0, 100)}.`;
+    return `The hook ignores the event ${(event ?? "(none)").slice(0, 100)}.`;
   for (const [pointer, values] of Object.entries(only ?? {})) {
     const value = valueAt(document, pointer);
-    if (!values.some((one) => one === value)) return `The hook makes no run of this value at ${pointer}.`;
+    if (!values.some((one) => one === value)) return `The hook ignores deliveries with this value at ${pointer}.`;
   }
   return null;
 }
 
-function lacks(missing: readonly { name: string; from: string }[]): Received {
+function missingValues(missing: readonly { name: string; from: string }[]): Received {
   const faults = missing.map(({ name, from }) => ({
     path: `body${from}`,
-    message: `missing; it is the value of ${name}`,
+    message: `missing; the parameter ${name} takes its value from here`,
   }));
   return refuse(400, "DROVER-HOK-004", `The body has nothing at ${missing[0]!.from}.`, faults);
 }

@@ -14,47 +14,47 @@ export interface Triggers {
 const defaultEveryMs = 1000;
 
 /**
- * Sends deliveries and submits chains while a coordinator serves. Ends of runs in this process are seen at once; those of
- * others, and what is due by the clock, with the next look.
+ * Sends webhook deliveries and submits chained runs while a coordinator serves. Reacts at once to runs that finish
+ * through this process. Polling finds runs that finish through other coordinators, and retries that become due.
  */
 export function runTriggers(options: TriggerOptions): Triggers {
   const { store, now, onFault, everyMs = defaultEveryMs } = options;
   const stopping = new AbortController();
-  const deliverer = createDeliverer({ ...options, onCapacity: look });
-  let looking: Promise<void> | null = null;
+  const deliverer = createDeliverer({ ...options, onCapacity: poll });
+  let polling: Promise<void> | null = null;
   let again = false;
-  const timer = setInterval(look, everyMs).unref();
-  const unlisten = store.changes((change) => mayTrigger(change) && look());
-  look();
+  const timer = setInterval(poll, everyMs).unref();
+  const unsubscribe = store.changes((change) => mayTrigger(change) && poll());
+  poll();
 
   return {
     async stop() {
       stopping.abort();
       clearInterval(timer);
-      unlisten();
-      await looking;
+      unsubscribe();
+      await polling;
       await deliverer.stop();
     },
   };
 
-  function look(): void {
+  function poll(): void {
     if (stopping.signal.aborted) return;
     again = true;
-    looking ??= lookWhileAsked().finally(() => (looking = null));
+    polling ??= pollWhileRequested().finally(() => (polling = null));
   }
 
-  async function lookWhileAsked(): Promise<void> {
+  async function pollWhileRequested(): Promise<void> {
     while (again && !stopping.signal.aborted) {
       again = false;
-      await turn().catch(onFault);
+      await pollOnce().catch(onFault);
     }
   }
 
-  async function turn(): Promise<void> {
-    // our idea of the store's clock may be behind: the claim itself is judged by that clock
+  async function pollOnce(): Promise<void> {
+    // our estimate of the store's clock may be behind; the claim itself uses that clock
     const due = await store.read.triggers_due(new Date(now().getTime() + 1000));
     if (due.chains) await submitChains(options, stopping.signal);
-    if (due.deliveries) await deliverer.take();
+    if (due.deliveries) await deliverer.startDue();
   }
 }
 

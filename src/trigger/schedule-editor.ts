@@ -30,7 +30,7 @@ export interface ScheduleEditorOptions {
 type Answer<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
 type Given = ScheduleDefinition & { agent_name: string };
 
-/** What people do with schedules. */
+/** The operations users perform on schedules. */
 export interface ScheduleEditor {
   show(schedule: StoredSchedule): Schedule;
   create(given: Given, who: Submitter): Promise<Answer<{ schedule: Schedule }>>;
@@ -55,9 +55,9 @@ export function createScheduleEditor({
     async create({ agent_name, ...definition }, who) {
       const checked = await check(agent_name, definition, who);
       if (!checked.ok) return checked;
-      const kept = sealTemplate(agent_name, definition, checked.schema, vault);
+      const stored = sealTemplate(agent_name, definition, checked.schema, vault);
       const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const };
-      return put({ ...base, definition: kept, ...timesOf(definition) }, definition.enabled);
+      return put({ ...base, definition: stored, ...timesOf(definition) }, definition.enabled);
     },
     async change(schedule, changes) {
       const { enabled = schedule.enabled, ...others } = changes;
@@ -67,7 +67,7 @@ export function createScheduleEditor({
       const opened = openTemplate(agent_name, schedule.definition, vault);
       const definition = merged(opened, schedule.source === "api" ? changes : {});
       const who: Submitter = { subject: schedule.created_by, role: "user" };
-      // One that is switched off need not be sound.
+      // A disabled schedule may be invalid.
       const checked = schedule.source === "api" ? await check(agent_name, definition, who) : null;
       if (enabled && checked?.ok === false) return checked;
       const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
@@ -75,24 +75,24 @@ export function createScheduleEditor({
       if (timing !== null) return { ok: false, fault: timing };
       const times = isRetimed ? timesOf(definition) : {};
       const schema = checked?.ok === true ? checked.schema : undefined;
-      const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined;
-      const kept = isAskedAnew
+      const hasNewInput = changes.parameters !== undefined || changes.prompt !== undefined;
+      const stored = hasNewInput
         ? sealTemplate(agent_name, definition, schema, vault)
         : merged(schedule.definition, schedule.source === "api" ? changes : {});
-      if (wouldExposeSecrets(schedule.definition, kept, changes))
+      if (wouldExposeSecrets(schedule.definition, stored, changes))
         return fail(
           409,
           "DROVER-API-030",
-          "The agent no longer says which of the schedule's parameters are secret.",
-          [{ path: "body.parameters", message: "to be given again" }],
-          "Give parameters, and the prompt where it has one, with the change.",
+          "The agent no longer marks which of the schedule's parameters are secret.",
+          [{ path: "body.parameters", message: "must be given again" }],
+          "Include the parameters, and the prompt if it has one, in the change.",
         );
-      return put({ ...schedule, definition: kept, ...times }, enabled, schedule.rev);
+      return put({ ...schedule, definition: stored, ...times }, enabled, schedule.rev);
     },
     async remove(schedule) {
       if (schedule.source !== "api" && (await isDefined(schedule))) return definedElsewhere(schedule, []);
-      const [gone] = await store.apply([{ op: "delete_schedule", schedule_id: schedule.schedule_id }]);
-      return gone.ok ? null : notThere();
+      const [deleted] = await store.apply([{ op: "delete_schedule", schedule_id: schedule.schedule_id }]);
+      return deleted.ok ? null : notFound();
     },
     run,
     preview(timing, from, count) {
@@ -103,10 +103,10 @@ export function createScheduleEditor({
   };
 
   function show(schedule: StoredSchedule): Schedule {
-    const { definition: kept, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
-    const definition = withoutSealed(kept);
+    const { definition: stored, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
+    const definition = withoutSealed(stored);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
-    // The slot that is due is the first, even where it is late.
+    // The slot that is due comes first, even if it is late.
     const following = due_at === null ? [] : nextOf(definition, Date.parse(anchor), Date.parse(due_at), shownNext - 1);
     const next = due_at === null || !enabled ? [] : [due_at, ...following];
     return { ...rest, ...definition, cron, every, prompt, attended, enabled, next };
@@ -125,7 +125,7 @@ export function createScheduleEditor({
     return { anchor: new Date(anchor).toISOString(), due_at: nextOf(timing, anchor, anchor, 1)[0] ?? null };
   }
 
-  /** As the submission of its runs would judge it: agent, parameters, demands. */
+  /** Applies the checks that submitting its runs would apply: agent, parameters, demands. */
   async function check(
     agent_name: string,
     definition: ScheduleDefinition,
@@ -148,7 +148,7 @@ export function createScheduleEditor({
     const [first] = faults;
     if (first === undefined) return null;
     const paths = faults.map(({ path, message }) => ({ path: `body.${path}`, message }));
-    return submitFault(400, "DROVER-SCH-001", `The schedule is not sound: ${first.message}`, paths, first.next);
+    return submitFault(400, "DROVER-SCH-001", `The schedule is not valid: ${first.message}`, paths, first.next);
   }
 
   async function put(schedule: NewSchedule, enabled: boolean, rev?: number): Promise<Answer<{ schedule: Schedule }>> {
@@ -157,10 +157,10 @@ export function createScheduleEditor({
     ]);
     if (!stored.ok) return { ok: false, fault: conflictOf(stored.conflict, schedule) };
     const made = await store.read.schedule(schedule.schedule_id);
-    return made === null ? { ok: false, fault: notThere() } : { ok: true, schedule: show(made) };
+    return made === null ? { ok: false, fault: notFound() } : { ok: true, schedule: show(made) };
   }
 
-  /** Its slot is this moment, by the clock of triggers. */
+  /** Runs the schedule now. The slot is the current time of the trigger clock. */
   async function run(schedule: StoredSchedule): Promise<Answer<{ run: Run }>> {
     const { schedule_id } = schedule;
     const prepared = await prepareScheduled(schedule, "manual", prepare);
@@ -172,13 +172,13 @@ export function createScheduleEditor({
         { op: "fire_schedule", schedule_id, skipped: [], run: { slot, create }, at: slot },
       ]);
       if (!fired.ok)
-        return fired.conflict === "session" ? run({ ...schedule, session_id: null }) : { ok: false, fault: notThere() };
-      // Else another one has this very millisecond.
+        return fired.conflict === "session" ? run({ ...schedule, session_id: null }) : { ok: false, fault: notFound() };
+      // Otherwise another run has taken this millisecond as its slot.
       if (fired.run_id !== null) return { ok: true, run: create.run };
     }
   }
 
-  /** An agent that is gone, or no longer has it, left its row behind. */
+  /** Whether the agent still defines this schedule. An agent that was removed or changed leaves its row behind. */
   async function isDefined({ agent_name, definition, created_by }: StoredSchedule): Promise<boolean> {
     const prepared = await prepare(requestOf(agent_name, definition, "schedule"), {
       subject: created_by,
@@ -194,7 +194,7 @@ function merged(definition: ScheduleDefinition, changes: ScheduleChanges): Sched
   const { cron, every, ...rest } = definition;
   const timing = changes.cron ?? changes.every ?? null;
   const all = { ...rest, ...(timing === null ? { cron, every } : {}), ...changes };
-  // null takes a key away, and so does what the other way of timing replaces.
+  // null removes a key. Setting cron removes every, and the other way round.
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) => value !== undefined && value !== null),
   ) as ScheduleDefinition;
@@ -217,16 +217,16 @@ function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session"
     return submitFault(
       409,
       "DROVER-SCH-003",
-      `There is a schedule ${definition.name} for the agent ${agent_name} already.`,
+      `The agent ${agent_name} already has a schedule ${definition.name}.`,
       [{ path: "body.name", message: "taken" }],
-      "Use another name, or change that one.",
+      "Use another name, or change the existing schedule.",
     );
-  if (conflict === "not_found") return notThere();
-  const next = "Read it again, and repeat the change.";
-  return submitFault(409, "DROVER-SCH-003", "Somebody else has changed the schedule at the same moment.", [], next);
+  if (conflict === "not_found") return notFound();
+  const next = "Read it again, then repeat the change.";
+  return submitFault(409, "DROVER-SCH-003", "Somebody else changed the schedule at the same time.", [], next);
 }
 
-function notThere(): SubmitFault {
+function notFound(): SubmitFault {
   return submitFault(404, "DROVER-API-014", "There is no such schedule.", [
     { path: "path.schedule_id", message: "unknown" },
   ]);

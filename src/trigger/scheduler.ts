@@ -12,47 +12,47 @@ export interface SchedulerOptions {
   clock: TriggerClock;
   prepare: Prepare;
   fireTimes: FireTimesOf;
-  /** No other coordinator reads agent files into this record. */
-  alone: boolean;
-  /** Told of what went wrong; it is tried again. */
+  /** Whether no other coordinator syncs agent files with this record. */
+  isOnlyCoordinator: boolean;
+  /** Called for each error. The scheduler retries. */
   onFault: (fault: unknown) => void;
 }
 
 export interface Scheduler {
-  /** The agent files as they are now. Agents that are missing keep their schedules unless all files are sound. */
-  setFiles(agents: readonly Agent[], sound: boolean): void;
+  /** Sets the current agents of files. A missing agent keeps its schedules unless all files are valid. */
+  setFiles(agents: readonly Agent[], allValid: boolean): void;
   start(): void;
-  /** Resolves when what is under way is stored. Idempotent. */
+  /** Resolves when work in progress is stored. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Read at once. */
-const mostDue = 100;
-/** Stored in one transaction: everybody else waits for it. */
-const storedAtOnce = 25;
-const pauseAfterFaultMs = 1000;
+/** The most due schedules read at once. */
+const maxDue = 100;
+/** Schedules per transaction. Other writers wait for it. */
+const batchSize = 25;
+const retryDelayMs = 1000;
 
 /**
- * Fires what is due. One timer for the earliest slot: the record is read when that has come, and when a commit has changed
- * schedules. Any number of coordinators do the same; for each slot the first transaction counts.
+ * Fires due schedules. A single timer waits for the earliest slot. The scheduler reads the record when that slot is due
+ * and when a commit has changed schedules. Several coordinators may do the same; the first transaction for a slot wins.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { store, clock, onFault } = options;
   const stopping = new AbortController();
-  let files: { agents: readonly Agent[]; sound: boolean } | null = null;
+  let files: { agents: readonly Agent[]; allValid: boolean } | null = null;
   let known: readonly string[] | null = null;
   let isStale = true;
   let wake = (): void => undefined;
   let working: Promise<void> = Promise.resolve();
   let unsubscribe = (): void => undefined;
   return {
-    setFiles(agents, sound) {
-      files = { agents, sound };
-      look();
+    setFiles(agents, allValid) {
+      files = { agents, allValid };
+      invalidate();
     },
     start() {
       unsubscribe = store.changes((change) => {
-        if (change.schedules || change.foreign) look();
+        if (change.schedules || change.foreign) invalidate();
       });
       working = work();
     },
@@ -64,7 +64,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
   };
 
-  function look(): void {
+  function invalidate(): void {
     isStale = true;
     wake();
   }
@@ -75,18 +75,18 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
         await syncOnce();
         isStale = false;
         const now = clock.now();
-        const { due, next } = await store.read.due_schedules(new Date(now).toISOString(), mostDue);
+        const { due, next } = await store.read.due_schedules(new Date(now).toISOString(), maxDue);
         if (due.length > 0) await fireAll(due, now);
-        else await untilDue(next);
+        else await waitUntilDue(next);
       } catch (fault) {
         onFault(fault);
-        await pause(pauseAfterFaultMs);
+        await pause(retryDelayMs);
       }
     }
   }
 
-  /** Returns early where schedules have changed. Asks nothing of the record. */
-  async function untilDue(next: string | null): Promise<void> {
+  /** Returns early if schedules change. Does not read the record. */
+  async function waitUntilDue(next: string | null): Promise<void> {
     const due = next === null ? Infinity : Date.parse(next);
     while (!isStale && !stopping.signal.aborted) {
       const left = due - clock.now();
@@ -104,14 +104,14 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   async function fireAll(due: readonly StoredSchedule[], now: number): Promise<void> {
     const deps: FireDeps = options;
-    for (let from = 0; from < due.length && !stopping.signal.aborted; from += storedAtOnce) {
-      const some = due.slice(from, from + storedAtOnce);
+    for (let from = 0; from < due.length && !stopping.signal.aborted; from += batchSize) {
+      const some = due.slice(from, from + batchSize);
       const ops = await Promise.all(some.map((schedule) => decideSlots(schedule, now, deps)));
       await storeAll(some, ops, now);
     }
   }
 
-  /** A conflict means that somebody else was first, or that the schedule has changed: the next look shows which. */
+  /** A conflict means another coordinator was first or the schedule has changed. The next read shows which. */
   async function storeAll(
     schedules: readonly StoredSchedule[],
     ops: readonly FireSchedule[],
@@ -121,20 +121,20 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     for (const [index, result] of results.entries()) {
       const schedule = schedules[index];
       if (result.ok || result.conflict !== "session" || schedule === undefined) continue;
-      // It was deleted in this very moment: begin a new one.
+      // The session was deleted just now, so start a new one.
       await store.apply([await decideSlots({ ...schedule, session_id: null }, now, options)]);
     }
   }
 
   async function syncOnce(): Promise<void> {
     if (files === null) return;
-    const { agents, sound } = files;
+    const { agents, allValid } = files;
     const names = agents.map(({ name }) => name);
-    const gone = known?.filter((name) => !names.includes(name)) ?? (options.alone ? "unknown" : []);
-    const ops = syncFileSchedules(agents, sound ? gone : [], clock.now(), options.fireTimes);
+    const gone = known?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
+    const ops = syncFileSchedules(agents, allValid ? gone : [], clock.now(), options.fireTimes);
     for (const op of ops) await store.apply([op]);
     if (files.agents === agents) files = null;
-    // Until all files are sound again, an agent that is missing may only be misspelt.
-    known = sound ? names : known;
+    // While a file is invalid, a missing agent may just have a typo in its definition.
+    known = allValid ? names : known;
   }
 }

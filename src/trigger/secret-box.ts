@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { HostError } from "../model/errors.ts";
 
-/** Keeps signing secrets unreadable at rest. `owner` is bound to each, so that none can be moved to another row. */
+/** Encrypts signing secrets at rest. Each is bound to its `owner`, so it cannot be moved to another row. */
 export interface SecretBox {
   seal(owner: string, secret: string): string;
   open(owner: string, sealed: string): string;
 }
 
-/** `key` is the record's own: the one its audit chain is sealed with. */
+/** `key` is the key that seals the record's audit chain. */
 export function createSecretBox(key: Uint8Array, purpose = "drover webhook secrets"): SecretBox {
   const own = Buffer.from(hkdfSync("sha256", key, "", purpose, 32));
   return {
@@ -27,8 +27,8 @@ export function createSecretBox(key: Uint8Array, purpose = "drover webhook secre
       } catch (cause) {
         throw new HostError({
           code: "DROVER-AUD-001",
-          message: `The secret of the ${owner} cannot be read with the key of this record.`,
-          next: "Start with the key the record was made with, or give it a new secret (rotate).",
+          message: `The secret of the ${owner} cannot be decrypted with the key of this record.`,
+          next: "Start with the key the record was created with, or rotate the secret.",
           cause,
         });
       }

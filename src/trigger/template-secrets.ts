@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { ownerOfTemplate, type Vault } from "../model/vault.ts";
 
-/** A definition that runs are made of again and again: a schedule's or a hook's. */
-interface Standing {
+/** The part of a schedule or hook from which runs are created repeatedly. */
+interface RunTemplate {
   parameters: Record<string, unknown>;
   prompt?: string | null | undefined;
-  /** What it was given with, encrypted, where its parameters or prompt are redacted. */
+  /** The original parameters and prompt, encrypted. Set if they contain secrets, which are then redacted above. */
   sealed?: string | undefined;
 }
 
-/** As it is stored. `schema` is the agent's, which may mark parameters as secret. */
-export function sealTemplate<T extends Standing>(
+/** The template as stored, with secrets sealed. `schema` is the agent's, which may mark parameters as secret. */
+export function sealTemplate<T extends RunTemplate>(
   agent_name: string,
   given: T,
   schema: object | undefined,
@@ -22,27 +22,27 @@ export function sealTemplate<T extends Standing>(
   return { ...given, parameters: hidden.parameters, sealed: hidden.sealed, ...withPrompt(given, hidden.prompt) };
 }
 
-/** As it was given. */
-export function openTemplate<T extends Standing>(agent_name: string, kept: T, vault: Vault | undefined): T {
+/** The template as given, with secrets restored. */
+export function openTemplate<T extends RunTemplate>(agent_name: string, kept: T, vault: Vault | undefined): T {
   if (kept.sealed === undefined || vault === undefined) return kept;
   const { parameters, prompt } = vault.open(ownerOfTemplate(agent_name), kept.sealed);
   return { ...withoutSealed(kept), parameters, ...withPrompt(kept, prompt) };
 }
 
-/** As people see it. */
-export function withoutSealed<T extends Standing>(kept: T): T {
+/** The template as shown to people, without its encrypted part. */
+export function withoutSealed<T extends RunTemplate>(kept: T): T {
   const { sealed: _, ...shown } = kept;
-  // What is left out may always be.
+  // `sealed` is optional, so the result is still a T.
   return shown as T;
 }
 
 /**
- * Whether a change would show what was sealed: what it does not give anew has to look as before. The agent may be another
- * now, may be gone, or may no longer mark its parameters.
+ * Whether a change would show sealed values: input that the change does not replace must look the same as before. The
+ * agent may have been replaced or removed, or may no longer mark its parameters as secret.
  */
 export function wouldExposeSecrets(
-  before: Standing,
-  after: Standing,
+  before: RunTemplate,
+  after: RunTemplate,
   changes: { parameters?: unknown; prompt?: unknown },
 ): boolean {
   if (before.sealed === undefined) return false;
@@ -50,7 +50,7 @@ export function wouldExposeSecrets(
   return isShown || (changes.prompt === undefined && (after.prompt ?? null) !== (before.prompt ?? null));
 }
 
-/** One that has no prompt gets none. */
-function withPrompt({ prompt: before }: Standing, prompt: string | null): Pick<Standing, "prompt"> {
+/** A template without a prompt stays without one. */
+function withPrompt({ prompt: before }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
   return before === undefined || before === null ? {} : { prompt };
 }

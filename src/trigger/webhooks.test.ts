@@ -165,7 +165,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     receiver.answer((_, response) => void response.writeHead(503).end("later"));
     await finishOne(coordinator, "completed");
     const [failed] = await settled(coordinator);
-    expect(failed).toMatchObject({ status: "failed", error: "The answer is 503.", response: "later" });
+    expect(failed).toMatchObject({ status: "failed", error: "The receiver answered 503.", response: "later" });
     receiver.answer((_, response) => void response.end());
     expect(await client.webhooks.redeliver(failed!.delivery_id)).toMatchObject({ status: "pending" });
     expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);

@@ -64,7 +64,7 @@ test("a schedule is made with a live preview in its timezone and the reader's, a
   await page.goto(`${ui.url}/ui/schedules/new?agent=disk-usage`);
   await page.getByLabel("Name").fill("weekly");
   await button(page, "Create").click();
-  await text(page).toContain("There is a schedule weekly for the agent disk-usage already.");
+  await text(page).toContain("The agent disk-usage already has a schedule weekly.");
   expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
   expect(faults).toEqual([]);
 });

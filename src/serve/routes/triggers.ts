@@ -148,7 +148,7 @@ function checkUrl({ triggers }: ApiDeps, url: string): void {
 
 function sealedFor(agent_name: string): Refusal {
   return new Refusal(409, "DROVER-API-030", `Secret values of this hook were given for the agent ${agent_name}.`, {
-    faults: [{ path: "body.parameters", message: "to be given again" }],
+    faults: [{ path: "body.parameters", message: "must be given again" }],
     next: "Give parameters, and the prompt where it has one, with the change.",
   });
 }

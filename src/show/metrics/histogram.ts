@@ -1,11 +1,11 @@
-import { keysOf } from "./labels.ts";
+import { createLabelTexts } from "./labels.ts";
 
 export interface Histogram {
   observe(value: number, ...labels: string[]): void;
 }
 
 interface Buckets {
-  /** Of each bucket alone; the last is for what is above all bounds. */
+  /** One count per bucket, not cumulative. The last bucket is for values above all bounds. */
   counts: number[];
   sum: number;
 }
@@ -16,7 +16,7 @@ export function createHistogram(
   labels: readonly string[],
 ): Histogram & { lines(): string[] } {
   const series = new Map<string, Buckets>();
-  const keyOf = keysOf(labels);
+  const keyOf = createLabelTexts(labels);
   if (labels.length === 0) series.set("", empty());
   return {
     observe(value, ...values) {
@@ -35,7 +35,7 @@ export function createHistogram(
     return { counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 };
   }
 
-  /** Each bucket is told with all below it. */
+  /** Prometheus buckets are cumulative: each includes all lower ones. */
   function linesOf(key: string, { counts, sum }: Buckets): string[] {
     let upTo = 0;
     const others = key === "" ? "{" : `${key.slice(0, -1)},`;

@@ -1,8 +1,8 @@
-/** Values to the text that stands behind a name: made once for each set of values, as there are few and they come often. */
-export function keysOf(names: readonly string[]): (values: readonly string[]) => string {
+/** Converts label values to the text after a metric's name. Caches the texts: there are few sets of values, used often. */
+export function createLabelTexts(names: readonly string[]): (values: readonly string[]) => string {
   const known = new Map<string, string>();
   return (values) => {
-    if (values.length !== names.length) throw new Error(`[${names.join(", ")}] got ${values.length} values`);
+    if (values.length !== names.length) throw new Error(`labels [${names.join(", ")}] got ${values.length} values`);
     if (values.length === 0) return "";
     const joined = values.join("\u0000");
     let key = known.get(joined);

@@ -45,13 +45,13 @@ labelled_seconds_count{op="a"} 1
 });
 
 it("asks once for everything that is read together, each time anew", async () => {
-  const { asked, write } = registry();
+  const { collect, write } = registry();
   let reads = 0;
   const families = {
     reads_total: { type: "counter", help: "How often." },
     by_state: { type: "gauge", help: "By state." },
   } as const;
-  asked(families, async () => {
+  collect(families, async () => {
     reads += 1;
     return { reads_total: reads, by_state: [{ labels: { state: "on" }, value: 2 }] };
   });
@@ -66,9 +66,9 @@ by_state{state="on"} 2
 });
 
 it("leaves out what cannot be read, tells of it, and writes the rest", async () => {
-  const { asked, counter, write, faults } = registry();
+  const { collect, counter, write, faults } = registry();
   const away = new Error("away");
-  asked({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(away));
+  collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(away));
   counter("there_total", "Can.").add(1);
   expect(await write()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
   expect(faults).toEqual([away]);

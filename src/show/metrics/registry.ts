@@ -1,19 +1,19 @@
 import { createHistogram, type Histogram } from "./histogram.ts";
-import { keysOf, labelText } from "./labels.ts";
+import { createLabelTexts, labelText } from "./labels.ts";
 
-/** What is counted, measured and asked for, in the text format that Prometheus reads. */
+/** Metrics of this process in the text format of Prometheus. */
 export interface Registry {
-  /** `labels` are names; their values come with each `add`. Without any it begins at 0. */
+  /** `labels` are names; each `add` gives their values. A counter without labels starts at 0. */
   counter(name: string, help: string, labels?: readonly string[]): Counter;
-  /** `bounds` are the upper ends of its buckets, in rising order. */
+  /** `bounds` are the upper bounds of its buckets, in ascending order. */
   histogram(name: string, help: string, bounds: readonly number[], labels?: readonly string[]): Histogram;
-  /** What costs something to know: read each time somebody wants to see it. Where it cannot be read it has no samples. */
-  asked<const Name extends string>(families: Readonly<Record<Name, Family>>, read: () => Readings<Name>): void;
+  /** Registers metrics that are read on each scrape. If reading fails they have no samples. */
+  collect<const Name extends string>(families: Readonly<Record<Name, Family>>, read: () => Readings<Name>): void;
   write(): Promise<string>;
 }
 
 export interface Counter {
-  /** 0 makes the series known, so that its first rise is seen as one. */
+  /** Adding 0 creates the series, so that its first increase is visible. */
   add(by: number, ...labels: string[]): void;
 }
 
@@ -30,18 +30,18 @@ export interface Sample {
 type Reading<Name extends string> = Readonly<Record<Name, number | readonly Sample[]>>;
 type Readings<Name extends string> = Reading<Name> | Promise<Reading<Name>>;
 
-/** `onFault` is told of what could not be read. */
+/** `onFault` is called when metrics could not be read. */
 export function createRegistry(onFault: (fault: unknown) => void): Registry {
   const names = new Set<string>();
   const writers: (() => Promise<string>)[] = [];
 
   return {
     counter(name, help, labels = []) {
-      begin(name);
+      register(name);
       const series = new Map<string, number>();
       if (labels.length === 0) series.set("", 0);
       writers.push(async () => familyText(name, "counter", help, counterLines(name, series)));
-      const keyOf = keysOf(labels);
+      const keyOf = createLabelTexts(labels);
       return {
         add(by, ...values) {
           const key = keyOf(values);
@@ -50,17 +50,17 @@ export function createRegistry(onFault: (fault: unknown) => void): Registry {
       };
     },
     histogram(name, help, bounds, labels = []) {
-      begin(name);
+      register(name);
       const histogram = createHistogram(name, bounds, labels);
       writers.push(async () => familyText(name, "histogram", help, histogram.lines()));
       return histogram;
     },
-    asked(families, read) {
-      // The names of an object are its own keys.
+    collect(families, read) {
+      // Object.entries loses the type of the keys.
       const given = Object.entries(families) as [keyof typeof families, Family][];
-      for (const [name] of given) begin(name);
+      for (const [name] of given) register(name);
       writers.push(async () => {
-        const reading = await readOrTell(read);
+        const reading = await readOrReport(read);
         const texts = given.map(([name, { type, help }]) =>
           familyText(name, type, help, reading === null ? [] : sampleLines(name, reading[name])),
         );
@@ -72,12 +72,12 @@ export function createRegistry(onFault: (fault: unknown) => void): Registry {
     },
   };
 
-  function begin(name: string): void {
-    if (names.has(name)) throw new Error(`${name} is there twice`);
+  function register(name: string): void {
+    if (names.has(name)) throw new Error(`metric ${name} is already registered`);
     names.add(name);
   }
 
-  async function readOrTell<Name extends string>(read: () => Readings<Name>): Promise<Reading<Name> | null> {
+  async function readOrReport<Name extends string>(read: () => Readings<Name>): Promise<Reading<Name> | null> {
     try {
       return await read();
     } catch (fault) {

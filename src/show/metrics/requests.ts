@@ -1,6 +1,6 @@
 import type { Registry } from "./registry.ts";
 
-/** Told of each request once it is answered; a stream counts as answered when it begins. */
+/** Called for each request once it is answered. A stream counts as answered when it starts. */
 export type ObserveRequest = (method: string, path: string, status: number, seconds: number) => void;
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -11,14 +11,14 @@ export function watchRequests(registry: Registry): ObserveRequest {
     "path",
     "status",
   ]);
-  const took = registry.histogram(
+  const duration = registry.histogram(
     "drover_http_request_duration_seconds",
-    "From a request to its answer, by route.",
+    "Time from a request to its response, by route.",
     bounds,
     ["method", "path"],
   );
   return (method, path, status, seconds) => {
     count.add(1, method, path, String(status));
-    took.observe(seconds, method, path);
+    duration.observe(seconds, method, path);
   };
 }

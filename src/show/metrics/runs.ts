@@ -16,48 +16,48 @@ interface Claimed {
 
 const waitBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
 const durationBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
-/** Runs that were claimed here may end elsewhere: of so many the claim is remembered. */
-const mostClaimed = 10_000;
+/** How many claims are remembered. A run claimed through this process may finish through another one. */
+const maxClaims = 10_000;
 
-/** What happens to runs, as the operations of this process tell it. Nothing is asked of the store for it. */
+/** Run metrics derived from the operations of this process, without reading from the store. */
 export function watchRuns(registry: Registry, now: () => number): RunMetrics {
   const submitted = registry.counter("drover_runs_submitted_total", "Runs submitted.");
   const claims = registry.counter("drover_runs_claimed_total", "Runs handed to runners, each attempt counted.");
-  const ended = registry.counter("drover_runs_finished_total", "Runs that ended, by status and reason.", [
+  const ended = registry.counter("drover_runs_finished_total", "Runs finished, by status and reason.", [
     "status",
     "reason",
   ]);
   const requeued = registry.counter(
     "drover_runs_requeued_total",
-    "Runs that went back to pending: lost with their runner, or given back at no cost.",
+    "Runs that went back to pending: lost with their runner, or returned without using up an attempt.",
     ["cause"],
   );
   const queued = registry.histogram(
     "drover_run_queue_seconds",
-    "From the submit of a run to its first claim.",
+    "Time from a run's submission to its first claim.",
     waitBounds,
   );
   const started = registry.histogram(
     "drover_run_start_seconds",
-    "From the submit of a run to its start, by its runner's clock.",
+    "Time from a run's submission to its start, by its runner's clock.",
     waitBounds,
   );
-  const took = registry.histogram(
+  const duration = registry.histogram(
     "drover_run_duration_seconds",
-    "From the last claim of a run to its end, by status.",
+    "Time from a run's last claim to its end, by status.",
     durationBounds,
     ["status"],
   );
   const events = registry.counter(
     "drover_events_received_total",
-    "Events that runners brought, those brought again included.",
+    "Events received from runners, including repeated ones.",
   );
   const fenced = registry.counter(
     "drover_fenced_writes_total",
-    "Writes of attempts that are no longer current, refused and audited.",
+    "Writes by attempts that are no longer current, refused and audited.",
     ["op"],
   );
-  const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease ran out.");
+  const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease expired.");
   const held = new Map<string, Claimed>();
 
   for (const status of ["completed", "cancelled"]) ended.add(0, status, "");
@@ -68,7 +68,7 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
   return {
     applied(op, result) {
       if (!result.ok) {
-        // `finished`: it ended otherwise meanwhile
+        // `finished`: the run finished in another way meanwhile
         const late = result.conflict === "fenced" || result.conflict === "finished";
         if (late && "runner" in op) fenced.add(1, op.op);
         return;
@@ -87,7 +87,7 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
         ended.add(1, status, reason ?? "");
         const claim = held.get(run_id);
         if (claim === undefined) continue;
-        took.observe(Math.max(0, now() - claim.at) / 1000, status);
+        duration.observe(Math.max(0, now() - claim.at) / 1000, status);
         held.delete(run_id);
       }
       for (const { run_id, lost } of change.requeued ?? []) {
@@ -97,13 +97,13 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
     },
   };
 
-  /** A claim that is answered a second time is the same claim. */
+  /** Repeating the answer to a claim does not count as a new claim. */
   function noteClaim(run_id: string, attempt: number): void {
     if (held.get(run_id)?.attempt === attempt) return;
     claims.add(1);
     if (attempt === 1) observeWait(queued, run_id, now());
     held.set(run_id, { attempt, at: now(), started: false });
-    if (held.size <= mostClaimed) return;
+    if (held.size <= maxClaims) return;
     const [oldest] = held.keys();
     if (oldest !== undefined) held.delete(oldest);
   }
@@ -122,7 +122,7 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
   }
 }
 
-/** When it was submitted: the first 48 bits of a UUID of version 7 are its time. */
+/** When a run was submitted: the first 48 bits of a version 7 UUID are its timestamp. */
 export function timeOfRun(run_id: string): number {
   return Number.parseInt(run_id.slice(0, 8) + run_id.slice(9, 13), 16);
 }

@@ -5,34 +5,34 @@ import type { RunMetrics } from "./runs.ts";
 
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The same store; what is written over it is counted. Callers wait for nothing more than before. */
+/** Wraps a store to count its writes, without adding latency. */
 export function watchStore<S extends Store>(
   store: S,
   registry: Registry,
   runs: RunMetrics,
   onFault: (fault: unknown) => void,
 ): S {
-  const took = registry.histogram(
+  const duration = registry.histogram(
     "drover_store_apply_seconds",
-    "From handing operations to the store until they are durable.",
+    "Time from handing operations to the store until they are durable.",
     bounds,
   );
   const commits = registry.counter("drover_store_commits_total", "Transactions that wrote operations.");
   const operations = registry.counter("drover_store_operations_total", "Operations written, by kind.", ["op"]);
   const foreign = registry.counter(
     "drover_store_foreign_changes_total",
-    "Times that another process had written and what it was had to be looked for.",
+    "Times another process had written and its changes had to be looked up.",
   );
-  const faults = registry.counter("drover_store_faults_total", "Writes that the database could not take, by code.", [
+  const faults = registry.counter("drover_store_faults_total", "Writes that the database could not accept, by code.", [
     "code",
   ]);
   const outage = watchOutage(registry);
-  // Whoever shares a transaction is answered in one go, right after its change was told: the first one counts it.
-  let told = 0;
+  // All callers that share a transaction are answered right after its change was announced; the first one counts it.
+  let announced = 0;
   let counted = 0;
 
   store.changes((change) => {
-    told += 1;
+    announced += 1;
     if (change.foreign) foreign.add(1);
     runs.committed(change);
   });
@@ -43,7 +43,7 @@ export function watchStore<S extends Store>(
     const applied = store.apply(ops);
     applied
       .then(
-        // One result per operation, in their order.
+        // There is one result per operation, in order.
         (results) => stored(ops, results as readonly StoreResult[], from),
         (fault: unknown) => failed(fault, from),
       )
@@ -52,17 +52,17 @@ export function watchStore<S extends Store>(
   }
 
   function stored(ops: readonly Op[], results: readonly StoreResult[], from: number): void {
-    took.observe((performance.now() - from) / 1000);
+    duration.observe((performance.now() - from) / 1000);
     outage.over();
-    if (counted !== told) commits.add(1);
-    counted = told;
+    if (counted !== announced) commits.add(1);
+    counted = announced;
     ops.forEach((op, index) => {
       operations.add(1, op.op);
       runs.applied(op, results[index]!);
     });
   }
 
-  /** Anything but a HostError is no fault of the database; whoever asked is told of both. */
+  /** Only a HostError is a fault of the database. The caller of `apply` gets every error. */
   function failed(fault: unknown, from: number): void {
     if (!(fault instanceof HostError)) return;
     faults.add(1, fault.code);
@@ -70,15 +70,18 @@ export function watchStore<S extends Store>(
   }
 }
 
-/** The coordinator writes at least once a second, so that an outage is seen soon, and its end too. */
+/** The coordinator writes at least once a second, so an outage and its end are noticed quickly. */
 function watchOutage(registry: Registry): { since(from: number): void; over(): void } {
   let since: number | null = null;
   let seconds = 0;
   const lasting = (): number => (since === null ? 0 : (performance.now() - since) / 1000);
-  registry.asked(
+  registry.collect(
     {
-      drover_store_up: { type: "gauge", help: "1 where the last write was taken by the database, else 0." },
-      drover_store_down_seconds_total: { type: "counter", help: "For how long the database took no writes." },
+      drover_store_up: { type: "gauge", help: "1 if the database accepted the last write, else 0." },
+      drover_store_down_seconds_total: {
+        type: "counter",
+        help: "Total time during which the database accepted no writes.",
+      },
     },
     () => ({ drover_store_up: since === null ? 1 : 0, drover_store_down_seconds_total: seconds + lasting() }),
   );
