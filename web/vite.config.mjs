@@ -8,7 +8,7 @@ export default defineConfig({
   build: {
     target: "es2023",
     emptyOutDir: true,
-    // no data: URLs, which the policy of the page allows for images only
+    // The content security policy allows data: URLs only for images.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },

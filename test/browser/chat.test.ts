@@ -84,7 +84,7 @@ test("forks a conversation after the turn that is chosen, and shows what the cop
   await say(page, "two");
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
   await thread(page).toContain("The second answer.");
-  await page.getByRole("button", { name: "What to do with this turn" }).first().click();
+  await page.getByRole("button", { name: "Actions for this turn" }).first().click();
   await page.getByRole("menuitem", { name: "Fork after this turn" }).click();
   await page.getByText("after its first turn").waitFor();
   // the place is in the address, and the draft is kept: a reload loses neither
@@ -113,7 +113,7 @@ test("asks an earlier question again with other words, in a copy", async () => {
   await say(page, "go left");
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
   const first = sessionOf(page);
-  await page.getByRole("button", { name: "What to do with this turn" }).last().click();
+  await page.getByRole("button", { name: "Actions for this turn" }).last().click();
   await page.getByRole("menuitem", { name: "Edit and ask again" }).click();
   await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("go left");
   await page.getByLabel("Message", { exact: true }).fill("go right");
@@ -165,7 +165,7 @@ test("a message for an agent that reads none while it works becomes the next tur
   await say(page, "first");
   await page.getByRole("button", { name: "Approve" }).waitFor();
   await say(page, "second");
-  await expect.poll(() => queue(page).innerText()).toContain("is the next turn");
+  await expect.poll(() => queue(page).innerText()).toContain("sent as the next turn");
   expect(await page.getByRole("button", { name: "Send now" }).count()).toBe(0);
   await page.getByRole("button", { name: "Approve" }).click();
   await thread(page).toMatch(/Heard: first[\s\S]*Heard: second/);
@@ -183,7 +183,7 @@ test("Stop ends the run, and what was queued stays until somebody sends it", asy
   await expect.poll(() => queue(page).innerText()).toContain("later, please");
   await page.getByRole("button", { name: "Stop" }).click();
   await count(page, '[role=log] [data-status="cancelled"]').toBeGreaterThan(0);
-  await expect.poll(() => queue(page).innerText()).toContain("was not sent");
+  await expect.poll(() => queue(page).innerText()).toContain("not sent");
   expect((await ui.client.sessions.get(sessionOf(page)!)).versions).toHaveLength(1);
   await page.getByRole("button", { name: "Send now" }).click();
   await expect.poll(() => queue(page).count()).toBe(0);

@@ -248,14 +248,14 @@ export const opened: Record<string, Opened> = {
   "webhook-menu": {
     at: "webhooks-out",
     open: async (page) => {
-      await page.getByRole("button", { name: "What to do with chat" }).click();
+      await page.getByRole("button", { name: "Actions for chat" }).click();
       await shown(page, "menu");
     },
   },
   "new-secret": {
     at: "webhooks-in",
     open: async (page) => {
-      await page.getByRole("button", { name: "What to do with greetings" }).click();
+      await page.getByRole("button", { name: "Actions for greetings" }).click();
       await page.getByRole("menuitem", { name: "New secret" }).click();
       await page.getByText("This is the only time it is shown").waitFor();
     },
@@ -264,7 +264,7 @@ export const opened: Record<string, Opened> = {
     at: "webhooks-in",
     open: async (page) => {
       await page.getByRole("button", { name: "New hook" }).click();
-      await page.getByLabel("Signed as").selectOption("github");
+      await page.getByLabel("Signature").selectOption("github");
       await page.getByText("Parameters and filter").click();
     },
   },

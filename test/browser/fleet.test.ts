@@ -27,9 +27,9 @@ test("the overview shows throughput, what waits and why, failures by reason, cos
   await page.goto(`${ui.url}/ui/`);
   await text(page).toContain("3 runs · 66.7 % completed");
   await expect
-    .poll(() => page.getByRole("img", { name: /^Runs that ended/ }).getAttribute("aria-label"))
-    .toBe("Runs that ended: 2 completed, 1 failed, 0 cancelled");
-  await card(page, "Waits for").toMatch(/a runner with the tags\s+1/);
+    .poll(() => page.getByRole("img", { name: /^Finished runs/ }).getAttribute("aria-label"))
+    .toBe("Finished runs: 2 completed, 1 failed, 0 cancelled");
+  await card(page, "Waiting for").toMatch(/a runner with the tags\s+1/);
   await card(page, "Failures by reason").toMatch(/exit_nonzero\s+1/);
   await card(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
   await card(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
@@ -48,7 +48,7 @@ test("the audit page shows the chain and proves it whole", async () => {
   await page.goto(`${ui.url}/ui/audit`);
   const { head } = await ui.client.audit.state();
   await text(page).toContain("Records");
-  await text(page).toContain("agrees");
+  await text(page).toContain("matches");
   await text(page).toContain("echo --message 'for the record'");
   expect(head).toMatch(/^\d+:/);
   await page.getByRole("button", { name: "Verify" }).click();

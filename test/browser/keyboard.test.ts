@@ -65,7 +65,7 @@ async function arrowTo(page: Page, target: Locator): Promise<void> {
 test("the first stop skips the navigation; every page is two keys away; the list of keys opens and closes", async () => {
   const { page } = await ui.open();
   await page.keyboard.press("Tab");
-  expect(await isFocused(page.getByText("Skip to the content"))).toBe(true);
+  expect(await isFocused(page.getByText("Skip to content"))).toBe(true);
   expect(await page.evaluate(focusIsVisible)).toBeNull();
   await page.keyboard.press("Enter");
   expect(await isFocused(page.locator("main"))).toBe(true);
@@ -157,7 +157,7 @@ test("approves, edits and denies without a mouse; the field to type in has the f
   const { page } = await ui.open();
   const steps = ["First step", "Second step", "Third step"];
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
-  await go(page, "gi", "1 question waits for you");
+  await go(page, "gi", "1 question is waiting for you");
   await text(page).toContain("First step");
   await page.keyboard.press("a");
   await text(page).toContain("Second step");
@@ -176,7 +176,7 @@ test("approves, edits and denies without a mouse; the field to type in has the f
   await page.keyboard.type("a reason");
   await tabTo(page, page.getByRole("button", { name: "Deny", exact: true }));
   await page.keyboard.press("Enter");
-  await text(page).toContain("Nothing waits for an answer");
+  await text(page).toContain("Nothing is waiting for an answer");
   await text(page).toContain("a reason");
 });
 
@@ -191,7 +191,7 @@ test("chats, makes an agent and chooses a theme without a mouse", async () => {
   await page.keyboard.press("Enter");
   await text(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
   // out of the field, so that keys are keys again
-  await tabTo(page, page.getByText("Skip to the content"));
+  await tabTo(page, page.getByText("Skip to content"));
   await go(page, "ga", "Agents");
   await tabTo(page, page.getByRole("button", { name: "New agent" }).or(page.getByRole("link", { name: "New agent" })));
   await page.keyboard.press("Enter");

@@ -47,7 +47,7 @@ test("a schedule is made with a live preview in its timezone and the reader's, a
   ]);
   await expect.poll(() => preview.innerText()).toMatch(/Mon, .*09:30 GMT\+[12]\s+Mon, .*0[34]:30 E[SD]T/);
   await page.getByLabel("path").fill("/there/is/no/such/folder");
-  await page.getByLabel("While the last run has not ended").selectOption("queue");
+  await page.getByLabel("If the previous run is still active").selectOption("queue");
   await button(page, "Create").click();
   await page.getByRole("heading", { name: "weekly" }).waitFor();
   expect(await scheduleOf("weekly")).toMatchObject({
@@ -102,10 +102,10 @@ test("a slot that is skipped appears with its reason while the page is open; dis
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
   await button(page, "Run now").click();
-  await expect.poll(() => card(page, "History").innerText()).toContain("by hand");
+  await expect.poll(() => card(page, "History").innerText()).toContain("manually");
   await expect
     .poll(() => card(page, "History").innerText())
-    .toMatch(/Skipped: overlap[\s\S]*none\s+by time\s+The last run had not ended/);
+    .toMatch(/Skipped: overlap[\s\S]*none\s+on schedule\s+The previous run had not finished/);
   await button(page, "Disable").click();
   await text(page).toContain("Disabled: its slots are skipped until it is enabled.");
   expect(await scheduleOf("overlapping")).toMatchObject({ enabled: false });
@@ -128,7 +128,7 @@ test("an edit changes what it says and nothing else: an interval that stays keep
   await expect.poll(() => card(page, "Next five").getByRole("row").count()).toBe(6);
   await page.getByLabel("Prompt").fill("two");
   await page.getByLabel("After missed slots").selectOption("one");
-  await page.getByLabel("Questions of its runs").selectOption("false");
+  await page.getByLabel("Questions from its runs").selectOption("false");
   await page.getByLabel("Each run continues").check();
   await button(page, "Save").click();
   await expect.poll(() => card(page, "Each run").innerText()).toContain("continues the last one");

@@ -110,7 +110,7 @@ test("approves, edits and denies what a run asks, from the inbox, by keyboard", 
   await page.keyboard.press("d");
   await page.locator("main textarea").fill("not today");
   await page.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("Nothing waits for an answer");
+  await text(page).toContain("Nothing is waiting for an answer");
   await text(page).toContain("not today");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files`);
   await text(page).toContain("Another step");
@@ -137,11 +137,11 @@ test("shows what a tool would change; approves, edits and denies it with the mou
   await question.getByRole("button", { name: "Deny" }).click();
   await question.getByLabel("Why not?").fill("Two files are enough.");
   await question.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("Nothing waits for an answer");
+  await text(page).toContain("Nothing is waiting for an answer");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=conversation`);
   await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
   await text(page).toMatch(
-    /approved by admin[\s\S]*approved by admin[\s\S]*refused by admin[\s\S]*Two files are enough/,
+    /approved by admin[\s\S]*approved by admin[\s\S]*denied by admin[\s\S]*Two files are enough/,
   );
   await page.getByRole("link", { name: /^Files/ }).click();
   await text(page).toMatch(/first\.txt[\s\S]*second\.txt/);

@@ -10,7 +10,7 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 /** From the menu at the end of a row. */
 async function choose(page: Page, name: string, what: string): Promise<void> {
-  await page.getByRole("button", { name: `What to do with ${name}` }).click();
+  await page.getByRole("button", { name: `Actions for ${name}` }).click();
   await page.getByRole("menuitem", { name: what }).click();
 }
 
@@ -93,7 +93,7 @@ test("a hook is made, and a request signed with the secret that was shown starts
   expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
   await page.getByLabel("Name").fill("greetings");
   await button(page, "Create").click();
-  await text(page).toContain(`Requests to ${ui.url}/hooks/greetings have to be signed with this secret.`);
+  await text(page).toContain(`Requests to ${ui.url}/hooks/greetings must be signed with this secret.`);
   const secret = await page.locator("main section pre", { hasText: "whsec_" }).innerText();
   const body = '{"text":"from outside"}';
   const seconds = Math.floor(Date.now() / 1000);
@@ -109,7 +109,7 @@ test("a hook is made, and a request signed with the secret that was shown starts
   await choose(page, "greetings", "Disable");
   await expect.poll(async () => (await ui.client.hooks.get("greetings")).enabled).toBe(false);
   await choose(page, "greetings", "Edit");
-  await page.getByLabel("Signed as").selectOption("github");
+  await page.getByLabel("Signature").selectOption("github");
   await page.getByLabel("GitHub events").fill("push, release");
   await button(page, "Save").click();
   await expect.poll(() => rowOf(page, "greetings").innerText()).toMatch(/GitHub\s+push, release/);

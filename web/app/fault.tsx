@@ -14,7 +14,7 @@ export function Fault({ error }: { error: unknown }) {
 
 export function NotFound() {
   return (
-    <Card title="There is no such page">
+    <Card title="Page not found">
       <p>
         <Link to="/">Go to the overview</Link>
       </p>

@@ -3,18 +3,18 @@ import { Link } from "@tanstack/react-router";
 import { queries } from "../data/queries.ts";
 import styles from "./fleet.module.css";
 
-/** At the foot of the navigation: who is there to run things. */
+/** Connected runners and their busy slots, shown at the bottom of the navigation. */
 export function Fleet() {
   const { data: runners } = useQuery(queries.runners());
   if (runners === undefined) return null;
-  const there = runners.filter(({ status }) => status !== "lost");
-  const slots = there.reduce((sum, runner) => sum + runner.slots, 0);
-  const busy = there.reduce((sum, { running }) => sum + running, 0);
+  const connected = runners.filter(({ status }) => status !== "lost");
+  const slots = connected.reduce((sum, runner) => sum + runner.slots, 0);
+  const busy = connected.reduce((sum, { running }) => sum + running, 0);
   return (
     <Link to="/runners" className={styles["fleet"]}>
       <span className="row">
-        <i data-there={there.length > 0} aria-hidden="true" />
-        {there.length === 1 ? "1 runner" : `${there.length} runners`}
+        <i data-there={connected.length > 0} aria-hidden="true" />
+        {connected.length === 1 ? "1 runner" : `${connected.length} runners`}
       </span>
       <span className="faint">
         {busy} of {slots} slots

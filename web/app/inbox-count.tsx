@@ -3,20 +3,20 @@ import { useEffect } from "react";
 import { queries } from "../data/queries.ts";
 import styles from "./inbox-count.module.css";
 
-/** Also in the title and the icon of the tab, for those who look at another one. */
+/** Shows the number of open questions here and in the tab's title and icon, so that it is visible from other tabs. */
 export function InboxCount() {
   const waiting = useQuery(queries.questions(true)).data?.count ?? 0;
   useEffect(() => {
     const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
     if (icon) icon.href = waiting > 0 ? "/ui/favicon-waiting.svg" : "/ui/favicon.svg";
     document.title = titleWith(waiting, document.title);
-    // pages set titles of their own
-    const watch = new MutationObserver(() => {
+    // Pages set their own titles, so the count is put back whenever the title changes.
+    const observer = new MutationObserver(() => {
       const wanted = titleWith(waiting, document.title);
       if (document.title !== wanted) document.title = wanted;
     });
-    watch.observe(document.querySelector("title")!, { childList: true });
-    return () => watch.disconnect();
+    observer.observe(document.querySelector("title")!, { childList: true });
+    return () => observer.disconnect();
   }, [waiting]);
   return waiting === 0 ? null : (
     <span className={styles["count"]}>

@@ -11,7 +11,7 @@ import { Toasts } from "../parts/toasts.tsx";
 import { router } from "./router.tsx";
 import { SignIn } from "./sign-in.tsx";
 
-// styles that radix adds are allowed by the nonce of this very answer
+// Radix adds inline styles, which the content security policy allows only with this response's nonce.
 setNonce(document.querySelector<HTMLMetaElement>('meta[name="nonce"]')?.content ?? "");
 
 createRoot(document.querySelector("#app")!).render(

@@ -4,11 +4,11 @@ interface PageLink {
   to: string;
   icon: IconName;
   word: string;
-  /** The letter after `g` that goes there. */
+  /** Pressed after `g` to go to this page. */
   key: string;
 }
 
-/** In the order of the navigation. */
+/** In navigation order. */
 export const pages: readonly PageLink[] = [
   { to: "/", icon: "overview", word: "Overview", key: "o" },
   { to: "/inbox", icon: "inbox", word: "Inbox", key: "i" },

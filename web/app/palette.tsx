@@ -5,7 +5,7 @@ import { useState } from "react";
 import { queries } from "../data/queries.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { setTheme, themes } from "../parts/theme.ts";
-import { useSettled } from "../parts/use-settled.ts";
+import { useDebounced } from "../parts/use-debounced.ts";
 import { pages } from "./pages.ts";
 import styles from "./palette.module.css";
 
@@ -31,7 +31,7 @@ function Entries({ close }: { close: () => void }) {
   const agents = useQuery(queries.agents());
   const schedules = (useInfiniteQuery(queries.schedules()).data?.pages ?? []).flatMap(({ items }) => items);
   const runs = useQuery(queries.someRuns({}, 20));
-  const words = useSettled(text.trim());
+  const words = useDebounced(text.trim());
   const found = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(words) ? words : "", 8));
   const go = (to: string): void => {
     close();
@@ -68,7 +68,7 @@ function Entries({ close }: { close: () => void }) {
               key={schedule_id}
               icon="schedules"
               text={name}
-              note={`schedule of ${agent_name}`}
+              note={`schedule for ${agent_name}`}
               value={`schedule ${name} ${agent_name} ${schedule_id}`}
               onSelect={() => go(`/schedules/${schedule_id}`)}
             />
@@ -94,7 +94,7 @@ function Entries({ close }: { close: () => void }) {
                 icon="search"
                 text={run.agent_name}
                 note={run.match?.excerpt ?? run.summary ?? ""}
-                // it was found by its words, which need not be in the excerpt
+                // Contains the search text, or cmdk would filter out runs whose excerpt lacks it.
                 value={`${text} in ${run.run_id}`}
                 onSelect={() => go(`/runs/${run.run_id}`)}
               />

@@ -11,7 +11,7 @@ import { Shell } from "./shell.tsx";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
-/** A page of its own file, which is loaded when somebody goes there. */
+/** A route whose page module loads on first visit. */
 const page = <const P extends string, S extends object = object>(
   path: P,
   load: () => Promise<{ Page: () => ReactNode }>,

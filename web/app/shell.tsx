@@ -10,7 +10,7 @@ import { useShortcuts } from "./shortcuts.ts";
 import { InboxCount } from "./inbox-count.tsx";
 import styles from "./shell.module.css";
 
-/** Nobody needs them before they press their keys. */
+/** Loaded on first use. */
 const ShortcutHelp = lazy(async () => ({ default: (await import("./shortcut-help.tsx")).ShortcutHelp }));
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
 
@@ -25,7 +25,7 @@ export function Shell() {
   return (
     <div className={styles["shell"]} data-menu={menu || undefined}>
       <a className={styles["skip"]} href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
-        Skip to the content
+        Skip to content
       </a>
       <nav className={styles["nav"]} aria-label="Pages">
         <Link to="/" className={styles["brand"]}>

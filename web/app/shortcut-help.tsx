@@ -3,7 +3,7 @@ import { pages } from "./pages.ts";
 import styles from "./shortcut-help.module.css";
 
 const others: readonly [keys: string, what: string][] = [
-  ["Ctrl K", "search, or go anywhere"],
+  ["Ctrl K", "search or jump to a page"],
   ["?", "this list"],
   ["j k", "next and previous row"],
   ["Enter", "open the row"],

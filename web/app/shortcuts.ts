@@ -2,7 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useEffectEvent } from "react";
 import { pages } from "./pages.ts";
 
-/** Keys that work on every page. Those of one page are its own, by `useKeys`. */
+/** Keys that work on every page. Pages add their own with `useKeys`. */
 export function useShortcuts({ openPalette, openHelp }: { openPalette: () => void; openHelp: () => void }): void {
   const navigate = useNavigate();
   const go = useEffectEvent((key: string) => {
@@ -26,7 +26,7 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
         palette();
       } else if (after === "g") go(event.key);
       after = event.key;
-      // or the time of an earlier key would take this one away
+      // Restart the timer, or an earlier key's timeout would clear this key.
       clearTimeout(forget);
       forget = setTimeout(() => (after = ""), 1000);
     };
@@ -35,12 +35,12 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
   }, []);
 }
 
-/** Single keys of one page, by their letter. Not while somebody types or a dialog is open. */
+/** Binds single keys on one page. Ignores them while the user types or a dialog is open. */
 export function useKeys(keys: Record<string, () => void>): void {
   const pressed = useEffectEvent((event: KeyboardEvent) => {
     const act = keys[event.key];
     if (act === undefined || (event.key === "Enter" && hasOwnEnter(event))) return;
-    // or its letter would be typed into the field that it opens
+    // Otherwise the letter would be typed into the field that the action opens.
     event.preventDefault();
     act();
   });
@@ -63,7 +63,7 @@ function isTyping(event: KeyboardEvent): boolean {
   return at.isContentEditable || at.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
 }
 
-/** Whether what has the focus does something by itself when Enter is pressed. */
+/** Whether the focused element handles Enter itself. */
 function hasOwnEnter({ target }: KeyboardEvent): boolean {
   return target instanceof HTMLElement && target.closest("a, button, summary") !== null;
 }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
-import { api, describeError, isSignedOut, type Shown } from "../data/client.ts";
+import { api, describeError, isSignedOut, type ErrorText } from "../data/client.ts";
 import { connectLive, useConnection } from "../data/live.ts";
 import { Button } from "../parts/button.tsx";
 import { Command } from "../parts/command.tsx";
@@ -9,22 +9,22 @@ import styles from "./sign-in.module.css";
 
 let connected = false;
 
-/** Exchanges the code of a link, asks who we are, and shows the app to somebody who may see it. */
+/** Exchanges the code in a sign-in link for a session, then shows the app to a signed-in user. */
 export function SignIn({ children }: { children: ReactNode }) {
-  const [fault, setFault] = useState<Shown | null>(null);
+  const [fault, setFault] = useState<ErrorText | null>(null);
   const [exchanging, setExchanging] = useState(() => location.hash.startsWith("#code="));
   useEffect(() => {
-    // a link that is opened where the app is open already changes nothing but the fragment
-    const look = (): void => {
+    // Opening a sign-in link in a tab that already shows the app changes only the fragment.
+    const checkHash = (): void => {
       if (location.hash.startsWith("#code=")) setExchanging(true);
     };
-    addEventListener("hashchange", look);
-    return () => removeEventListener("hashchange", look);
+    addEventListener("hashchange", checkHash);
+    return () => removeEventListener("hashchange", checkHash);
   }, []);
   useEffect(() => {
     if (!exchanging) return;
     const code = location.hash.slice("#code=".length);
-    // gone from the address, and so from the history and from what is copied
+    // Remove the code from the URL so that it stays out of the history and of copied links.
     history.replaceState(null, "", location.pathname + location.search);
     void api.signIn
       .exchange(code)
@@ -44,7 +44,7 @@ export function SignIn({ children }: { children: ReactNode }) {
   return null;
 }
 
-function SignedOut({ fault }: { fault: Shown | null }) {
+function SignedOut({ fault }: { fault: ErrorText | null }) {
   return (
     <main className={styles["page"]}>
       <div className={styles["box"]}>
@@ -58,15 +58,17 @@ function SignedOut({ fault }: { fault: Shown | null }) {
         ) : (
           <p>You are signed out.</p>
         )}
-        <p className="dim">Print a link that signs this browser in, where Drover runs:</p>
+        <p className="dim">To sign in, print a link on the machine where Drover runs:</p>
         <Command text="drover ui" />
-        <p className="faint">It works once, within ten minutes, and lets you do what its token may do.</p>
+        <p className="faint">
+          The link works once, expires after ten minutes, and grants the permissions of its token.
+        </p>
       </div>
     </main>
   );
 }
 
-function Unreachable({ fault, retry }: { fault: Shown; retry: () => void }) {
+function Unreachable({ fault, retry }: { fault: ErrorText; retry: () => void }) {
   return (
     <main className={styles["page"]}>
       <div className={styles["box"]}>

@@ -3,26 +3,26 @@ import type { ExecutionEnd, ExecutionStart } from "../../src/model/execution.ts"
 
 interface Span {
   key: string;
-  /** In ms. */
+  /** Milliseconds since the epoch. */
   from: number;
-  /** null: under way. */
+  /** null while it is still in progress. */
   to: number | null;
 }
 
 export type AttemptActivity = Span & { kind: "attempt"; number: number; result: ResultEvent | null };
-/** One answer of the model: from when it could begin to think until the last thing it said or asked for. */
+/** One answer from the model, from when it could start thinking to its last text or tool call. */
 export type TurnActivity = Span & { kind: "turn"; number: number; text: string; usage: Usage | null };
 export type UserActivity = Span & {
   kind: "user";
   text: string;
   by: string | null;
-  /** Whether the agent has said or done anything since. */
+  /** Whether the agent has said or done anything since this message. */
   heard: boolean;
 };
 export type ToolActivity = Span & { kind: "tool"; name: string; input: unknown; output: unknown; is_error: boolean };
 export type ExecutionActivity = Span & {
   kind: "execution";
-  /** Whether a turn of a model led to it. */
+  /** Whether a model's turn caused it. */
   inTurn: boolean;
   start: ExecutionStart;
   end: ExecutionEnd | null;
@@ -38,7 +38,7 @@ export type QuestionActivity = Span & {
 };
 export type ResultEvent = Extract<StoredEvent["event"], { type: "result" }>;
 
-/** What one run said and did, in the order it began. */
+/** One thing a run said or did. Activities are ordered by when they started. */
 export type Activity =
   | AttemptActivity
   | TurnActivity
@@ -52,21 +52,21 @@ export type Activity =
   | (Span & { kind: "result"; event: ResultEvent });
 
 /**
- * Reads events as they arrive. What has not changed stays the same object, so that a page renders only what is new.
- * Nothing of an event is trusted but its type.
+ * Turns events into activities as they arrive. Unchanged activities keep their identity, so that React renders only new
+ * ones. Event contents are untrusted; only the type is relied on.
  */
 export function createActivityReader(): (events: readonly StoredEvent[]) => readonly Activity[] {
   const all: Activity[] = [];
-  /** What has begun and not ended, by the id that its end names. */
+  /** Indexes of activities still in progress, keyed by the id in their end event. */
   const open = new Map<string, number>();
   const unheard: number[] = [];
   let read = 0;
   let attempt: number | null = null;
   let turn: number | null = null;
   let turns = 0;
-  /** Of a turn whose words are still to come. */
+  /** Reported before its turn: belongs to the next one. */
   let usage: Usage | null = null;
-  /** Since when the model may have been thinking. */
+  /** When the model may have started thinking. */
   let idleSince: number | null = null;
 
   return (events) => {
@@ -78,12 +78,12 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     const at = Date.parse(time);
     const key = `e${seq}`;
     const moment = { key, from: at, to: at };
-    const begun = { key, from: at, to: null };
+    const started = { key, from: at, to: null };
     idleSince ??= at;
-    // the coordinator's own events have no number
+    // Events from the coordinator itself have no number and do not start an attempt.
     if (n !== null && (attempt === null || attemptAt(attempt).number !== number)) {
       closeAll(at);
-      attempt = all.push({ ...begun, key: `attempt-${number}`, kind: "attempt", number, result: null }) - 1;
+      attempt = all.push({ ...started, key: `attempt-${number}`, kind: "attempt", number, result: null }) - 1;
       turn = null;
       idleSince = at;
     }
@@ -95,7 +95,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "tool_use":
         speak(at, null);
         begin(event.tool_use_id, {
-          ...begun,
+          ...started,
           kind: "tool",
           name: event.name,
           input: event.input,
@@ -111,7 +111,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "execution_started": {
         const from = Date.parse(event.execution.started_at);
         const start = event.execution;
-        begin(start.execution_id, { ...begun, kind: "execution", from, inTurn: turns > 0, start, end: null });
+        begin(start.execution_id, { ...started, kind: "execution", from, inTurn: turns > 0, start, end: null });
         break;
       }
       case "execution_ended":
@@ -123,7 +123,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "permission_request": {
         const { request_id, tool, input } = event;
         begin(request_id, {
-          ...begun,
+          ...started,
           kind: "question",
           request_id,
           tool,
@@ -150,7 +150,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
         all.push({ ...moment, kind: "error", text: event.message });
         break;
       case "usage":
-        // some report it before what the model said, others after
+        // Some executors report usage before the model's text, others after it.
         if (turn !== null && turnAt(turn).usage === null) change(turn, "turn", { usage: event.usage });
         else [turn, usage, idleSince] = [null, event.usage, turn === null ? idleSince : turnAt(turn).to];
         all.push({ ...moment, kind: "usage", usage: event.usage });
@@ -165,7 +165,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     }
   }
 
-  /** The model said something or asked for a tool: in the turn it is in, or in its next one. */
+  /** Records that the model spoke or called a tool, and starts a turn if none is open. */
   function speak(at: number, text: string | null): void {
     for (const index of unheard.splice(0)) change(index, "user", { heard: true });
     if (turn === null) {
@@ -188,7 +188,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     change(index, kind, part);
   }
 
-  /** An attempt is over, and with it whatever it had begun. */
+  /** Ends the attempt and everything still in progress in it. */
   function closeAll(at: number): void {
     for (const index of open.values()) all[index] = { ...all[index]!, to: at };
     open.clear();
@@ -205,12 +205,12 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
   }
 
   function turnAt(index: number): TurnActivity {
-    // only turns are remembered as such
+    // `turn` only ever holds the index of a turn.
     return all[index] as TurnActivity;
   }
 
   function attemptAt(index: number): AttemptActivity {
-    // only attempts are remembered as such
+    // `attempt` only ever holds the index of an attempt.
     return all[index] as AttemptActivity;
   }
 }
@@ -224,7 +224,7 @@ function readInput(data: unknown): { text: string; by: string | null } {
   };
 }
 
-/** What a tool was asked to do, in one line. */
+/** Summarizes a tool's input in one line. */
 export function inputLine(input: unknown): string {
   if (typeof input !== "object" || input === null) return String(input ?? "");
   for (const key of ["command", "file_path", "path", "pattern", "query", "url"]) {

@@ -4,15 +4,17 @@ import { buildRequest } from "../../src/wire/build-request.ts";
 import type { CallInput, Transport } from "../../src/wire/transport.ts";
 import { coordinatorUnreachable } from "../../src/wire/coordinator-unreachable.ts";
 
-/** For an answer in JSON. */
-const timeoutMs = 10_000;
+const jsonTimeoutMs = 10_000;
 
-/** For a browser, which the session cookie signs in. Programs use `httpTransport`, which asks a coordinator for proof. */
+/**
+ * The transport for browsers, authenticated by the session cookie. Programs use `httpTransport`, which also verifies the
+ * coordinator's identity.
+ */
 export function fetchTransport(url: string): Transport {
   return {
     url,
     async json(route, input) {
-      const timeout = AbortSignal.timeout(timeoutMs);
+      const timeout = AbortSignal.timeout(jsonTimeoutMs);
       const signal = input.signal ? AbortSignal.any([input.signal, timeout]) : timeout;
       const response = await send(url, route, input, signal);
       if (response.status === 204) return undefined;
@@ -47,20 +49,20 @@ async function reach(
       ...(body === undefined ? {} : { body }),
     });
   } catch (cause) {
-    // the caller's own doing is not the coordinator's absence
+    // An abort by the caller does not mean that the coordinator is unreachable.
     if (own?.aborted) throw cause;
     throw coordinatorUnreachable(url, cause);
   }
 }
 
-/** Heeds the signal here once more: what fetch itself keeps of it may be collected while a long answer is read. */
+/** Listens to the signal itself: fetch's own reference to it may be garbage-collected while a long response is read. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array>,
   url: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
-  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined); // it broke by itself
+  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined); // the stream has already failed
   signal?.addEventListener("abort", stop);
   try {
     for (;;) {
@@ -70,7 +72,7 @@ async function* chunksOf(
       yield value;
     }
   } catch (error) {
-    // a connection that ends in the middle is the coordinator's absence, and no defect
+    // A connection that breaks midway means that the coordinator is unreachable.
     throw error instanceof TypeError && !signal?.aborted ? coordinatorUnreachable(url, error) : error;
   } finally {
     signal?.removeEventListener("abort", stop);

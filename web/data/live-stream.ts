@@ -7,21 +7,21 @@ export type LiveMessage =
   | { kind: "connection"; connection: Connection }
   | { kind: "events"; events: StoredEvent[] }
   | { kind: "partial"; run_id: string; attempt: number; delta: { kind: "assistant" | "output"; text: string } }
-  /** The stream has begun, or was cut and is back: what happened before may have to be read again. */
+  /** The stream has opened or reopened. Data read before this may be stale. */
   | { kind: "caught_up" };
 
 export interface LiveStream {
-  /** The runs whose text is wanted while it is being said. */
+  /** Sets the runs whose partial text the server should stream. */
   follow(run_ids: readonly string[]): void;
 }
 
-/** The server sends a sign of life each 15 s. */
-const silenceMs = 40_000;
-const longestPauseMs = 5000;
-/** Past every event there is: the server starts with what happens from now on. */
+/** The server sends a keepalive every 15 s. */
+const silenceTimeoutMs = 40_000;
+const maxBackoffMs = 5000;
+/** A cursor past every stored event, so that the server sends only new ones. */
 const fromNow = Number.MAX_SAFE_INTEGER;
 
-/** The one stream of events that all tabs share. Reconnects for ever, unless the session has ended. */
+/** Opens the event stream that all tabs share. Reconnects until the session ends. */
 export function openLiveStream(origin: string, post: (message: LiveMessage) => void): LiveStream {
   let cursor: number | null = null;
   let followed: readonly string[] = [];
@@ -38,10 +38,10 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
 
   async function run(): Promise<void> {
     let wasLive = false;
-    for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, maxBackoffMs)) {
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
       connected = new AbortController();
-      const watch = watchSilence(connected);
+      const silence = abortOnSilence(connected);
       try {
         const response = await fetch(addressOf(), {
           headers: { accept: "text/event-stream", "last-event-id": String(cursor ?? fromNow) },
@@ -52,12 +52,12 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
           post({ kind: "connection", connection: "live" });
           wasLive = true;
           pauseMs = 100;
-          await readAll(response.body, afterFirst(watch.heard));
+          await readAll(response.body, announceFirst(silence.reset));
         }
       } catch {
-        // cut off, silent or refused: all are answered by connecting again, and shown as such
+        // Disconnected, silent or refused: the loop reconnects, and the page shows the connection state.
       } finally {
-        watch.stop();
+        silence.stop();
         connected.abort();
       }
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
@@ -65,11 +65,11 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     }
   }
 
-  /** The server's first bytes say that it sends all that happens from now on: what a page has read before may be old. */
-  function afterFirst(heard: () => void): () => void {
+  /** From the server's first bytes on, every new event arrives here. Data read earlier may be stale. */
+  function announceFirst(onChunk: () => void): () => void {
     let isFirst = true;
     return () => {
-      heard();
+      onChunk();
       if (isFirst) post({ kind: "caught_up" });
       isFirst = false;
     };
@@ -80,7 +80,7 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     return `${origin}/events?${query.toString()}`;
   }
 
-  async function readAll(body: ReadableStream<Uint8Array>, heard: () => void): Promise<void> {
+  async function readAll(body: ReadableStream<Uint8Array>, onChunk: () => void): Promise<void> {
     let events: StoredEvent[] = [];
     let flushing: ReturnType<typeof setTimeout> | null = null;
     const flush = (): void => {
@@ -88,8 +88,8 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
       post({ kind: "events", events });
       events = [];
     };
-    for await (const { event, data } of readSse(chunksOf(body, heard))) {
-      // both were written by the server from these types
+    for await (const { event, data } of readSse(chunksOf(body, onChunk))) {
+      // The server serializes both from these types.
       if (event === "partial") post({ kind: "partial", ...(JSON.parse(data) as PartialData) });
       else if (event === "message") {
         const stored = JSON.parse(data) as StoredEvent;
@@ -101,7 +101,7 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     }
   }
 
-  /** A stream that the server does not know (any more) is opened again with the new set. */
+  /** If the server no longer knows the stream, reconnects with the new set of runs. */
   async function changeFollowed(): Promise<void> {
     const answer = await fetch(`${origin}/events/follow`, {
       method: "POST",
@@ -114,23 +114,23 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
 
 type PartialData = Omit<Extract<LiveMessage, { kind: "partial" }>, "kind">;
 
-function watchSilence(connected: AbortController): { heard(): void; stop(): void } {
-  let timer = setTimeout(() => connected.abort(), silenceMs);
+function abortOnSilence(connected: AbortController): { reset(): void; stop(): void } {
+  let timer = setTimeout(() => connected.abort(), silenceTimeoutMs);
   return {
-    heard() {
+    reset() {
       clearTimeout(timer);
-      timer = setTimeout(() => connected.abort(), silenceMs);
+      timer = setTimeout(() => connected.abort(), silenceTimeoutMs);
     },
     stop: () => clearTimeout(timer),
   };
 }
 
-async function* chunksOf(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Uint8Array> {
+async function* chunksOf(body: ReadableStream<Uint8Array>, onChunk: () => void): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    heard();
+    onChunk();
     yield value;
   }
 }

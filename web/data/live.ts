@@ -6,23 +6,23 @@ type Listener = (message: LiveMessage) => void;
 const listeners = new Set<Listener>();
 const watchers = new Set<() => void>();
 let connection: Connection = "connecting";
-let send: (message: { follow: string[] } | "bye") => void = () => undefined;
-/** How many parts of this tab follow each run. */
+let send: (message: { follow: string[] } | "disconnect") => void = () => undefined;
+/** How many components in this tab follow each run. */
 const followed = new Map<string, number>();
 
-/** Called once, after signing in. */
+/** Connects to the event stream. Call once, after signing in. */
 export function connectLive(): void {
   if ("SharedWorker" in globalThis) {
     const worker = new SharedWorker(new URL("./live-worker.ts", import.meta.url), { type: "module", name: "drover" });
     worker.port.addEventListener("message", ({ data }: MessageEvent<LiveMessage>) => receive(data));
     worker.port.start();
     send = (message) => worker.port.postMessage(message);
-    addEventListener("pagehide", () => send("bye"));
-    addEventListener("pageshow", () => tellFollowed());
+    addEventListener("pagehide", () => send("disconnect"));
+    addEventListener("pageshow", () => sendFollowed());
   } else void leadOrListen();
 }
 
-/** Where there are no shared workers, the tab that holds the lock has the stream and tells the others. */
+/** Without shared workers, the tab that holds the lock opens the stream and broadcasts it to the others. */
 async function leadOrListen(): Promise<void> {
   const channel = new BroadcastChannel("drover.live");
   channel.addEventListener("message", ({ data }: MessageEvent<LiveMessage>) => receive(data));
@@ -31,8 +31,8 @@ async function leadOrListen(): Promise<void> {
       receive(message);
       channel.postMessage(message);
     });
-    send = (message) => message !== "bye" && stream.follow(message.follow);
-    tellFollowed();
+    send = (message) => message !== "disconnect" && stream.follow(message.follow);
+    sendFollowed();
     await new Promise(() => undefined);
   });
 }
@@ -45,15 +45,15 @@ function receive(message: LiveMessage): void {
   for (const listener of listeners) listener(message);
 }
 
-/** Outside of components. Returns what ends it. */
+/** For use outside components. Returns a function that unsubscribes. */
 export function listenLive(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
 export function useLive(listener: Listener): void {
-  const heard = useEffectEvent(listener);
-  useEffect(() => listenLive((message) => heard(message)), []);
+  const receiveMessage = useEffectEvent(listener);
+  useEffect(() => listenLive((message) => receiveMessage(message)), []);
 }
 
 export function useConnection(): Connection {
@@ -66,21 +66,21 @@ export function useConnection(): Connection {
   );
 }
 
-/** While mounted, text of this run is sent as it is being said. */
+/** Streams the run's partial text while the component is mounted. */
 export function useFollow(run_id: string | null): void {
   useEffect(() => {
     if (run_id === null) return;
     followed.set(run_id, (followed.get(run_id) ?? 0) + 1);
-    tellFollowed();
+    sendFollowed();
     return () => {
       const left = (followed.get(run_id) ?? 1) - 1;
       if (left > 0) followed.set(run_id, left);
       else followed.delete(run_id);
-      tellFollowed();
+      sendFollowed();
     };
   }, [run_id]);
 }
 
-function tellFollowed(): void {
+function sendFollowed(): void {
   send({ follow: [...followed.keys()] });
 }

@@ -1,7 +1,7 @@
 import type { StoredEvent } from "../../src/model/event.ts";
 
 export interface LogLine {
-  /** From 1, as links to it are written. */
+  /** Counted from 1, as in links to the line. */
   no: number;
   at: string;
   stream: "stdout" | "stderr" | "drover";
@@ -9,7 +9,8 @@ export interface LogLine {
 }
 
 /**
- * Output as lines, and between them what Drover has to say: states, errors, what was left out. A line may come in pieces.
+ * Splits output into lines, joining lines that arrive in pieces, and adds lines for Drover's own messages: state changes,
+ * errors and skipped output.
  */
 export function logLines(events: readonly StoredEvent[]): LogLine[] {
   const lines: LogLine[] = [];

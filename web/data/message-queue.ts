@@ -1,12 +1,12 @@
 import { useMemo, useSyncExternalStore } from "react";
 
-/** A message for an agent that is at work. Kept in the browser until it is sent, so that a reload loses nothing. */
+/** A message for a busy agent. Stored in the browser until it is sent, so that a reload does not lose it. */
 export interface QueuedMessage {
   id: string;
   text: string;
-  /** The steps its run had finished when it was written: it is handed over after the next one. */
+  /** How many steps the run had finished when the message was written. It is sent after the next one. */
   after: number;
-  /** Handed to the run, which has not read it yet. */
+  /** Sent to the run, which has not read it yet. */
   sent: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface MessageQueue {
 
 const none: readonly QueuedMessage[] = [];
 
-/** Every tab of a conversation sees the same queue. */
+/** The message queue of a conversation, shared by all its tabs. */
 export function useMessageQueue(session_id: string | null): MessageQueue {
   const store = useMemo(() => openQueue(session_id), [session_id]);
   const messages = useSyncExternalStore(store.subscribe, store.get);

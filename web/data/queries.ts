@@ -26,7 +26,7 @@ export type RunsFilter = Omit<NonNullable<Input<"GET /runs">["query"]>, "limit" 
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // what changes is told by the stream of events
+      // The event stream invalidates queries when data changes.
       staleTime: 10_000,
       refetchOnWindowFocus: false,
       retry: (failures, error) => failures < 5 && error instanceof HostError,
@@ -35,8 +35,8 @@ export const queryClient = new QueryClient({
 });
 
 const statsMs = 5000;
-/** For what no event announces: a slot that was skipped, an attempt to deliver, something made elsewhere. */
-const quietMs = 5000;
+/** Poll interval for changes without an event: skipped slots, delivery attempts, objects created elsewhere. */
+const pollMs = 5000;
 
 export const queries = {
   me: () => queryOptions({ queryKey: ["me"], queryFn: () => api.me(), staleTime: Infinity }),
@@ -45,7 +45,7 @@ export const queries = {
     queryOptions({
       queryKey: ["runners"],
       queryFn: async () => (await api.runners.list()).items,
-      // heartbeats are no events
+      // Heartbeats do not produce events.
       refetchInterval: 5000,
     }),
   runs: (filter: RunsFilter) =>
@@ -95,12 +95,12 @@ export const queries = {
       queryKey: ["questions", run_id],
       queryFn: async () => (await api.questions.list({ open: true, run_id })).items,
     }),
-  /** Of the last so many hours, up to now. */
+  /** Figures for the last `hours` hours. */
   stats: (hours: number) =>
     queryOptions({
       queryKey: ["stats", hours],
       queryFn: () => api.stats({ since: new Date(Date.now() - hours * 3_600_000).toISOString() }),
-      // it is a sum over many runs: a busy fleet need not have it anew for each of them
+      // Stats sum over many runs, so they are not recomputed after each one.
       staleTime: statsMs,
       refetchInterval: statsMs,
     }),
@@ -115,13 +115,13 @@ export const queries = {
         }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      refetchInterval: quietMs,
+      refetchInterval: pollMs,
     }),
   schedule: (schedule_id: string) =>
     queryOptions({
       queryKey: ["schedules", "one", schedule_id],
       queryFn: () => api.schedules.get(schedule_id),
-      refetchInterval: quietMs,
+      refetchInterval: pollMs,
     }),
   slots: (schedule_id: string) =>
     infiniteQueryOptions({
@@ -130,15 +130,15 @@ export const queries = {
         api.schedules.history(schedule_id, { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      refetchInterval: quietMs,
+      refetchInterval: pollMs,
     }),
-  /** The next five slots of a timing that need not be saved; null: there is none to ask for. */
+  /** The next five slots of a timing, saved or not. Disabled if `timing` is null. */
   preview: (timing: Timing | null) =>
     queryOptions({
       queryKey: ["preview", timing],
       enabled: timing !== null,
       queryFn: async () => (timing === null ? [] : (await api.schedules.preview(timing)).next),
-      // the first of them may have passed
+      // The first slot may already be in the past.
       staleTime: 0,
     }),
   webhooks: () => queryOptions({ queryKey: ["webhooks"], queryFn: async () => (await api.webhooks.list()).items }),
@@ -150,8 +150,8 @@ export const queries = {
         api.webhooks.deliveries({ ...filter, limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      // one that is due is being sent at this moment
-      refetchInterval: ({ state }) => (state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : quietMs),
+      // A due delivery is being sent right now.
+      refetchInterval: ({ state }) => (state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : pollMs),
     }),
   audit: () => queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsMs }),
   search: (text: string, limit: number) =>
@@ -169,23 +169,23 @@ function isDue({ next_attempt_at }: Delivery): boolean {
   return next_attempt_at !== null && Date.parse(next_attempt_at) <= Date.now();
 }
 
-/** Gathers what changed, so that a busy fleet costs one reading a second and not one for each event. */
-const gatherMs = 250;
-const touched = new Set<string>();
-let gathering: ReturnType<typeof setTimeout> | null = null;
+/** Changes are batched, so that a busy fleet does not cause one request per event. */
+const batchMs = 250;
+const changedRuns = new Set<string>();
+let batchTimer: ReturnType<typeof setTimeout> | null = null;
 
 listenLive((message) => {
   if (message.kind === "caught_up") void queryClient.invalidateQueries();
   if (message.kind !== "events") return;
   for (const { run_id, event } of message.events)
-    if (event.type !== "output" && event.type !== "assistant") touched.add(run_id);
-  if (touched.size > 0) gathering ??= setTimeout(refresh, gatherMs);
+    if (event.type !== "output" && event.type !== "assistant") changedRuns.add(run_id);
+  if (changedRuns.size > 0) batchTimer ??= setTimeout(refresh, batchMs);
 });
 
 function refresh(): void {
-  gathering = null;
-  for (const run_id of touched) void queryClient.invalidateQueries({ queryKey: ["run", run_id] });
-  touched.clear();
+  batchTimer = null;
+  for (const run_id of changedRuns) void queryClient.invalidateQueries({ queryKey: ["run", run_id] });
+  changedRuns.clear();
   for (const key of ["runs", "questions", "sessions", "session", "schedules", "deliveries"])
     void queryClient.invalidateQueries({ queryKey: [key] });
 }

@@ -7,11 +7,11 @@ import { listenLive, useFollow } from "./live.ts";
 
 export interface RunLog {
   events: readonly StoredEvent[];
-  /** The same as what was said and done. */
+  /** The same events as a list of what the run said and did. */
   activity: readonly Activity[];
-  /** What the agent is saying at the moment; its end is an `assistant` event. */
+  /** Text the agent is still writing. An `assistant` event replaces it when it is complete. */
   partial: string;
-  /** Everything that was stored when the page was opened is here. */
+  /** Whether all events stored when the page opened have been read. */
   loaded: boolean;
   error: unknown;
 }
@@ -19,10 +19,10 @@ export interface RunLog {
 const empty: RunLog = { events: [], activity: [], partial: "", loaded: false, error: null };
 const pageSize = 1000;
 
-/** Logs that are on the page now: several parts of it share one. */
+/** Logs in use on this page. Components that show the same run share one. */
 const logs = new Map<string, { log: ReturnType<typeof openLog>; users: number; stop: () => void }>();
 
-/** Every event of a run once and in order: what is stored, then what happens. */
+/** Every event of a run, once and in order: first the stored ones, then live ones. */
 export function useRunEvents(run_id: string | null): RunLog {
   useFollow(run_id);
   const { subscribe, get } = useMemo(() => (run_id === null ? noLog : shared(run_id)), [run_id]);
@@ -35,19 +35,19 @@ function shared(run_id: string): { subscribe: (watcher: () => void) => () => voi
   return {
     get: () => logs.get(run_id)?.log.get() ?? empty,
     subscribe(watcher) {
-      let one = logs.get(run_id);
-      if (one === undefined) {
+      let entry = logs.get(run_id);
+      if (entry === undefined) {
         const log = openLog(run_id);
-        one = { log, users: 0, stop: log.start() };
-        logs.set(run_id, one);
+        entry = { log, users: 0, stop: log.start() };
+        logs.set(run_id, entry);
       }
-      one.users += 1;
-      const unsubscribe = one.log.subscribe(watcher);
+      entry.users += 1;
+      const unsubscribe = entry.log.subscribe(watcher);
       return () => {
         unsubscribe();
-        one.users -= 1;
-        if (one.users > 0) return;
-        one.stop();
+        entry.users -= 1;
+        if (entry.users > 0) return;
+        entry.stop();
         logs.delete(run_id);
       };
     },
@@ -66,7 +66,7 @@ function openLog(run_id: string) {
   function start(): () => void {
     stopped = false;
     void read();
-    const silence = listenLive((message) => {
+    const unsubscribe = listenLive((message) => {
       if (message.kind === "caught_up") void read();
       else if (message.kind === "partial" && message.run_id === run_id) {
         if (message.delta.kind === "assistant") change({ partial: state.partial + message.delta.text });
@@ -74,17 +74,17 @@ function openLog(run_id: string) {
     });
     return () => {
       stopped = true;
-      silence();
+      unsubscribe();
     };
   }
 
   const lastSeq = (): number => state.events.at(-1)?.seq ?? 0;
 
-  function append(news: readonly StoredEvent[]): void {
+  function append(received: readonly StoredEvent[]): void {
     const last = lastSeq();
-    const next = news.filter(({ seq }) => seq > last);
+    const next = received.filter(({ seq }) => seq > last);
     if (next.length === 0) return;
-    // a gap is read from the store
+    // Fill a gap by reading from the store.
     if (!state.loaded || next[0]!.seq !== last + 1) return void read();
     add(next);
   }
@@ -102,7 +102,7 @@ function openLog(run_id: string) {
       for (;;) {
         const { items, next_cursor } = await api.runs.events(run_id, { after: lastSeq(), limit: pageSize });
         if (stopped) return;
-        // the stream may have brought some of these meanwhile
+        // The stream may have delivered some of these in the meantime.
         const last = lastSeq();
         const next = items.filter(({ seq }) => seq > last);
         if (next.length > 0) add(next);
@@ -111,7 +111,7 @@ function openLog(run_id: string) {
       change({ loaded: true, error: null });
     } catch (error) {
       change({ error });
-      // a coordinator that did not answer in time is asked again; a refusal stays one
+      // Retry if the coordinator was unreachable; a refusal is final.
       if (error instanceof HostError && !stopped) setTimeout(() => void (stopped || read()), 2000);
     } finally {
       reading = false;
@@ -122,16 +122,16 @@ function openLog(run_id: string) {
     }
   }
 
-  /** One notice per frame, however much arrives in it. */
+  /** Notifies watchers at most once per frame. */
   function change(part: Partial<RunLog>): void {
     state = { ...state, ...part };
     if (frame !== 0) return;
-    const tell = (): void => {
+    const notify = (): void => {
       frame = 0;
       for (const watcher of watchers) watcher();
     };
-    // a hidden tab has no frames
-    frame = document.hidden ? Number(setTimeout(tell, 50)) : requestAnimationFrame(tell);
+    // A hidden tab gets no animation frames.
+    frame = document.hidden ? Number(setTimeout(notify, 50)) : requestAnimationFrame(notify);
   }
 
   return {

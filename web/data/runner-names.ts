@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { queries } from "./queries.ts";
 
-/** What people call a runner: its own name, else its profile. */
+/** Returns a function that maps a runner's id to its name, or to its profile if it has no name. */
 export function useRunnerNames(): (runner_id: string | null) => string {
   const { data } = useQuery(queries.runners());
   const names = useMemo(

@@ -11,7 +11,7 @@ export interface Step {
   note: string | null;
   tone: Tone;
   from: number;
-  /** null: still under way. */
+  /** null while it is still in progress. */
   to: number | null;
   detail: StepDetail;
 }
@@ -20,21 +20,21 @@ export type StepDetail =
   | { kind: "queue" }
   | Extract<Activity, { kind: "attempt" | "turn" | "tool" | "execution" | "question" | "user" }>;
 
-/** Queue wait, attempts, and in each attempt the model's turns, tools, programs and questions, in the order they began. */
+/** The queue wait, then attempts with their turns, tools, programs and questions, ordered by start time. */
 export function stepsOf(run: Run, activity: readonly Activity[]): Step[] {
   const steps = activity.map(stepOf).filter((step) => step !== null);
   const first = steps.find(({ detail }) => detail.kind === "attempt");
-  const began = run.claimed_at ?? run.started_at;
-  if (began === null && run.status !== "pending") return steps;
+  const startedAt = run.claimed_at ?? run.started_at;
+  if (startedAt === null && run.status !== "pending") return steps;
   const from = Date.parse(run.created_at);
   const queue: Step = {
     id: "queue",
     depth: 0,
-    label: began === null ? "Waits for a runner" : "Waited for a runner",
+    label: startedAt === null ? "Waiting for a runner" : "Waited for a runner",
     note: null,
     tone: "idle",
     from,
-    to: began === null ? null : Math.max(from, first?.from ?? Date.parse(began)),
+    to: startedAt === null ? null : Math.max(from, first?.from ?? Date.parse(startedAt)),
     detail: { kind: "queue" },
   };
   return [queue, ...steps];
@@ -93,7 +93,7 @@ function toneOfResult(status: string | null): Tone {
   return status === "completed" ? "ok" : status === "failed" ? "bad" : "idle";
 }
 
-/** Tokens and cost so far after each turn that reported them. */
+/** Cumulative tokens and cost after each turn that reported usage. */
 export function spendingOf(activity: readonly Activity[]): { at: number; tokens: number; cost: number | null }[] {
   let tokens = 0;
   let cost: number | null = null;
@@ -106,7 +106,7 @@ export function spendingOf(activity: readonly Activity[]): { at: number; tokens:
     });
 }
 
-/** Whether a search finds it: in its name, in what it was given, or in what it gave back. */
+/** Whether the step's label, input or output contains the search text. */
 export function matches({ label, detail }: Step, wanted: string): boolean {
   const texts = [label, ...textsOf(detail)];
   return texts.some((text) => text.toLowerCase().includes(wanted));

@@ -1,6 +1,6 @@
 import styles from "./ansi.module.css";
 
-// oxlint-disable-next-line no-control-regex -- these are what it is about
+// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
 const sequence = /\u001B\[([0-9;]*)([A-Za-z])|\u001B\][^\u0007]*\u0007|[\u0000-\u0008\u000B-\u001F\u007F]/g;
 
 interface Look {
@@ -9,7 +9,7 @@ interface Look {
   dim: boolean;
 }
 
-/** Colours of a terminal as classes. Everything else that would move a cursor is left out. */
+/** Renders terminal colours as CSS classes and drops all other escape sequences. */
 export function Ansi({ text }: { text: string }) {
   if (!text.includes("\u001B")) return <>{text}</>;
   const parts: { text: string; look: Look }[] = [];
@@ -32,7 +32,7 @@ export function Ansi({ text }: { text: string }) {
   );
 }
 
-/** The same without its colours, where there is room for a few words only. */
+/** Strips escape sequences, for places too small to show colours. */
 export function withoutAnsi(text: string): string {
   return text.includes("\u001B") ? text.replaceAll(sequence, "") : text;
 }

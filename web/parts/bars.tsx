@@ -2,7 +2,7 @@ import styles from "./bars.module.css";
 
 export interface Bar {
   key: string;
-  /** On hover, and for those who do not see bars. */
+  /** Shown on hover and read by screen readers. */
   title: string;
   /** From the bottom up. */
   parts: readonly { tone: "accent" | "idle" | "bad"; value: number }[];
@@ -10,7 +10,7 @@ export interface Bar {
 
 const height = 64;
 
-/** Values over time, one bar each. */
+/** A bar chart of values over time. */
 export function Bars({ bars, label, from, to, most }: BarsProps) {
   const top = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumOf(parts)));
   const width = 400 / Math.max(1, bars.length);
@@ -60,7 +60,7 @@ interface BarsProps {
   label: string;
   from: string;
   to: string;
-  /** The highest value, as it is written at the top. */
+  /** Formats the highest value for the label at the top. */
   most: (value: number) => string;
 }
 

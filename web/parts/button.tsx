@@ -7,10 +7,10 @@ export type Look = "plain" | "primary" | "quiet" | "bad";
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: Look;
   icon?: IconName;
-  /** Shown on the button; the shortcut itself belongs to the page. */
+  /** Only shown on the button. The page binds the key itself. */
   shortcut?: string;
   children?: ReactNode;
-  /** Why it cannot be pressed now. It stays focusable, so that the reason can be read. */
+  /** Why the button is disabled. It stays focusable, so that screen readers can read the reason. */
   disabledBecause?: string | null | undefined;
 }
 

@@ -12,7 +12,7 @@ export function Card({
   note?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
-  /** Its content reaches the edges, as tables do. */
+  /** Removes the padding around the content, for tables. */
   flush?: boolean;
 }) {
   return (

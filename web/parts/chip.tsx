@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./chip.module.css";
 
-/** A filter and what it is set to; opens its menu. */
+/** A filter with its current value. Serves as the trigger of its menu. */
 export function Chip({ what, value, ...rest }: { what: string; value: string }) {
   return (
     <button type="button" className={styles["chip"]} {...rest}>
@@ -10,7 +10,7 @@ export function Chip({ what, value, ...rest }: { what: string; value: string }) 
   );
 }
 
-/** Filters of a list; below everything else on a phone. */
+/** The filters of a list. On a phone they take a row of their own. */
 export function Chips({ children }: { children: ReactNode }) {
   return <div className={styles["chips"]}>{children}</div>;
 }

@@ -4,7 +4,7 @@ import { count } from "./numbers.ts";
 import { visibleText } from "./visible-text.ts";
 import styles from "./code.module.css";
 
-/** What a machine said, as it said it. */
+/** Preformatted text, such as a command or its output. */
 export function Code({ text, label, tall = false }: { text: string; label?: string; tall?: boolean }) {
   return (
     <pre
@@ -21,7 +21,7 @@ export function Code({ text, label, tall = false }: { text: string; label?: stri
 const manyLines = 400;
 const fewLines = 60;
 
-/** Lines that begin with + and - in colour. A long one, as that of a lockfile, begins folded. */
+/** A diff with added and removed lines in colour. A long diff, such as a lockfile's, starts folded. */
 export function Diff({ text }: { text: string }) {
   const [all, setAll] = useState(false);
   const lines = visibleText(text).split("\n");
@@ -44,7 +44,7 @@ export function Diff({ text }: { text: string }) {
   );
 }
 
-/** How many lines a diff adds and removes. */
+/** The number of lines a diff adds and removes. */
 export function Changes({ diff }: { diff: string }) {
   const kinds = diff.split("\n").map(kindOf);
   const number = (kind: "add" | "del"): number => kinds.filter((one) => one === kind).length;
@@ -61,7 +61,7 @@ function kindOf(line: string): "add" | "del" | "hunk" | "same" {
   return line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
 }
 
-/** As a diff, where a tool's input says what it would change. */
+/** Builds a diff from a tool's input if the input describes a change to a file. */
 export function diffOf(input: unknown): string | null {
   if (typeof input !== "object" || input === null) return null;
   const at = (key: string): unknown => Reflect.get(input, key);
@@ -85,7 +85,7 @@ export function diffOf(input: unknown): string | null {
 }
 
 function marked(text: string, sign: string): string[] {
-  // the line break at the end of a file begins no line
+  // A trailing line break does not start another line.
   return text === ""
     ? []
     : text

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { IconButton } from "./button.tsx";
 import styles from "./command.module.css";
 
-/** Something to run elsewhere, as it is typed there. */
+/** A command to copy and run in a terminal. */
 export function Command({ text, label = "Copy the command" }: { text: string; label?: string }) {
   return (
     <div className={styles["command"]}>
@@ -22,7 +22,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   return <IconButton icon={done ? "ok" : "copy"} label={done ? "Copied" : label} onClick={copy} />;
 }
 
-/** On plain HTTP beyond loopback a browser has no clipboard for us. */
+/** Browsers offer no clipboard API on plain HTTP outside loopback, so fall back to `execCommand`. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

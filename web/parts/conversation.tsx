@@ -16,20 +16,20 @@ import styles from "./conversation.module.css";
 
 const Markdown = lazy(async () => ({ default: (await import("./markdown.tsx")).Markdown }));
 
-/** What can be done with a message of the user, by how many of this run's messages there are up to it. */
+/** Renders the actions for a user's message. `turn` counts the turns of this run up to that message. */
 export type MessageMenu = (message: { text: string; turn: number }) => ReactNode;
 
-/** One run as a conversation: what was asked, what was said and done, and what came of it. */
+/** One run as a conversation: the prompt, what the agent said and did, and the result. */
 export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?: MessageMenu }) {
-  const asked = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
+  const prompt = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
   const turns = useMemo(() => turnsOf(log.activity), [log.activity]);
-  const speaks = log.activity.some(({ kind }) => kind === "assistant");
+  const hasText = log.activity.some(({ kind }) => kind === "assistant");
   const ended = isTerminal(run.status);
   return (
     <div className={styles["thread"]}>
-      {asked === "" ? null : (
-        <Bubble by={run.created_by} menu={menu && asked !== null ? menu({ text: asked, turn: 1 }) : null}>
-          {asked === null ? <JsonTree value={run.parameters} /> : <Text text={asked} />}
+      {prompt === "" ? null : (
+        <Bubble by={run.created_by} menu={menu && prompt !== null ? menu({ text: prompt, turn: 1 }) : null}>
+          {prompt === null ? <JsonTree value={run.parameters} /> : <Text text={prompt} />}
         </Bubble>
       )}
       {log.activity.map((one) =>
@@ -43,7 +43,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
             <Text text={one.text} />
           </Bubble>
         ) : (
-          <One key={one.key} one={one} run_id={run.run_id} open={!ended} speaks={speaks} usage={run.usage} />
+          <ActivityRow key={one.key} one={one} run_id={run.run_id} open={!ended} hasText={hasText} usage={run.usage} />
         ),
       )}
       {log.partial === "" ? null : (
@@ -60,7 +60,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
   );
 }
 
-/** A model reads all messages since its last answer as one turn, the first ones with the prompt. */
+/** A model reads all messages since its last answer as one turn. Messages before its first answer join the prompt. */
 function turnsOf(activity: readonly Activity[]): ReadonlyMap<string, number> {
   const turns = new Map<string, number>();
   let turn = 1;
@@ -74,26 +74,26 @@ function turnsOf(activity: readonly Activity[]): ReadonlyMap<string, number> {
   return turns;
 }
 
-/** How many turns a run has added to its conversation. */
+/** The number of turns a run added to its conversation. */
 export function countTurns(activity: readonly Activity[]): number {
   return Math.max(1, ...turnsOf(activity).values());
 }
 
-type Shown = Exclude<Activity, { kind: "user" }>;
+type AgentActivity = Exclude<Activity, { kind: "user" }>;
 
-/** A row that has not changed is not rendered again: typing stays smooth while text arrives. */
-const One = memo(function One({
+/** Memoized so that only changed rows render, which keeps typing smooth while text streams in. */
+const ActivityRow = memo(function ActivityRow({
   one,
   run_id,
   open,
-  speaks,
+  hasText,
   usage,
 }: {
-  one: Shown;
+  one: AgentActivity;
   run_id: string;
   open: boolean;
-  /** Whether the agent says anything: else its result text is what it said. */
-  speaks: boolean;
+  /** Whether the agent wrote any text. If not, the result card shows the result's text. */
+  hasText: boolean;
   usage: Usage | null;
 }) {
   switch (one.kind) {
@@ -127,9 +127,7 @@ const One = memo(function One({
             <Icon name={one.decision === null ? "wait" : one.decision === "allow" ? "ok" : "bad"} />
             <b className="mono">{one.tool}</b>
             <span className="dim">
-              {one.decision === null
-                ? "was not answered"
-                : `${words[one.decision] ?? one.decision} by ${one.by ?? "nobody"}`}
+              {one.decision === null ? "was not answered" : describeDecision(one.decision, one.by)}
             </span>
           </div>
           <ToolInput input={one.input} />
@@ -147,19 +145,19 @@ const One = memo(function One({
         </div>
       );
     case "result":
-      return <ResultCard event={one.event} usage={usage} withText={!speaks} />;
+      return <ResultCard event={one.event} usage={usage} withText={!hasText} />;
     default:
       return one satisfies never;
   }
 });
 
-const words: Record<string, string> = {
-  allow: "approved",
-  deny: "refused",
-  stop: "stopped",
-  expired: "expired, asked of",
-  superseded: "asked again",
-};
+function describeDecision(decision: string, by: string | null): string {
+  if (decision === "expired") return "expired without an answer";
+  if (decision === "superseded") return "asked again";
+  return `${decisionLabels[decision] ?? decision} by ${by ?? "nobody"}`;
+}
+
+const decisionLabels: Record<string, string> = { allow: "approved", deny: "denied", stop: "stopped" };
 
 function Bubble({
   by,
@@ -218,7 +216,7 @@ function ToolCard({ tool }: { tool: ToolActivity }) {
   );
 }
 
-/** Only what is under way watches the clock. */
+/** Only an activity in progress subscribes to the clock. */
 function Took({ from, to }: { from: number; to: number | null }) {
   return to === null ? <TookSoFar from={from} /> : <>{fine(Math.max(0, to - from))}</>;
 }

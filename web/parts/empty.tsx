@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Icon, type IconName } from "./icon.tsx";
 import styles from "./empty.module.css";
 
-/** A page with nothing on it teaches how to fill it. */
+/** An empty state that explains how to fill the page. */
 export function Empty({ icon, title, children }: { icon: IconName; title: string; children: ReactNode }) {
   return (
     <div className={styles["empty"]}>

@@ -2,7 +2,7 @@ import { describeError } from "../data/client.ts";
 import { Icon } from "./icon.tsx";
 import styles from "./error-note.module.css";
 
-/** What went wrong, why, and what to do about it. */
+/** An error's message, code and suggested next step. */
 export function ErrorNote({ error }: { error: unknown }) {
   const { message, code, next } = describeError(error);
   return (

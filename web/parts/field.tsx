@@ -7,7 +7,7 @@ export interface Input {
   "aria-describedby": string | undefined;
 }
 
-/** A label, what it labels, and below it what was refused, else what helps. */
+/** A labelled input with its validation message below it, or its help text if it has none. */
 export function Field({
   label,
   help,

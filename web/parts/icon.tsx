@@ -1,6 +1,6 @@
 import styles from "./icon.module.css";
 
-/** Our own, drawn on 16 by 16 with a line of 1.5. */
+/** SVG paths on a 16 by 16 grid, drawn with a 1.5 stroke. */
 const paths = {
   overview: "M2 13V8m4 5V3m4 10V6m4 7V9",
   inbox: "M2 9h3l1.5 2h3L11 9h3M2 9l2-6h8l2 6v4H2z",

@@ -3,7 +3,7 @@ import styles from "./json-tree.module.css";
 
 const manyAtOnce = 200;
 
-/** Formatted JSON that folds. What is long is shown in parts. */
+/** Formatted, foldable JSON. Long lists are shown in parts. */
 export function JsonTree({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
   const key = name === undefined ? null : <span className={styles["key"]}>{visibleText(name)}: </span>;
   if (typeof value !== "object" || value === null)

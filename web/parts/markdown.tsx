@@ -5,8 +5,8 @@ import remend from "remend";
 import styles from "./markdown.module.css";
 
 /**
- * What a model or a file says, as text with structure. No HTML of theirs, no picture is loaded, and a link says where it
- * leads before anybody goes there.
+ * Renders untrusted Markdown from models and files. Raw HTML is dropped, images are not loaded, and every link shows its
+ * host.
  */
 const components: Components = {
   a: ({ href = "", children }) =>

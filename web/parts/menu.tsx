@@ -6,7 +6,7 @@ const OpenMenu = lazy(async () => ({ default: (await import("./open-menu.tsx")).
 export interface MenuEntry {
   text: string;
   icon?: IconName;
-  /** One of several that can be on at once; the menu stays open. */
+  /** Makes the entry a checkbox. Toggling it leaves the menu open. */
   checked?: boolean;
   onSelect: () => void;
 }
@@ -18,11 +18,11 @@ interface Trigger {
   "aria-expanded"?: boolean;
 }
 
-/** What opens it is there at once; what it opens is loaded when somebody opens the first one. */
+/** Renders only the trigger at first. The menu itself loads on first use. */
 export function Menu({ trigger, entries }: { trigger: ReactElement<Trigger>; entries: readonly MenuEntry[] }) {
   const [used, setUsed] = useState<"by pointer" | "by keyboard" | null>(null);
   const closed = cloneElement(trigger, {
-    // a click that Enter or Space made counts no clicks
+    // A click caused by Enter or Space has detail 0.
     onClick: ({ detail }) => setUsed(detail === 0 ? "by keyboard" : "by pointer"),
     onKeyDown: (event) => {
       if (event.key !== "ArrowDown") return;

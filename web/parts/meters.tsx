@@ -5,11 +5,11 @@ interface Meter {
   name: string;
   value: number;
   shown: string;
-  /** The runs behind the number. */
+  /** Leads to the runs that the value counts. */
   link?: Pick<LinkProps, "to" | "search">;
 }
 
-/** Names with bars, longest first. */
+/** Horizontal bars with names, in the given order. */
 export function Meters({ rows, tone }: { rows: readonly Meter[]; tone: "accent" | "bad" | "wait" }) {
   const most = Math.max(...rows.map(({ value }) => value), Number.MIN_VALUE);
   return (

@@ -13,7 +13,7 @@ export function bytes(size: number): string {
   return `${(size / 1048576).toFixed(1)} MB`;
 }
 
-/** Enough of an id to know it again. */
+/** The end of an id, enough to recognize it. */
 export function shortId(id: string): string {
   return `…${id.slice(-6)}`;
 }

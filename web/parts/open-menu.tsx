@@ -4,7 +4,7 @@ import { Icon } from "./icon.tsx";
 import type { MenuEntry } from "./menu.tsx";
 import styles from "./menu.module.css";
 
-/** Opens as soon as it is there. */
+/** A menu that opens as soon as it mounts. */
 export function OpenMenu({
   trigger,
   entries,
@@ -15,14 +15,14 @@ export function OpenMenu({
   byKeyboard: boolean;
 }) {
   const isFirst = useRef(true);
-  // the key that opened it the first time was pressed before there was a menu to notice it
+  // The first keypress came before the menu existed, so focus the first entry by hand.
   const focusFirst = (menu: HTMLDivElement | null): void => {
     if (menu === null || !isFirst.current) return;
     isFirst.current = false;
     if (byKeyboard) setTimeout(() => menu.querySelector<HTMLElement>("[role^=menuitem]")?.focus());
   };
   return (
-    // not modal, and within the content: the rest of the page stays readable, and its landmarks hold the menu too
+    // Not modal and inside <main>, so that the page stays readable and the menu stays within a landmark.
     <DropdownMenu.Root defaultOpen modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal container={document.querySelector("main")}>

@@ -11,7 +11,7 @@ import { toast, toastError } from "./toasts.tsx";
 import { ToolInput } from "./tool-input.tsx";
 import styles from "./question-card.module.css";
 
-type Mode = "look" | "edit" | "deny";
+type Mode = "view" | "edit" | "deny";
 
 const asks = {
   read: "wants to read something",
@@ -20,7 +20,7 @@ const asks = {
   network: "wants to use the network",
 };
 
-/** What a run asks, word for word, and what a person can say to it. */
+/** A run's question with the exact tool input and the possible answers. */
 export function QuestionCard({
   question,
   mode,
@@ -31,7 +31,7 @@ export function QuestionCard({
   question: Question;
   mode: Mode;
   setMode: (mode: Mode) => void;
-  /** Names the run; not where the page is the run's own. */
+  /** Links to the run. Off on the run's own page. */
   withRun?: boolean;
   at?: boolean;
 }) {
@@ -46,7 +46,7 @@ export function QuestionCard({
       .then(() => toast(`${word} ${question.tool}`), toastError)
       .finally(() => {
         setBusy(false);
-        setMode("look");
+        setMode("view");
         void queryClient.invalidateQueries({ queryKey: ["questions"] });
         void queryClient.invalidateQueries({ queryKey: ["run", question.run_id] });
       });
@@ -87,7 +87,7 @@ export function QuestionCard({
       {mode === "edit" ? (
         <JsonField
           label="Input"
-          help="The tool is called with this instead."
+          help="The tool runs with this input instead."
           value={input}
           onChange={setInput}
           rows={6}
@@ -98,7 +98,7 @@ export function QuestionCard({
       )}
       {mode === "deny" ? (
         <label className={styles["reason"]}>
-          <span className="dim">Why not? The agent reads it.</span>
+          <span className="dim">Why not? The agent reads your reason.</span>
           <textarea rows={2} autoFocus value={reason} onChange={(event) => setReason(event.target.value)} />
         </label>
       ) : null}
@@ -111,7 +111,7 @@ export function QuestionCard({
             <Button look="bad" icon="stop" disabled={busy} onClick={() => deny("stop")}>
               Deny and stop the run
             </Button>
-            <Button look="quiet" onClick={() => setMode("look")}>
+            <Button look="quiet" onClick={() => setMode("view")}>
               Back
             </Button>
           </>
@@ -121,7 +121,7 @@ export function QuestionCard({
               {mode === "edit" ? "Approve the changed input" : "Approve"}
             </Button>
             {mode === "edit" ? (
-              <Button look="quiet" onClick={() => setMode("look")}>
+              <Button look="quiet" onClick={() => setMode("view")}>
                 Back
               </Button>
             ) : (
@@ -144,16 +144,18 @@ export function QuestionCard({
   );
 }
 
-/** One that a page of its run shows. */
+/** An open question on its run's page. */
 export function OpenQuestion({ run_id, request_id }: { run_id: string; request_id: string }) {
   const questions = useQuery(queries.questionsOf(run_id));
-  const [mode, setMode] = useState<Mode>("look");
+  const [mode, setMode] = useState<Mode>("view");
   const question = questions.data?.find((one) => one.request_id === request_id);
   if (question === undefined) return <p className="dim">Nobody has answered.</p>;
   return (
     <>
       <QuestionCard question={question} mode={mode} setMode={setMode} withRun={false} />
-      <p className="faint">If nobody answers it may park: nothing of it keeps running, and your answer resumes it.</p>
+      <p className="faint">
+        If nobody answers, the run may park: it stops using a runner until your answer resumes it.
+      </p>
     </>
   );
 }
@@ -163,16 +165,22 @@ function Expiry({ at }: { at: string }) {
   return <span className="faint push">{left > 0 ? `expires in ${coarse(left)}` : "expired"}</span>;
 }
 
-const words = { allow: "Approved", deny: "Denied", stop: "Stopped", expired: "Expired", superseded: "Asked again" };
+const decisionLabels = {
+  allow: "Approved",
+  deny: "Denied",
+  stop: "Stopped",
+  expired: "Expired",
+  superseded: "Asked again",
+};
 
-/** A question that is over. Refused looks refused. */
+/** A closed question with its decision. */
 export function AnsweredRow({ question }: { question: Question }) {
   const decision = question.decision ?? "expired";
   const good = decision === "allow";
   return (
     <li className={styles["answered"]} data-good={good}>
       <Icon name={good ? "ok" : "bad"} />
-      <b>{words[decision]}</b>
+      <b>{decisionLabels[decision]}</b>
       <Link to="/runs/$runId" params={{ runId: question.run_id }}>
         {question.agent_name}
       </Link>

@@ -8,7 +8,7 @@ import styles from "./form.module.css";
 
 export type RunMode = "start" | "resume" | "fork";
 
-/** Asks for what an agent needs, and starts it. */
+/** Asks for an agent's prompt or parameters and starts a run. */
 export function RunForm({
   agent,
   from = null,
@@ -20,7 +20,7 @@ export function RunForm({
   from?: Run | null;
   mode?: RunMode;
   onStarted: (run: Run) => void;
-  /** Its buttons; the one that submits is of type submit. */
+  /** Renders the form's buttons, one of them of type submit. */
   children: (busy: boolean) => ReactNode;
 }) {
   const continued = mode !== "start";
@@ -39,7 +39,7 @@ export function RunForm({
         mode,
         ...(Object.keys(values).length > 0 ? { parameters: values } : {}),
         ...(prompt === "" ? {} : { prompt }),
-        // somebody is here to be asked
+        // The user is present to answer questions.
         ...(agent.type === "autonomous" ? { attended: true } : {}),
         ...(continued && from?.session_id ? { session_id: from.session_id } : {}),
       })

@@ -18,13 +18,13 @@ interface Props {
   runs: readonly RunRow[];
   label: string;
   selection?: Selection;
-  /** The row that j and k have moved to. */
+  /** Index of the row selected with j and k. */
   at?: number | null;
-  /** What was searched for: rows show where they match. */
+  /** The search text. Rows show where they match it. */
   found?: string | undefined;
 }
 
-/** Only what is in sight is in the page, however long the list is. */
+/** A virtual list: only visible rows are in the DOM. */
 export function RunTable({ runs, label, selection, at = null, found }: Props) {
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -132,15 +132,15 @@ const Row = memo(function Row({
         <Status status={run.status} />
       </span>
       <span role="cell" className={styles["agent"]}>
-        <Link to="/runs/$runId" params={{ runId: run.run_id }} search={placeOf(run)} className={styles["link"]}>
+        <Link to="/runs/$runId" params={{ runId: run.run_id }} search={matchTarget(run)} className={styles["link"]}>
           {run.agent_name}
         </Link>
       </span>
       <span role="cell" className={`${styles["summary"]} ${/^[[{]/.test(summary) ? "mono" : ""}`}>
         {run.match && found ? (
           <>
-            <span className="faint">{places[run.match.where]} </span>
-            <Found text={run.match.excerpt} words={found} />
+            <span className="faint">{matchLabels[run.match.where]} </span>
+            <Highlight text={run.match.excerpt} words={found} />
           </>
         ) : (
           summary
@@ -165,16 +165,16 @@ const Row = memo(function Row({
   );
 });
 
-const places = { prompt: "prompt", result: "result", error: "error", tool_input: "tool" };
+const matchLabels = { prompt: "prompt", result: "result", error: "error", tool_input: "tool" };
 
-/** The part of a run's page that shows where it matches. */
-function placeOf({ match }: RunRow): { step?: string; tab?: "result" } {
+/** Search parameters that open the run's page at the match. */
+function matchTarget({ match }: RunRow): { step?: string; tab?: "result" } {
   if (match?.where === "tool_input" && match.seq !== null) return { step: `e${match.seq}` };
   return match?.where === "result" ? { tab: "result" } : {};
 }
 
-/** The words in it that were searched for. */
-function Found({ text, words }: { text: string; words: string }) {
+/** Marks the searched words in the text. */
+function Highlight({ text, words }: { text: string; words: string }) {
   const wanted = [...words.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)].map(([word]) => word);
   return text
     .split(/([\p{L}\p{N}]+)/u)
@@ -187,15 +187,15 @@ export function summaryOf(run: RunRow): string {
   return withoutAnsi(run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "");
 }
 
-/** As the style sheet has it: below this width each run takes two lines. */
+/** Below this width each run takes two lines. Must match run-table.module.css. */
 const narrowWidth = 560;
 
 function useNarrow(frame: RefObject<HTMLDivElement | null>): boolean {
   const [narrow, setNarrow] = useState(() => window.innerWidth <= narrowWidth);
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(([entry]) => entry && setNarrow(entry.contentRect.width <= narrowWidth));
-    watch.observe(frame.current!);
-    return () => watch.disconnect();
+    const observer = new ResizeObserver(([entry]) => entry && setNarrow(entry.contentRect.width <= narrowWidth));
+    observer.observe(frame.current!);
+    return () => observer.disconnect();
   }, [frame]);
   return narrow;
 }

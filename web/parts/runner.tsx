@@ -22,7 +22,7 @@ export function Slots({ slots, running }: Pick<Runner, "slots" | "running">) {
   );
 }
 
-/** An icon, a word and a colour. */
+/** A runner's status as icon, text and colour. */
 export function RunnerState({ status }: Pick<Runner, "status">) {
   const { icon, word } = states[status];
   return (
@@ -32,7 +32,7 @@ export function RunnerState({ status }: Pick<Runner, "status">) {
   );
 }
 
-/** How long ago it was heard; late is when its lease may end soon. */
+/** The age of the last heartbeat, highlighted when the lease may expire soon. */
 export function Heartbeat({ at }: { at: string }) {
   const age = useNow() - Date.parse(at);
   return (

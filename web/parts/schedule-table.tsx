@@ -16,7 +16,7 @@ export function ScheduleTable({
 }: {
   schedules: readonly Schedule[];
   label: string;
-  /** Why the reader may not change schedules. */
+  /** Why the user may not change schedules, or null if they may. */
   cannot: string | null;
 }) {
   return <Table label={label} columns={columns(cannot)} rows={schedules} keyOf={({ schedule_id }) => schedule_id} />;
@@ -107,7 +107,7 @@ function Next({ schedule: { enabled, next } }: { schedule: Schedule }) {
 }
 
 export function enable({ schedule_id, name, source }: Schedule, enabled: boolean): void {
-  const stays = source === "file" ? "That stays until its file says otherwise." : null;
+  const stays = source === "file" ? "This stays in effect until the agent's file changes." : null;
   void api.schedules.change(schedule_id, { enabled }).then(() => {
     toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, stays);
     return refreshSchedules();
@@ -116,7 +116,7 @@ export function enable({ schedule_id, name, source }: Schedule, enabled: boolean
 
 export function runNow({ schedule_id, name }: Schedule): void {
   void api.schedules.run(schedule_id).then(() => {
-    toast(`Started ${name}`, "Its times stay as they are.");
+    toast(`Started ${name}`, "Its next slots are unchanged.");
     return refreshSchedules();
   }, toastError);
 }

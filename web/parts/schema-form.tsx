@@ -8,11 +8,11 @@ interface Props {
   schema: Schema | undefined;
   values: Values;
   onChange: (values: Values) => void;
-  /** By field, as the coordinator refused it. */
+  /** The coordinator's validation messages, keyed by field. */
   faults?: ReadonlyMap<string, string>;
 }
 
-/** A form made of a JSON Schema. What it cannot show as a field is asked for as JSON. */
+/** A form generated from a JSON Schema. Values without a matching field type are entered as JSON. */
 export function SchemaForm({ schema, values, onChange, faults }: Props) {
   const properties = objectOf(schema?.["properties"]);
   const required = new Set(Array.isArray(schema?.["required"]) ? schema["required"] : []);
@@ -25,7 +25,7 @@ export function SchemaForm({ schema, values, onChange, faults }: Props) {
     return (
       <JsonField
         label="Parameters"
-        help="This agent declares no parameters. What you give here is passed on as it is."
+        help="This agent declares no parameters. Values you enter are passed on unchanged."
         value={values}
         onChange={(value) => onChange(objectOf(value))}
       />
@@ -122,7 +122,7 @@ function Field({
             <textarea
               {...common}
               rows={2}
-              placeholder="one on each line"
+              placeholder="one per line"
               value={Array.isArray(value) ? value.join("\n") : ""}
               onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.value.split("\n"))}
             />

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Command } from "./command.tsx";
 import styles from "./secret-once.module.css";
 
-/** Nobody can read it again: not from here, and not from the record. */
+/** Shows a secret that cannot be read again, since Drover does not return it a second time. */
 export function SecretOnce({
   what,
   text,

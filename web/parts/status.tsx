@@ -5,7 +5,7 @@ import styles from "./status.module.css";
 
 type Tone = "ok" | "bad" | "wait" | "park" | "run" | "idle";
 
-const shown: Record<RunStatus, { icon: IconName; tone: Tone; word: string; spin?: true }> = {
+const appearances: Record<RunStatus, { icon: IconName; tone: Tone; word: string; spin?: true }> = {
   pending: { icon: "idle", tone: "idle", word: "Pending" },
   claimed: { icon: "run", tone: "run", word: "Claimed", spin: true },
   running: { icon: "run", tone: "run", word: "Running", spin: true },
@@ -21,12 +21,12 @@ interface MarkProps {
   icon: IconName;
   tone: Tone;
   word: ReactNode;
-  /** What it stands for. */
+  /** The status that the mark shows, for styles and tests. */
   status: string;
   spin?: boolean;
 }
 
-/** An icon, a word and a colour, so that none of them has to be seen. */
+/** Shows a status as icon, text and colour, so that none of the three is required to read it. */
 export function Mark({ icon, tone, word, status, spin = false }: MarkProps) {
   return (
     <span className={`${styles["status"]} ${styles[tone]}`} data-status={status}>
@@ -37,15 +37,15 @@ export function Mark({ icon, tone, word, status, spin = false }: MarkProps) {
 }
 
 export function Status({ status, word, iconOnly = false }: { status: RunStatus; word?: string; iconOnly?: boolean }) {
-  const { word: usual, ...look } = shown[status];
+  const { word: usual, ...look } = appearances[status];
   const text = word ?? usual;
   return <Mark status={status} {...look} word={iconOnly ? <span className="hidden-visually">{text}</span> : text} />;
 }
 
 export function statusWord(status: RunStatus): string {
-  return shown[status].word;
+  return appearances[status].word;
 }
 
 export function toneOf(status: RunStatus): Tone {
-  return shown[status].tone;
+  return appearances[status].tone;
 }

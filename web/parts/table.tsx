@@ -4,17 +4,17 @@ import styles from "./table.module.css";
 export interface Column<T> {
   head: string;
   cell: (row: T) => ReactNode;
-  /** Numbers, ages and buttons stand on the right. */
+  /** Aligns numbers, ages and buttons to the right. */
   right?: boolean;
   tone?: "dim" | "faint";
   mono?: boolean;
-  /** Cut off where it is long, with all of it on hover. */
+  /** Truncates long text and shows all of it on hover. */
   title?: (row: T) => string;
-  /** Its head is for screen readers only, as that of buttons. */
+  /** Hides the column's header from sight but not from screen readers, for columns of buttons. */
   quiet?: boolean;
 }
 
-/** On a phone each row becomes a block: its first cell is the heading, the others follow with their heads. */
+/** On a phone each row becomes a block: the first cell is its heading, the others follow with their column headers. */
 export function Table<T>({
   label,
   columns,

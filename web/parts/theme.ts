@@ -5,7 +5,7 @@ export type Theme = "light" | "dark" | "system";
 export const themes: readonly { name: Theme; word: string; icon: IconName }[] = [
   { name: "light", word: "Light theme", icon: "sun" },
   { name: "dark", word: "Dark theme", icon: "moon" },
-  { name: "system", word: "Theme of the system", icon: "settings" },
+  { name: "system", word: "System theme", icon: "settings" },
 ];
 
 const key = "drover.theme";

@@ -18,7 +18,7 @@ export function useNow(): number {
   );
 }
 
-/** How long ago, with the exact time on hover. */
+/** Time since `at`, with the exact time on hover. */
 export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
   const past = useNow() - Date.parse(at);
   return (
@@ -29,7 +29,7 @@ export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
   );
 }
 
-/** How long until something that is to come, with the exact time on hover. */
+/** Time until `at`, with the exact time on hover. */
 export function Until({ at }: { at: string }) {
   const left = Date.parse(at) - useNow();
   return (
@@ -39,7 +39,7 @@ export function Until({ at }: { at: string }) {
   );
 }
 
-/** Of something that may still be under way. */
+/** The time from start to end, still counting if there is no end yet. */
 export function Duration({ from, to }: { from: string | null; to: string | null }) {
   const at = useNow();
   if (from === null) return <>—</>;
@@ -54,10 +54,10 @@ export function exact(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** Where the reader is. */
+/** The browser's timezone. */
 export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** With the offset, which daylight saving changes. A zone that this browser does not know is shown in UTC, and says so. */
+/** Formats a time with its zone, since offsets change with daylight saving. Uses UTC if the browser does not know the zone. */
 export function inZone(at: string, timeZone: string): string {
   const known = isZone(timeZone) ? timeZone : "UTC";
   return new Date(at).toLocaleString(undefined, {

@@ -2,7 +2,7 @@ import { inputLine } from "../data/activity.ts";
 import { Code, Diff, diffOf } from "./code.tsx";
 import { JsonTree } from "./json-tree.tsx";
 
-/** The exact command or diff. */
+/** A tool's input, shown as a diff or command if it is one. */
 export function ToolInput({ input }: { input: unknown }) {
   const diff = diffOf(input);
   if (diff !== null)
@@ -18,12 +18,12 @@ export function ToolInput({ input }: { input: unknown }) {
   return lines === null ? <JsonTree value={input} /> : <Code text={lines} />;
 }
 
-/** What a tool gave back. */
+/** A tool's output. */
 export function Output({ value }: { value: unknown }) {
   return typeof value === "string" ? <Code text={value} /> : <JsonTree value={value} />;
 }
 
-/** A few short values are easier to read without the marks of JSON. */
+/** A few short values are easier to read without JSON syntax. */
 function plainLines(input: unknown): string | null {
   if (typeof input !== "object" || input === null || Array.isArray(input)) return null;
   const entries = Object.entries(input);

@@ -1,4 +1,5 @@
-// Before the first paint, so that no page flashes in the other theme. Apart from the app: the policy allows no inline script.
+// Sets the theme before the first paint, so that pages do not flash. A separate file because the content security policy
+// forbids inline scripts.
 {
   const wanted = localStorage.getItem("drover.theme") ?? "system";
   const dark = wanted === "dark" || (wanted === "system" && matchMedia("(prefers-color-scheme: dark)").matches);

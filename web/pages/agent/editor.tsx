@@ -19,7 +19,7 @@ const exampleSchema = {
   required: ["message"],
 };
 
-/** `onDone` is told the name where the agent was saved, null where it was not. */
+/** Calls `onDone` with the agent's name after saving, or with null on cancel. */
 export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: string | null) => void }) {
   const [name, setName] = useState(agent?.name ?? "");
   const [type, setType] = useState<"procedural" | "autonomous">(agent?.type ?? "procedural");
@@ -67,7 +67,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
       <div className={styles["panes"]}>
         <Card title="Definition">
           <div className={formStyles["form"]}>
-            <Field label="Name" help="Letters, digits, dots, dashes. How it is called by commands and over HTTP.">
+            <Field label="Name" help="Letters, digits, dots and dashes. Commands and the HTTP API use this name.">
               {({ id }) => (
                 <input
                   id={id}
@@ -81,7 +81,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
             <Field
               label="Type"
               help={
-                type === "procedural" ? "Runs a command with parameters." : "Thinks for itself, with a model and tools."
+                type === "procedural" ? "Runs a command with parameters." : "Works on its own with a model and tools."
               }
             >
               {({ id }) => (
@@ -105,25 +105,25 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
               </Field>
             ) : (
               <>
-                <Field label="System prompt" help="What it is and how it works.">
+                <Field label="System prompt" help="Tells the model its role and how to work.">
                   {({ id }) => (
                     <textarea id={id} rows={6} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
                   )}
                 </Field>
-                <Field label="Provider" help="Empty: the first that is set up.">
+                <Field label="Provider" help="Leave empty for the first configured provider.">
                   {({ id }) => <input id={id} value={provider} onChange={(event) => setProvider(event.target.value)} />}
                 </Field>
-                <Field label="Model" help="Empty: the provider's own choice.">
+                <Field label="Model" help="Leave empty for the provider's default.">
                   {({ id }) => <input id={id} value={model} onChange={(event) => setModel(event.target.value)} />}
                 </Field>
               </>
             )}
-            <Field label="Description" help="One line for people who choose it.">
+            <Field label="Description" help="One line that helps people choose this agent.">
               {({ id }) => (
                 <input id={id} value={description} onChange={(event) => setDescription(event.target.value)} />
               )}
             </Field>
-            <Field label="Timeout in seconds" help="Empty: the runner's own.">
+            <Field label="Timeout in seconds" help="Leave empty for the runner's default.">
               {({ id }) => (
                 <input
                   id={id}
@@ -138,7 +138,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
               <summary>Everything else</summary>
               <JsonField
                 label="Other fields"
-                help="limits, budget, demands, tags, permissions and so on, as in an agent file."
+                help="limits, budget, demands, tags, permissions and the other fields of an agent file."
                 value={others}
                 onChange={setOthers}
                 rows={8}
@@ -150,13 +150,13 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
           <Card title="Parameters" note="a JSON Schema">
             <JsonField
               label="Schema"
-              help="Empty: anything is accepted."
+              help="Leave empty to accept any parameters."
               value={schema}
               onChange={(value) => setSchema(value as typeof schema)}
               rows={14}
             />
           </Card>
-          <Card title="The form it makes" note="live">
+          <Card title="Form preview" note="live">
             <SchemaForm schema={schema} values={preview} onChange={setPreview} />
           </Card>
         </div>
@@ -171,7 +171,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
   );
 }
 
-/** What the fields above do not show. */
+/** The agent's fields that have no input of their own in this form. */
 function restOf(agent: Agent | null): Record<string, unknown> | undefined {
   if (agent === null) return undefined;
   const own = ["name", "type", "command", "description", "model", "provider", "timeout_seconds", "parameters_schema"];

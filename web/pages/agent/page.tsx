@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../../data/client.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { type Agent, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -26,7 +26,7 @@ export function Page() {
   if (agents.isError) return <ErrorNote error={agents.error} />;
   if (agent === undefined)
     return (
-      <Card title={`There is no agent ${name}`}>
+      <Card title={`No agent named ${name}`}>
         <Link to="/agents">Show all agents</Link>
       </Card>
     );
@@ -40,16 +40,16 @@ function AgentPage({ agent }: { agent: Agent }) {
   const runs = useQuery(queries.someRuns({ agent_name: agent.name }, 10));
   const cannot =
     agent.source === "file"
-      ? "A file defines this agent: change the file"
+      ? "A file defines this agent. Edit the file instead."
       : agent.source === "runner"
-        ? "A runner brings this agent: change it there"
+        ? "A runner provides this agent. Edit it there."
         : me.data?.role === "admin"
           ? null
-          : "Only an admin can change agents";
+          : "Only an admin can change agents.";
   const remove = (): void =>
     void api.agents.remove(agent.name).then(async () => {
       await queryClient.invalidateQueries({ queryKey: ["agents"] });
-      toast(`Deleted ${agent.name}`, "Its runs keep their copy of it.");
+      toast(`Deleted ${agent.name}`, "Its runs keep their copy of the agent.");
       await navigate({ to: "/agents" });
     }, toastError);
   return (
@@ -101,10 +101,10 @@ function AgentPage({ agent }: { agent: Agent }) {
       <Schedules agent={agent} />
       <div style={{ marginTop: 16 }}>
         <Card
-          title="Its runs"
+          title="Recent runs"
           note={
             <Link to="/runs" search={{ agent: agent.name }}>
-              all of them
+              show all
             </Link>
           }
           flush
@@ -113,7 +113,7 @@ function AgentPage({ agent }: { agent: Agent }) {
             <RunTable runs={runs.data} label={`Runs of ${agent.name}`} />
           ) : (
             <p className="faint" style={{ padding: 14 }}>
-              It has not run yet.
+              No runs yet.
             </p>
           )}
         </Card>
@@ -122,15 +122,15 @@ function AgentPage({ agent }: { agent: Agent }) {
   );
 }
 
-/** Wherever they were made: in its file, by a command or here. */
+/** The agent's schedules, whether defined in its file, by a command or here. */
 function Schedules({ agent }: { agent: Agent }) {
   const query = useInfiniteQuery(queries.schedules(agent.name));
-  const cannot = useMayChange();
+  const cannot = useReadOnlyReason();
   const schedules = (query.data?.pages ?? []).flatMap(({ items }) => items);
   return (
     <div style={{ marginTop: 16 }}>
       <Card
-        title="Its schedules"
+        title="Schedules"
         note={
           <Link to="/schedules/new" search={{ agent: agent.name }}>
             add one
@@ -143,7 +143,7 @@ function Schedules({ agent }: { agent: Agent }) {
           <ScheduleTable schedules={schedules} label={`Schedules of ${agent.name}`} cannot={cannot} />
         ) : (
           <p className="faint" style={{ padding: 14 }}>
-            It runs only when somebody starts it.
+            No schedules. This agent runs only when someone starts it.
           </p>
         )}
       </Card>

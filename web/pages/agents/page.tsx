@@ -54,7 +54,7 @@ export function Page() {
       ) : shown.length === 0 ? (
         <Card flush>
           <Empty icon="agents" title={search === "" ? "No agents yet" : "No agent matches"}>
-            <p>Write a small project with one that works:</p>
+            <p>Create a small project with a working agent:</p>
             <Command text="drover init" />
           </Empty>
         </Card>
@@ -72,7 +72,7 @@ export function Page() {
 
 function AgentCard({ agent, run }: { agent: Agent; run: () => void }) {
   const nameOf = useRunnerNames();
-  const from = { file: "from a file", api: "made here", runner: `from ${nameOf(agent.runner_id)}` }[agent.source];
+  const from = { file: "from a file", api: "created here", runner: `from ${nameOf(agent.runner_id)}` }[agent.source];
   return (
     <li className={styles["card"]}>
       <div className="row">

@@ -12,7 +12,7 @@ import { count } from "../../parts/numbers.ts";
 import { Ago } from "../../parts/time.tsx";
 import styles from "./page.module.css";
 
-/** What is known of the chain, and the proof that nothing in it was changed or removed. */
+/** The state of the audit chain, and a button that verifies that no record was changed or removed. */
 export function Chain() {
   const state = useQuery(queries.audit());
   const proof = useMutation({
@@ -22,13 +22,13 @@ export function Chain() {
   return (
     <Card
       title="The chain"
-      note="each record is sealed with the one before it"
+      note="each record is sealed together with the previous one"
       actions={
         <Button
           look="primary"
           icon="audit"
           disabled={proof.isPending}
-          disabledBecause={state.data?.key_present === false ? "The key of the record is not here" : null}
+          disabledBecause={state.data?.key_present === false ? "The audit key is missing on this coordinator" : null}
           onClick={() => proof.mutate()}
         >
           {proof.isPending ? "Verifying" : "Verify"}
@@ -73,23 +73,23 @@ function Facts({ state }: { state: Output<"GET /audit"> }) {
           <code className="ellipsis" title={head}>
             {head}
           </code>
-          <CopyButton text={head} label="Copy the head, to keep it elsewhere" />
+          <CopyButton text={head} label="Copy the head to keep it elsewhere" />
         </dd>
       </div>
       <div>
         <dt>Copy of the head</dt>
         <dd>
           {head_expected === null
-            ? "none is kept beside the database"
+            ? "none stored beside the database"
             : head_expected === head
-              ? "agrees"
-              : "is of another moment; verify tells whether it fits"}
+              ? "matches"
+              : "taken at another time; verify the chain to check it"}
         </dd>
       </div>
       {key_present ? null : (
         <div>
           <dt>Key</dt>
-          <dd>missing: the chain can be neither verified nor continued</dd>
+          <dd>missing: the chain cannot be verified or continued</dd>
         </div>
       )}
     </dl>
@@ -104,8 +104,8 @@ function Proof({ proof: { whole, rows, faults } }: { proof: Output<"POST /audit/
         <b>{whole ? "The chain is whole" : "The chain is broken"}</b>
         <p className="dim">
           {whole
-            ? `All ${count(rows)} records are as they were written.`
-            : `The first ${count(rows)} records are as they were written. What follows them cannot be trusted:`}
+            ? `All ${count(rows)} records are unchanged.`
+            : `The first ${count(rows)} records are unchanged. Later records cannot be trusted:`}
         </p>
         {faults.map(({ what, row_no, batch_no }) => (
           <p key={`${what} ${row_no} ${batch_no}`}>

@@ -17,11 +17,11 @@ export function Page() {
       {query.isError ? <ErrorNote error={query.error} /> : null}
       <div className="stack">
         <Chain />
-        <Card title="Programs" note="recorded before each of them began, newest first" flush>
+        <Card title="Programs" note="recorded before each one starts, newest first" flush>
           {query.isPending ? (
             <Skeleton />
           ) : executions.length === 0 ? (
-            <Empty icon="audit" title="No program was started yet">
+            <Empty icon="audit" title="No programs started yet">
               <Command text={'drover exec "echo hello"'} />
             </Empty>
           ) : (
@@ -30,7 +30,7 @@ export function Page() {
         </Card>
         {query.hasNextPage ? (
           <p>
-            <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button>
+            <Button onClick={() => void query.fetchNextPage()}>Show older</Button>
           </p>
         ) : null}
       </div>

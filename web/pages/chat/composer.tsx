@@ -12,19 +12,19 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 import { draftKey, useDraft } from "./draft.ts";
 import { Message } from "./message.tsx";
 import { Queue } from "./queue.tsx";
-import { handOver, stepsDone, useDelivery } from "./use-delivery.ts";
+import { sendInput, countFinishedSteps, useDelivery } from "./use-delivery.ts";
 import styles from "./composer.module.css";
 
 interface Props {
   agent: Agent;
   session_id: string | null;
-  /** The newest run of the conversation. */
+  /** The conversation's newest run. */
   last: string | null;
-  /** The next message forks the conversation after this many turns. */
+  /** If set, the next message forks the conversation after this many turns. */
   fork: number | null;
 }
 
-/** Starts or continues the conversation; while a run is at work, messages wait for it. */
+/** Starts or continues a conversation. Queues messages while a run is active. */
 export function Composer(props: Props) {
   const { agent, session_id } = props;
   const asksForParameters =
@@ -86,13 +86,14 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
   const sendNow = (message: QueuedMessage): void =>
     void (async () => {
       if (!busy) await submit(message.text, { ...resume, idempotency_key: message.id });
-      else if (!(await handOver(run.run_id, message.text))) return toast("It waits", "The run does not take it now.");
+      else if (!(await sendInput(run.run_id, message.text)))
+        return toast("Message queued", "The run cannot take it right now.");
       if (busy) queue.markSent(message.id);
       else queue.remove(message.id);
     })().catch(toastError);
   const withdraw = (message: QueuedMessage): void => {
     queue.remove(message.id);
-    // what was written is not lost
+    // Put the text back into the composer.
     if (text === "") setText(message.text);
   };
   const stop = (): void => void api.runs.stop(run!.run_id).then(() => toast("Stopping"), toastError);
@@ -103,11 +104,11 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
           <Icon name="fork" />
           <span className="grow">
             Your message starts a copy of this conversation after {fork === 1 ? "its first turn" : `${fork} turns`}.
-            This one stays as it is.
+            This conversation stays unchanged.
           </span>
           <IconButton
             icon="bad"
-            label="Do not fork"
+            label="Cancel fork"
             onClick={() => void navigate({ to: "/chat", search: session_id ? { session: session_id } : {} })}
           />
         </p>
@@ -115,11 +116,7 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
       <Queue
         messages={queue.messages}
         when={
-          busy
-            ? takesInput
-              ? "goes in after this step"
-              : "is the next turn"
-            : "was not sent: the run did not complete"
+          busy ? (takesInput ? "sent after this step" : "sent as the next turn") : "not sent: the run did not complete"
         }
         sendNow={busy && !takesInput ? null : sendNow}
         withdraw={withdraw}
@@ -131,14 +128,14 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
           fork !== null
             ? "Continue differently"
             : busy
-              ? "It is at work. A message waits its turn."
+              ? "The agent is working. Messages are queued."
               : `Message ${agent.name}`
         }
         word={fork !== null ? "Fork" : busy ? "Queue" : "Send"}
         send={async () => {
           if (fork !== null && session_id !== null)
             await submit(text, { mode: "fork", session_id, fork_at_turn: fork });
-          else if (busy) queue.add(text, stepsDone(log.activity));
+          else if (busy) queue.add(text, countFinishedSteps(log.activity));
           else await submit(text, resume);
         }}
         fork={fork === null && session_id !== null && !busy ? () => submit(text, { mode: "fork", session_id }) : null}

@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-/** Each conversation has its own draft, and so has each place that somebody wants to fork it at. */
+/** Each conversation has its own draft, and so does each point at which it is forked. */
 export function draftKey(agent: string, session_id: string | null, fork: number | null): string {
   return `drover.draft.${session_id ?? agent}${fork === null ? "" : `.${fork}`}`;
 }
@@ -10,7 +10,7 @@ export function keepDraft(key: string, text: string): void {
   else localStorage.setItem(key, text);
 }
 
-/** Kept, so that a reload loses nothing. */
+/** Stored in the browser, so that a reload does not lose it. */
 export function useDraft(key: string): [text: string, setText: (text: string) => void] {
   const [text, setText] = useState(() => localStorage.getItem(key) ?? "");
   return [

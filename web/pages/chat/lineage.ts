@@ -1,8 +1,8 @@
 import type { SessionWithRuns } from "../../data/queries.ts";
 
 /**
- * The runs that make up a conversation, oldest first: those it has from the sessions it was forked from, and its own.
- * `complete` is false where an older part is too long to be listed, so that nobody can count its turns.
+ * The runs that make up a conversation, oldest first: those inherited from the sessions it was forked from, and its own.
+ * `complete` is false if an ancestor has too many runs to list, so that its turns cannot be counted.
  */
 export function lineageOf(session: SessionWithRuns | null): {
   inherited: readonly string[];
@@ -19,7 +19,7 @@ export function lineageOf(session: SessionWithRuns | null): {
     if (runs.length < ancestor.run_count) complete = false;
     inherited.push(...runs);
     const fork = forks[at]!;
-    // ids are in the order of their time
+    // Run ids sort by time.
     const first = fork.runs.at(-1)?.run_id;
     if (fork.fork_at_turn !== null) inherited = inherited.slice(0, fork.fork_at_turn);
     else if (first !== undefined) inherited = inherited.filter((run_id) => run_id < first);

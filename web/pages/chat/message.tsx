@@ -15,10 +15,10 @@ export function Message({
   text: string;
   setText: (text: string) => void;
   placeholder: string;
-  /** On the button that sends it. */
+  /** Label of the send button. */
   word: string;
   send: () => Promise<void>;
-  /** Sends it in a copy of the whole conversation. */
+  /** Sends the message in a copy of the whole conversation. */
   fork: (() => Promise<void>) | null;
   stop: (() => void) | null;
 }) {
@@ -46,14 +46,14 @@ export function Message({
       />
       <div className={styles["foot"]}>
         <span className="faint">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> adds a line
         </span>
         {fork ? (
           <Button
             icon="fork"
             disabled={sending}
             onClick={() => go(fork)}
-            title="Answers in a copy of this conversation"
+            title="Sends the message in a copy of this conversation"
           >
             Fork
           </Button>

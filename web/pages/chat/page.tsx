@@ -14,9 +14,9 @@ import type { ChatSearch } from "./search.ts";
 import { Thread } from "./thread.tsx";
 import styles from "./page.module.css";
 
-/** A conversation is a session: its runs one after another. A procedural agent has none, so its latest runs are shown. */
+/** A conversation is a session's runs in order. Procedural agents have no sessions, so their latest runs are shown. */
 export function Page() {
-  // the route validates it
+  // The route validates the search parameters.
   const search = useSearch({ strict: false }) as ChatSearch;
   const [listing, setListing] = useState(false);
   const agents = useQuery(queries.agents());
@@ -103,7 +103,7 @@ function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string 
   );
 }
 
-/** Conversations by their latest run. A procedural agent has none, so all its runs are one entry. */
+/** Conversations ordered by their latest run. All runs of a procedural agent form one entry. */
 function SessionList({
   current,
   agent,

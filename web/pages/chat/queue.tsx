@@ -3,7 +3,7 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import styles from "./composer.module.css";
 
-/** Messages that wait, each with what it waits for. */
+/** Queued messages, each with when it will be sent. */
 export function Queue({
   messages,
   when,

@@ -1,7 +1,7 @@
 export interface ChatSearch {
   agent?: string;
   session?: string;
-  /** The next message starts a copy of the conversation that keeps this many turns. */
+  /** If set, the next message starts a copy of the conversation that keeps this many turns. */
   fork?: number;
 }
 

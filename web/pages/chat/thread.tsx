@@ -17,26 +17,26 @@ import styles from "./page.module.css";
 
 interface Props {
   agent: Agent | null;
-  /** Runs of the conversations that this one was forked from. */
+  /** Runs inherited from the conversations that this one was forked from. */
   inherited: readonly string[];
   run_ids: readonly string[];
   loading: boolean;
-  /** The session, where its turns can be counted and forked at. */
+  /** The session's id if its turns can be counted and forked at, else null. */
   forkable: string | null;
 }
 
 export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const stuck = useRef(true);
-  /** How many turns each run added. */
+  const followsEnd = useRef(true);
+  /** The number of turns each run added. */
   const turns = useRef(new Map<string, number>());
   useEffect(() => {
     const element = box.current!;
-    const watch = new ResizeObserver(() => {
-      if (stuck.current) element.scrollTop = element.scrollHeight;
+    const observer = new ResizeObserver(() => {
+      if (followsEnd.current) element.scrollTop = element.scrollHeight;
     });
-    watch.observe(element.firstElementChild!);
-    return () => watch.disconnect();
+    observer.observe(element.firstElementChild!);
+    return () => observer.disconnect();
   }, []);
   const all = [...inherited, ...run_ids];
   const turnsBefore = (run_id: string): number =>
@@ -49,7 +49,7 @@ export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) 
       role="log"
       aria-label="Conversation"
       onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) =>
-        (stuck.current = scrollTop + clientHeight > scrollHeight - 60)
+        (followsEnd.current = scrollTop + clientHeight > scrollHeight - 60)
       }
     >
       <div className={styles["runs"]}>
@@ -64,7 +64,7 @@ export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) 
           </Empty>
         ) : (
           all.map((run_id, index) => (
-            <OneRun
+            <RunSection
               key={run_id}
               run_id={run_id}
               forkedHere={inherited.length > 0 && index === inherited.length}
@@ -79,7 +79,7 @@ export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) 
   );
 }
 
-function OneRun({
+function RunSection({
   run_id,
   forkedHere,
   forkable,
@@ -127,7 +127,7 @@ function OneRun({
   );
 }
 
-/** What can be done with one message of the conversation. */
+/** Actions for one message of the conversation. */
 function TurnMenu({
   text,
   run_id,
@@ -139,7 +139,7 @@ function TurnMenu({
   run_id: string;
   agent_name: string;
   session_id: string;
-  /** Its number in the conversation. */
+  /** The turn's number in the conversation. */
   turn: () => number;
 }) {
   const navigate = useNavigate();
@@ -149,12 +149,12 @@ function TurnMenu({
     const before = turn() - 1;
     keepDraft(draftKey(agent_name, before === 0 ? null : session_id, before === 0 ? null : before), text);
     if (before > 0) forkAfter(before);
-    // there is nothing to keep of the conversation: it is a new one
+    // Nothing precedes the first turn, so start a new conversation.
     else void navigate({ to: "/chat", search: { agent: agent_name } });
   };
   return (
     <Menu
-      trigger={<IconButton icon="more" label="What to do with this turn" />}
+      trigger={<IconButton icon="more" label="Actions for this turn" />}
       entries={[
         { icon: "fork", text: "Fork after this turn", onSelect: () => forkAfter(turn()) },
         { icon: "edit", text: "Edit and ask again", onSelect: askAgain },

@@ -8,14 +8,14 @@ import type { Run } from "../../data/queries.ts";
 import type { RunLog } from "../../data/run-events.ts";
 import { toastError } from "../../parts/toasts.tsx";
 
-/** Tools and questions that are over. A message that waits is handed over when there is one more. */
-export function stepsDone(activity: readonly Activity[]): number {
+/** The number of finished tool calls and questions. A queued message is sent once this number grows. */
+export function countFinishedSteps(activity: readonly Activity[]): number {
   return activity.filter(({ kind, to }) => (kind === "tool" || kind === "question") && to !== null).length;
 }
 
 /**
- * Sends what waits, the oldest first: to the run between two of its steps, or as the next turn when it has completed.
- * After a run that failed or was stopped nothing is sent by itself.
+ * Sends queued messages, oldest first: to the active run between two of its steps, or as the next turn once the run has
+ * completed. Sends nothing after a run that failed or was stopped.
  */
 export function useDelivery({
   queue,
@@ -38,20 +38,20 @@ export function useDelivery({
     busy.current = true;
     const { how, message } = next;
     const deliver = async (): Promise<boolean> => {
-      if (how === "input" && !(await handOver(run.run_id, message.text))) return false;
+      if (how === "input" && !(await sendInput(run.run_id, message.text))) return false;
       if (how === "turn") await startTurn(message.text, message.id);
       if (how === "input") queue.markSent(message.id);
       else queue.remove(message.id);
       return true;
     };
-    void oneTabAtATime(run.run_id, deliver)
+    void withTabLock(run.run_id, deliver)
       .catch((error: unknown) => (toastError(error), false))
       .then((done) => {
         busy.current = false;
-        // one that was refused is tried again when the run has moved on
+        // A refused message is retried after the run's next step.
         if (done) setDelivered((count) => count + 1);
       });
-  }, [next?.how, next?.message.id, run?.run_id, run?.status, stepsDone(log.activity), delivered]);
+  }, [next?.how, next?.message.id, run?.run_id, run?.status, countFinishedSteps(log.activity), delivered]);
 }
 
 function nextDelivery(
@@ -66,15 +66,15 @@ function nextDelivery(
   if (message.sent && heard) return { how: "forget", message };
   if (run.status === "completed") return { how: "turn", message };
   if (isTerminal(run.status) || message.sent) return null;
-  const atWork = run.status === "running" || run.status === "waiting";
-  return takesInput && atWork && stepsDone(activity) > message.after ? { how: "input", message } : null;
+  const active = run.status === "running" || run.status === "waiting";
+  return takesInput && active && countFinishedSteps(activity) > message.after ? { how: "input", message } : null;
 }
 
-/** The run is not at work (any more), or its executor reads nothing while it works. */
+/** The run is not active, or its executor takes no input while it works. */
 const refusals: ReadonlySet<string> = new Set(["DROVER-API-030", "DROVER-API-033"]);
 
-/** False where the run does not take it: the message waits for the next turn. */
-export async function handOver(run_id: string, text: string): Promise<boolean> {
+/** Returns false if the run cannot take input, so that the message waits for the next turn. */
+export async function sendInput(run_id: string, text: string): Promise<boolean> {
   try {
     await api.runs.input(run_id, text);
     return true;
@@ -84,8 +84,11 @@ export async function handOver(run_id: string, text: string): Promise<boolean> {
   }
 }
 
-/** Browsers have no locks on plain HTTP beyond loopback; a turn that is sent twice is one run even so. */
-async function oneTabAtATime(run_id: string, act: () => Promise<boolean>): Promise<boolean> {
+/**
+ * Lets one tab send at a time. Browsers have no locks on plain HTTP outside loopback; there, the idempotency key keeps
+ * a turn that is sent twice from starting two runs.
+ */
+async function withTabLock(run_id: string, act: () => Promise<boolean>): Promise<boolean> {
   if (!("locks" in navigator)) return act();
   return navigator.locks.request(`drover.queue.${run_id}`, { ifAvailable: true }, async (lock) =>
     lock === null ? false : act(),

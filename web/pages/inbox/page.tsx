@@ -10,7 +10,7 @@ import { ErrorNote } from "../../parts/error-note.tsx";
 import { AnsweredRow, QuestionCard } from "../../parts/question-card.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 
-/** Every open question over all runs, oldest first. */
+/** Open questions of all runs, oldest first. */
 export function Page() {
   const open = useQuery(queries.questions(true));
   const closed = useQuery(queries.questions(false));
@@ -18,7 +18,7 @@ export function Page() {
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
   const questions = open.data?.items ?? [];
   const current = questions[Math.min(at, questions.length - 1)];
-  const modeOf = (id: string) => (mode?.id === id ? mode.mode : "look");
+  const modeOf = (id: string) => (mode?.id === id ? mode.mode : "view");
   const id = (one: { run_id: string; request_id: string }): string => `${one.run_id} ${one.request_id}`;
   useKeys({
     j: () => setAt(Math.min(at + 1, questions.length - 1)),
@@ -27,7 +27,7 @@ export function Page() {
     d: () => current && setMode({ id: id(current), mode: "deny" }),
     a: () =>
       current &&
-      modeOf(id(current)) === "look" &&
+      modeOf(id(current)) === "view" &&
       void api.questions.answer(current.run_id, current.request_id, { decision: "allow" }).then(() => {
         toast(`Approved ${current.tool}`);
         return queryClient.invalidateQueries({ queryKey: ["questions"] });
@@ -39,8 +39,8 @@ export function Page() {
         {questions.length === 0
           ? "Inbox"
           : questions.length === 1
-            ? "1 question waits for you"
-            : `${open.data?.count ?? 0} questions wait for you`}
+            ? "1 question is waiting for you"
+            : `${open.data?.count ?? 0} questions are waiting for you`}
       </h1>
       {open.isError ? <ErrorNote error={open.error} /> : null}
       <div className="stack" style={{ maxWidth: 920 }}>
@@ -48,10 +48,10 @@ export function Page() {
           {open.isPending ? (
             <Skeleton rows={3} />
           ) : questions.length === 0 ? (
-            <Empty icon="inbox" title="Nothing waits for an answer">
+            <Empty icon="inbox" title="Nothing is waiting for an answer">
               <p>
-                When an agent needs a decision, it appears here and nothing of it runs on. To see one, let the checklist
-                ask:
+                When an agent needs a decision, its question appears here and the agent waits. To try it, run the
+                checklist agent:
               </p>
               <Command text={"drover run checklist --steps 'Buy milk'"} />
             </Empty>
@@ -62,13 +62,13 @@ export function Page() {
                 question={question}
                 at={question === current && index === Math.min(at, questions.length - 1)}
                 mode={modeOf(id(question))}
-                setMode={(next) => setMode(next === "look" ? null : { id: id(question), mode: next })}
+                setMode={(next) => setMode(next === "view" ? null : { id: id(question), mode: next })}
               />
             ))
           )}
         </Card>
         {closed.data && closed.data.items.length > 0 ? (
-          <Card title="Answered" note="latest last" flush>
+          <Card title="Answered" note="newest last" flush>
             <ul>
               {closed.data.items.slice(-20).map((question) => (
                 <AnsweredRow key={id(question)} question={question} />

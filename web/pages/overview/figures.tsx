@@ -4,7 +4,7 @@ import { Card } from "../../parts/card.tsx";
 import { Meters } from "../../parts/meters.tsx";
 import { count, money } from "../../parts/numbers.ts";
 
-/** What the fleet did over the span, in numbers. */
+/** Throughput, cost and failures over the selected time range. */
 export function Figures({ stats, span }: { stats: Stats; span: string }) {
   return (
     <>
@@ -40,7 +40,7 @@ function Throughput({ stats, span }: { stats: Stats; span: string }) {
     >
       <Bars
         bars={bars}
-        label={`Runs that ended: ${words.join(", ")}`}
+        label={`Finished runs: ${words.join(", ")}`}
         from={whenOf(stats.since, byDay)}
         to="now"
         most={(value) => (value >= 1 ? count(value) : "")}
@@ -52,7 +52,7 @@ function Throughput({ stats, span }: { stats: Stats; span: string }) {
 function Cost({ stats: { cost } }: { stats: Stats }) {
   const spent = sum(cost, ({ cost_usd }) => cost_usd ?? 0);
   const tokens = sum(cost, tokensOf);
-  // a model on this machine costs tokens and no money
+  // A local model uses tokens but costs no money.
   const unit = spent > 0 ? moneyUnit : tokenUnit;
   const agents = groupBy(cost, ({ agent_name }) => agent_name, unit.valueOf).toSorted(([, a], [, b]) => b - a);
   const days = groupBy(cost, ({ day }) => day, unit.valueOf).toSorted(([a], [b]) => a.localeCompare(b));

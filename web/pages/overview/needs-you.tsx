@@ -11,7 +11,7 @@ import styles from "./needs-you.module.css";
 
 const shown = 3;
 
-/** Open questions, and runs that are parked for another reason. */
+/** Open questions, and runs parked by a budget or a usage limit. */
 export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
   const open = useQuery(queries.questions(true));
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
@@ -21,7 +21,7 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
       {open.isPending ? (
         <Skeleton rows={2} />
       ) : questions.length + parked.length === 0 ? (
-        <p className={`faint ${styles["none"]}`}>Nothing waits for an answer.</p>
+        <p className={`faint ${styles["none"]}`}>Nothing is waiting for an answer.</p>
       ) : (
         <>
           {questions.slice(0, shown).map((question) => {
@@ -30,8 +30,8 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
               <QuestionCard
                 key={id}
                 question={question}
-                mode={mode?.id === id ? mode.mode : "look"}
-                setMode={(next) => setMode(next === "look" ? null : { id, mode: next })}
+                mode={mode?.id === id ? mode.mode : "view"}
+                setMode={(next) => setMode(next === "view" ? null : { id, mode: next })}
               />
             );
           })}
@@ -51,7 +51,7 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
                   {run.parked_why === "budget"
                     ? "has spent its budget"
                     : run.parked_why === "usage_limit"
-                      ? "has met a usage limit"
+                      ? "has reached a usage limit"
                       : ""}
                 </span>
                 <span className="faint">

@@ -15,7 +15,7 @@ import { Waiting } from "./waiting.tsx";
 import styles from "./page.module.css";
 
 export function Page() {
-  // the route validates it
+  // The route validates the search parameters.
   const { last = 24 } = useSearch({ strict: false }) as OverviewSearch;
   const stats = useQuery(queries.stats(last));
   const open = useQuery(queries.someRuns({ status: ["claimed", "running", "waiting", "stopping", "pending"] }, 50));
@@ -37,7 +37,7 @@ export function Page() {
     <>
       <div className={`row wrap ${styles["title"]}`}>
         <h1>{titleOf(needs, busy.filter(({ status }) => status !== "pending").length, busy.length)}</h1>
-        <nav className={styles["spans"]} aria-label="Span of the figures">
+        <nav className={styles["spans"]} aria-label="Time range">
           {spans.map(({ hours, word }) => (
             <Link
               key={hours}
@@ -59,9 +59,9 @@ export function Page() {
             {open.isPending ? (
               <Skeleton rows={3} />
             ) : busy.length > 0 ? (
-              <RunTable runs={busy.slice(0, 12)} label="Runs that have not ended" />
+              <RunTable runs={busy.slice(0, 12)} label="Open runs" />
             ) : (
-              <Empty icon="runs" title="Nothing runs at the moment">
+              <Empty icon="runs" title="Nothing is running">
                 <Link to="/agents">Run an agent</Link>
               </Empty>
             )}
@@ -91,8 +91,8 @@ function nowOf(now: Stats["now"]): string {
 }
 
 function titleOf(needs: number, busy: number, open: number): string {
-  if (needs > 0) return needs === 1 ? "1 question waits for you" : `${needs} questions wait for you`;
-  if (busy > 0) return busy === 1 ? "1 run is at work" : `${busy} runs are at work`;
-  if (open > 0) return open === 1 ? "1 run waits for a runner" : `${open} runs wait for a runner`;
+  if (needs > 0) return needs === 1 ? "1 question is waiting for you" : `${needs} questions are waiting for you`;
+  if (busy > 0) return busy === 1 ? "1 run is active" : `${busy} runs are active`;
+  if (open > 0) return open === 1 ? "1 run is waiting for a runner" : `${open} runs are waiting for a runner`;
   return "All quiet";
 }

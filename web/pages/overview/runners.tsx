@@ -6,14 +6,14 @@ import styles from "./page.module.css";
 
 const shown = 6;
 
-/** Who runs things, and when each was last heard of. Those that need a look come first. */
+/** Runners and their last heartbeats. Lost and draining runners come first. */
 export function Runners({ runners }: { runners: readonly Runner[] }) {
   const order: Runner["status"][] = ["lost", "draining", "online"];
   const sorted = runners.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
   return (
     <Card title="Runners" note={<Link to="/runners">{runners.length === 1 ? "1" : runners.length}</Link>} flush>
       {runners.length === 0 ? (
-        <p className={`faint ${styles["none"]}`}>No runner is registered: nothing can run.</p>
+        <p className={`faint ${styles["none"]}`}>No runner is registered, so nothing can run.</p>
       ) : (
         <ul>
           {sorted.slice(0, shown).map((runner) => (

@@ -3,7 +3,7 @@ import { Card } from "../../parts/card.tsx";
 import { Meters } from "../../parts/meters.tsx";
 import { count } from "../../parts/numbers.ts";
 
-/** What holds runs back, in the words of `GET /runs/{run_id}/why`. */
+/** Labels for the reasons that `GET /runs/{run_id}/why` returns. */
 const reasons: Record<string, string> = {
   turn: "their turn",
   slots: "a free slot",
@@ -15,20 +15,20 @@ const reasons: Record<string, string> = {
   tags: "a runner with the tags",
   hostname: "a runner on the host",
   executor_profile: "a runner with the profile",
-  project_dir: "a runner of the directory",
+  project_dir: "a runner for the directory",
   approval: "an answer",
   budget: "a budget",
   usage_limit: "a usage limit",
-  disk: "space on the disk",
+  disk: "disk space",
   descriptors: "a runner's resources",
 };
 
-/** What waits and for what. */
+/** The number of waiting runs by reason. */
 export function Waiting({ stats: { waiting } }: { stats: Stats }) {
   const all = waiting.reduce((sum, one) => sum + one.count, 0);
   if (all === 0) return null;
   return (
-    <Card title="Waits for" note={`${count(all)} ${all === 1 ? "run" : "runs"}`}>
+    <Card title="Waiting for" note={`${count(all)} ${all === 1 ? "run" : "runs"}`}>
       <Meters
         rows={waiting.slice(0, 6).map((one) => ({
           name: reasons[one.reason] ?? one.reason,

@@ -5,9 +5,9 @@ import { Empty } from "../../parts/empty.tsx";
 
 export function Audit({ executions }: { executions: readonly Execution[] }) {
   return (
-    <Card title="Programs this run started" note="written before each of them began" flush>
+    <Card title="Programs this run started" note="recorded before each one starts" flush>
       {executions.length === 0 ? (
-        <Empty icon="audit" title="This run started no program">
+        <Empty icon="audit" title="This run started no programs">
           <p>Every process that Drover spawns is recorded here.</p>
         </Empty>
       ) : (

@@ -4,7 +4,7 @@ import { queries } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { QuestionCard } from "../../parts/question-card.tsx";
 
-/** What runs that this one started ask: whoever looks at the parent need not look for the child. */
+/** Open questions of the run's child runs, shown here so that nobody has to look for the child. */
 export function ChildQuestions({ run_id }: { run_id: string }) {
   const open = useQuery(queries.questions(true)).data?.items ?? [];
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
@@ -12,15 +12,15 @@ export function ChildQuestions({ run_id }: { run_id: string }) {
   if (asked.length === 0) return null;
   return (
     <div style={{ marginTop: 12 }}>
-      <Card title="A run that this one started asks" flush>
+      <Card title="Questions from child runs" flush>
         {asked.map((question) => {
           const id = `${question.run_id} ${question.request_id}`;
           return (
             <QuestionCard
               key={id}
               question={question}
-              mode={mode?.id === id ? mode.mode : "look"}
-              setMode={(next) => setMode(next === "look" ? null : { id, mode: next })}
+              mode={mode?.id === id ? mode.mode : "view"}
+              setMode={(next) => setMode(next === "view" ? null : { id, mode: next })}
             />
           );
         })}

@@ -1,6 +1,6 @@
 import type { Run } from "../../data/queries.ts";
 
-/** The same request again, as somebody would send it. */
+/** A curl command that repeats the run's request. */
 export function asCurl(run: Run): string {
   const body = {
     agent_name: run.agent_name,
@@ -23,7 +23,7 @@ export function asCli(run: Run): string {
   );
 }
 
-/** As one word of a shell. */
+/** Quotes the text as one shell word. */
 function quote(text: string): string {
   return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -89,7 +89,7 @@ function Preview({ run, file }: { run: Run; file: StoredFile }) {
     },
   });
   if (kind === "image") return <img className={styles["image"]} src={addressOf(run, file)} alt={file.path} />;
-  if (kind === "none") return <p className="dim">There is no preview of this kind of file.</p>;
+  if (kind === "none") return <p className="dim">No preview for this type of file.</p>;
   if (text.isError) return <ErrorNote error={text.error} />;
   if (text.data === undefined) return <Skeleton />;
   switch (kind) {
@@ -127,7 +127,7 @@ function Csv({ text }: { text: string }) {
   );
 }
 
-/** Quoted cells may have commas and doubled quotes in them. */
+/** Quoted cells may contain commas and doubled quotes. */
 function cellsOf(line: string): string[] {
   return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",

@@ -82,7 +82,7 @@ function Actions({ run }: { run: Run }) {
       </Button>
       <Button
         icon="edit"
-        disabledBecause={agent ? null : "This agent is no longer offered"}
+        disabledBecause={agent ? null : "This agent no longer exists"}
         onClick={() => setAsked("start")}
       >
         Edit and re-run
@@ -95,7 +95,7 @@ function Actions({ run }: { run: Run }) {
         <Button
           look="bad"
           icon="stop"
-          disabledBecause={run.status === "stopping" ? "It is being stopped" : null}
+          disabledBecause={run.status === "stopping" ? "Already stopping" : null}
           onClick={stop}
         >
           Stop
@@ -150,7 +150,7 @@ function Facts({ run }: { run: Run }) {
         </Link>
       ) : null}
       {run.parent_run_id ? <RunLink word="started by" run_id={run.parent_run_id} /> : null}
-      {run.retry_of ? <RunLink word="again of" run_id={run.retry_of} /> : null}
+      {run.retry_of ? <RunLink word="retry of" run_id={run.retry_of} /> : null}
       {run.forked_from ? (
         <Link to="/runs" search={{ session: run.forked_from }}>
           forked from <span className="mono">{shortId(run.forked_from)}</span>

@@ -35,7 +35,7 @@ export function Page() {
 }
 
 function RunPage({ run_id }: { run_id: string }) {
-  // the route validates it
+  // The route validates the search parameters.
   const { tab = "timeline", step, file } = useSearch({ strict: false }) as RunSearch;
   const query = useQuery(queries.run(run_id));
   const files = useQuery(queries.files(run_id));
@@ -57,7 +57,7 @@ function RunPage({ run_id }: { run_id: string }) {
       <Header run={run} />
       <WhyWaiting run={run} />
       <ChildQuestions run_id={run_id} />
-      <nav className={styles["tabs"]} aria-label="Parts of the run">
+      <nav className={styles["tabs"]} aria-label="Run sections">
         {tabs.map((one) => (
           <Link
             key={one}
@@ -66,7 +66,7 @@ function RunPage({ run_id }: { run_id: string }) {
             search={one === "timeline" ? {} : { tab: one }}
             replace
             resetScroll={false}
-            // or the first one, which has no parameters, would be current beside every other
+            // Without this, the first tab, which has no parameters, would always be current.
             activeOptions={{ exact: true, includeSearch: true }}
             aria-current={one === tab ? "page" : undefined}
           >

@@ -5,7 +5,7 @@ import { Card } from "../../parts/card.tsx";
 import { count } from "../../parts/numbers.ts";
 import styles from "./raw.module.css";
 
-/** Every event as it is stored. */
+/** Every stored event as JSON. */
 export function Raw({ log: { events } }: { log: RunLog }) {
   const box = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({

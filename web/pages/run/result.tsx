@@ -7,7 +7,7 @@ import { Empty } from "../../parts/empty.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { Status } from "../../parts/status.tsx";
 
-/** What the run came to: data apart from text, and the exit code. */
+/** The run's outcome: exit code, data and text. */
 export function Result({ run }: { run: Run }) {
   const hasData = run.result_data !== null && run.result_data !== undefined;
   return (
@@ -25,8 +25,8 @@ export function Result({ run }: { run: Run }) {
         </Card>
       ) : (
         <Card flush>
-          <Empty icon="runs" title="There is no result yet">
-            <p>It appears here when the run ends.</p>
+          <Empty icon="runs" title="No result yet">
+            <p>The result appears here when the run finishes.</p>
           </Empty>
         </Card>
       )}

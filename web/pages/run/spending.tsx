@@ -7,12 +7,12 @@ interface Point {
   cost: number | null;
 }
 
-/** Tokens and cost over time, on the axis of the waterfall above. */
+/** Cumulative tokens and cost on the time axis of the waterfall above. */
 export function Spending({ points, from, to }: { points: readonly Point[]; from: number; to: number }) {
   const last = points.at(-1)!;
   const x = (at: number): number => (1000 * Math.min(to, Math.max(from, at)) - 1000 * from) / (to - from);
   const y = (tokens: number): number => 30 - (25 * tokens) / Math.max(1, last.tokens);
-  // what has been spent stays spent until the next turn
+  // The line stays level between turns.
   const line = points.map(({ at, tokens }) => `H${x(at)}V${y(tokens)}`).join("");
   return (
     <div className={styles["spending"]}>

@@ -11,7 +11,7 @@ import { Output, ToolInput } from "../../parts/tool-input.tsx";
 import styles from "./step-details.module.css";
 
 export function StepDetails({ run, step }: { run: Run; step: Step }) {
-  const took = step.to === null ? "under way" : fine(step.to - step.from);
+  const took = step.to === null ? "in progress" : fine(step.to - step.from);
   return (
     <div className={styles["sticky"]}>
       <Card
@@ -29,7 +29,7 @@ export function StepDetails({ run, step }: { run: Run; step: Step }) {
 function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
   switch (detail.kind) {
     case "queue":
-      return <p className="dim">From the request until a runner began with it.</p>;
+      return <p className="dim">The time from the request until a runner started the run.</p>;
     case "attempt":
       return (
         <Facts

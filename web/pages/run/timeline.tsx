@@ -12,7 +12,7 @@ import { Spending } from "./spending.tsx";
 import { StepDetails } from "./step-details.tsx";
 import styles from "./timeline.module.css";
 
-/** A waterfall of what the run did, and beside it the step that is chosen. */
+/** A waterfall of the run's steps, with details of the selected step beside it. */
 export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: string | null }) {
   const steps = useMemo(() => stepsOf(run, log.activity), [run, log.activity]);
   const spending = useMemo(() => spendingOf(log.activity), [log.activity]);
@@ -106,7 +106,9 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
           })}
         </ol>
         {shown.length === 0 ? (
-          <p className={`faint ${styles["none"]}`}>{steps.length === 0 ? "Nothing was begun." : "No step matches."}</p>
+          <p className={`faint ${styles["none"]}`}>
+            {steps.length === 0 ? "Nothing has started." : "No step matches."}
+          </p>
         ) : null}
         {spending.length > 0 ? <Spending points={spending} from={from} to={to} /> : null}
         <Axis span={to - from} />
@@ -116,12 +118,12 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
   );
 }
 
-/** Below this everything is in sight. */
+/** Runs with fewer steps need no search. */
 const fewSteps = 8;
-/** Above this, turns whose tools all went well begin folded. */
+/** In runs with more steps, turns whose tools all succeeded start folded. */
 const manySteps = 40;
 
-/** Turns can be folded over their tools; in a long run those without a failure or a question are. */
+/** Turns fold away their tools. In a long run, turns without failures or questions start folded. */
 function useFolds(steps: readonly Step[], chosen: Step | null) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const groups = useMemo(() => {
@@ -140,11 +142,12 @@ function useFolds(steps: readonly Step[], chosen: Step | null) {
   const holdsChosen = chosen ? groups.turnOf.get(chosen) : undefined;
   const isClosed = (turn: Step): boolean => {
     const inside = groups.inside.get(turn) ?? [];
-    const dull = steps.length > manySteps && turn !== holdsChosen && inside.every(({ tone }) => tone === "ok");
-    return dull !== toggled.has(turn.id);
+    const foldedByDefault =
+      steps.length > manySteps && turn !== holdsChosen && inside.every(({ tone }) => tone === "ok");
+    return foldedByDefault !== toggled.has(turn.id);
   };
   return {
-    /** Of a turn itself: whether it is closed. */
+    /** Whether the step's turn is folded. With `itself`, `step` is the turn. */
     isFolded: (step: Step, itself = false): boolean => {
       const turn = itself ? step : groups.turnOf.get(step);
       return turn !== undefined && isClosed(turn);
@@ -159,7 +162,7 @@ function useFolds(steps: readonly Step[], chosen: Step | null) {
   };
 }
 
-/** What asks for something first, else what failed, else the first program or tool. */
+/** Selects the first open question, else the first failure, else the first program or tool. */
 function chooseFirst(steps: readonly Step[]): Step | null {
   return (
     steps.find(({ tone }) => tone === "wait") ??

@@ -8,9 +8,9 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 import styles from "./why-waiting.module.css";
 
 const parked = {
-  approval: "waits for an answer; nothing of it is running meanwhile",
+  approval: "is waiting for an answer and uses no runner until then",
   budget: "has spent its budget",
-  usage_limit: "has met the usage limit of its account",
+  usage_limit: "has reached the usage limit of its account",
 };
 
 export function WhyWaiting({ run }: { run: Run }) {
@@ -20,17 +20,14 @@ export function WhyWaiting({ run }: { run: Run }) {
       ? (why.data?.why ?? []).map(({ detail }) => detail)
       : run.status === "parked" && run.parked_why
         ? [
-            `It ${parked[run.parked_why]}${run.parked_until ? `, and continues by itself at ${exact(run.parked_until)}` : ""}.`,
+            `The run ${parked[run.parked_why]}${run.parked_until ? `, and continues automatically at ${exact(run.parked_until)}` : ""}.`,
           ]
         : [];
   if (lines.length === 0) return null;
   const resume = (): void =>
     void api.runs
       .resume(run.run_id)
-      .then(
-        () => (toast("It continues"), queryClient.invalidateQueries({ queryKey: ["run", run.run_id] })),
-        toastError,
-      );
+      .then(() => (toast("Run resumed"), queryClient.invalidateQueries({ queryKey: ["run", run.run_id] })), toastError);
   return (
     <div className={styles["why"]} role="status">
       <Icon name="wait" />

@@ -3,12 +3,12 @@ interface Entry {
   bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** 1 January 1980, the earliest that the format knows: files of a run have no times. */
+/** 1 January 1980, the earliest date in the format. A run's files have no timestamps. */
 const earliestDate = 33;
-/** Names are UTF-8. */
+/** Flag: file names are UTF-8. */
 const utf8Names = 0x800;
 
-/** A ZIP archive whose files are stored as they are. */
+/** Builds an uncompressed ZIP archive. */
 export function zip(entries: readonly Entry[]): Blob {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   const directory: Uint8Array<ArrayBuffer>[] = [];

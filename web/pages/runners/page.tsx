@@ -23,7 +23,7 @@ export function Page() {
           <Skeleton />
         ) : runners.data?.length === 0 ? (
           <Empty icon="runners" title="No runner is registered">
-            <p>Start one here, with every profile that is found:</p>
+            <p>Start one here with every profile Drover finds:</p>
             <Command text="drover runner" />
           </Empty>
         ) : (
@@ -75,13 +75,13 @@ function Drain({ runner, may }: { runner: Runner; may: boolean }) {
   const draining = runner.status === "draining";
   const drain = (): void =>
     void api.runners.drain(runner.runner_id, !draining).then(() => {
-      toast(draining ? "It gets runs again" : "It gets no further runs");
+      toast(draining ? "The runner takes new runs again" : "Draining: the runner takes no new runs");
       return queryClient.invalidateQueries({ queryKey: ["runners"] });
     }, toastError);
   return (
     <Button
       look="quiet"
-      disabledBecause={may ? (runner.status === "lost" ? "It is lost" : null) : "Your token may not"}
+      disabledBecause={may ? (runner.status === "lost" ? "The runner is lost" : null) : "Your token is read-only"}
       onClick={drain}
     >
       {draining ? "Resume" : "Drain"}

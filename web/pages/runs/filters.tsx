@@ -9,7 +9,7 @@ import { statusWord } from "../../parts/status.tsx";
 import { type RunsSearch, spans } from "./search.ts";
 import styles from "./filters.module.css";
 
-/** They live in the address, so that a link shows the same. */
+/** The filters are kept in the URL, so that a link shows the same list. */
 export function Filters({ search, agents }: { search: RunsSearch; agents: readonly Agent[] }) {
   const navigate = useNavigate();
   const set = (change: { [Key in keyof RunsSearch]: RunsSearch[Key] | undefined }): void => {
@@ -60,7 +60,7 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
   );
 }
 
-/** It searches when somebody pauses, not for each letter. */
+/** Searches when typing pauses, not after each letter. */
 function SearchBox({ text, onChange }: { text: string; onChange: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   const search = useEffectEvent(onChange);

@@ -17,7 +17,7 @@ import { FirstRun } from "./first-run.tsx";
 import { hasFilter, type RunsSearch, toFilter } from "./search.ts";
 
 export function Page() {
-  // the route below validates it
+  // The route validates the search parameters.
   const search = useSearch({ strict: false }) as RunsSearch;
   const filter = useMemo(() => toFilter(search), [search]);
   const query = useInfiniteQuery(queries.runs(filter));
@@ -86,15 +86,15 @@ export function Page() {
   );
 }
 
-/** Rows change in place, but new ones only when somebody asks for them: nothing jumps below a pointer. */
+/** Updates rows in place but adds new ones only on request, so that rows do not move under the pointer. */
 function useSteadyList(all: readonly RunRow[], key: string) {
   const [seen, setSeen] = useState<{ key: string; newest: string } | null>(null);
   const newest = all[0]?.run_id ?? "";
   useEffect(() => {
     if (all.length > 0 && seen?.key !== key) setSeen({ key, newest });
   }, [all.length, key, newest, seen]);
-  // ids are in the order of their time
-  const limit = seen?.key === key && window.scrollY > 0 ? seen.newest : seen?.key === key ? seen.newest : newest;
+  // Run ids sort by time.
+  const limit = seen?.key === key ? seen.newest : newest;
   const shown = useMemo(() => all.filter(({ run_id }) => run_id <= limit), [all, limit]);
   return { shown, fresh: all.length - shown.length, showFresh: () => setSeen({ key, newest }) };
 }
@@ -102,12 +102,12 @@ function useSteadyList(all: readonly RunRow[], key: string) {
 function useLoadMore(possible: boolean, load: () => void): void {
   useEffect(() => {
     if (!possible) return;
-    const look = (): void => {
+    const loadIfNearEnd = (): void => {
       if (window.innerHeight + window.scrollY > document.documentElement.scrollHeight - 800) load();
     };
-    look();
-    addEventListener("scroll", look, { passive: true });
-    return () => removeEventListener("scroll", look);
+    loadIfNearEnd();
+    addEventListener("scroll", loadIfNearEnd, { passive: true });
+    return () => removeEventListener("scroll", loadIfNearEnd);
   });
 }
 
@@ -133,15 +133,15 @@ function Bulk({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
       <Button
         look="bad"
         icon="stop"
-        disabledBecause={open.length === 0 ? "All of them have ended" : null}
+        disabledBecause={open.length === 0 ? "All selected runs have finished" : null}
         onClick={() => void each("Stopped", open, (run_id) => api.runs.stop(run_id))}
       >
         Stop {open.length > 0 ? open.length : ""}
       </Button>
       <Button
         icon="again"
-        disabledBecause={ended.length === 0 ? "None of them has ended" : null}
-        onClick={() => void each("Started again", ended, (run_id) => api.runs.retry(run_id))}
+        disabledBecause={ended.length === 0 ? "None of the selected runs has finished" : null}
+        onClick={() => void each("Re-ran", ended, (run_id) => api.runs.retry(run_id))}
       >
         Re-run {ended.length > 0 ? ended.length : ""}
       </Button>

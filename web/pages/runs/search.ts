@@ -1,15 +1,15 @@
 import { runStatuses, type RunStatus } from "../../../src/model/states.ts";
 import type { RunsFilter } from "../../data/queries.ts";
 
-/** The filters as they stand in the address. */
+/** The filters as stored in the URL. */
 export interface RunsSearch {
   status?: RunStatus[];
   agent?: string;
-  /** In hours. */
+  /** The time range in hours. */
   last?: number;
   session?: string;
   parent?: string;
-  /** Words to be found in prompts, results and what tools were given. */
+  /** Words to find in prompts, results and tool input. */
   search?: string;
 }
 
@@ -27,7 +27,7 @@ export function readSearch(given: Record<string, unknown>): RunsSearch {
   if (status.length > 0) search.status = status;
   for (const name of ["agent", "session", "parent", "search"] as const) {
     const value = given[name];
-    // the router reads a number where the address has one
+    // The router parses numeric values as numbers.
     if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }
   const last = Number(given["last"]);
@@ -41,13 +41,13 @@ export function toFilter({ status, agent, last, session, parent, search }: RunsS
     ...(agent === undefined ? {} : { agent_name: agent }),
     ...(session === undefined ? {} : { session_id: session }),
     ...(parent === undefined ? {} : { parent_run_id: parent }),
-    // what has no word in it finds nothing and everything
+    // Text without a word cannot be searched for.
     ...(search !== undefined && /[\p{L}\p{N}]/u.test(search) ? { search } : {}),
     ...(last === undefined ? {} : { since: since(last) }),
   };
 }
 
-/** To the minute, so that it stays the same while somebody looks. */
+/** Rounded to the minute, so that the query key stays stable. */
 function since(hours: number): string {
   return new Date(Math.floor((Date.now() - hours * 3_600_000) / 60_000) * 60_000).toISOString();
 }

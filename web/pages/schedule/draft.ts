@@ -2,7 +2,7 @@ import type { Input } from "../../../src/wire/contracts.ts";
 import type { Api } from "../../data/client.ts";
 import type { Schedule, Timing } from "../../data/queries.ts";
 
-/** A schedule as a form has it. Both ways of timing are kept, so that changing one's mind loses nothing. */
+/** A schedule in the form. Keeps both kinds of timing, so that switching between them loses nothing. */
 export interface Draft {
   agent_name: string;
   name: string;
@@ -19,7 +19,7 @@ export interface Draft {
   enabled: boolean;
 }
 
-const usual = { cron: "0 3 * * *", every: "1h" };
+const defaults = { cron: "0 3 * * *", every: "1h" };
 
 export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: string): Draft {
   if (schedule === null)
@@ -27,7 +27,7 @@ export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: 
       agent_name,
       name: "",
       kind: "cron",
-      ...usual,
+      ...defaults,
       timezone: ownZone,
       prompt: "",
       parameters: {},
@@ -41,13 +41,13 @@ export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: 
   return {
     ...same,
     kind: every === null ? "cron" : "every",
-    cron: cron ?? usual.cron,
-    every: every ?? usual.every,
+    cron: cron ?? defaults.cron,
+    every: every ?? defaults.every,
     prompt: prompt ?? "",
   };
 }
 
-/** null: there is nothing to judge yet. */
+/** null while no timing has been entered. */
 export function timingOf({ kind, cron, every, timezone }: Draft): Timing | null {
   const text = (kind === "cron" ? cron : every).trim();
   if (text === "" || timezone.trim() === "") return null;
@@ -58,7 +58,7 @@ export function isSameTiming(schedule: Schedule, { cron, every, timezone }: Timi
   return schedule.cron === (cron ?? null) && schedule.every === (every ?? null) && schedule.timezone === timezone;
 }
 
-/** Creates it, or changes what is different: what somebody else has changed meanwhile stays. */
+/** Creates the schedule, or sends only the changed fields so that concurrent changes to others are kept. */
 export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise<Schedule> {
   const wanted = wantedOf(draft);
   if (schedule === null) {
@@ -84,7 +84,7 @@ function wantedOf(draft: Draft) {
   const { name, kind, parameters, overlap, catch_up, resume_session, attended, enabled } = draft;
   return {
     name: name.trim(),
-    // empty ones are sent as well: the coordinator says what is wrong with them
+    // Empty values are sent too: the coordinator validates them.
     ...(kind === "cron" ? { cron: draft.cron.trim() } : { every: draft.every.trim() }),
     timezone: draft.timezone.trim(),
     prompt: draft.prompt === "" ? null : draft.prompt,

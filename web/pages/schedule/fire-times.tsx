@@ -1,7 +1,7 @@
 import { type Column, Table } from "../../parts/table.tsx";
 import { inZone, isZone, ownZone, Until } from "../../parts/time.tsx";
 
-/** Slots to come, in the schedule's timezone and in the reader's. */
+/** Upcoming slots in the schedule's timezone and in the browser's. */
 export function FireTimes({ slots, timezone }: { slots: readonly string[]; timezone: string }) {
   const zone = isZone(timezone) ? timezone : "UTC";
   const columns: Column<string>[] = [

@@ -18,7 +18,7 @@ import { TimingFields } from "./timing-fields.tsx";
 import formStyles from "../../parts/form.module.css";
 import styles from "./page.module.css";
 
-/** `onDone` gets the schedule once it is saved, null when somebody cancels. */
+/** Calls `onDone` with the saved schedule, or with null on cancel. */
 export function ScheduleForm({
   schedule,
   agentName = "",
@@ -62,7 +62,7 @@ export function ScheduleForm({
                 <Field
                   label="Agent"
                   fault={faults.get("agent_name")}
-                  {...(schedule === null ? {} : { help: "It stays with its agent." })}
+                  {...(schedule === null ? {} : { help: "A schedule cannot move to another agent." })}
                 >
                   {(input) => (
                     <select
@@ -99,7 +99,7 @@ export function ScheduleForm({
           <Card title="Each run" note={agent === undefined ? undefined : `of ${agent.name}`}>
             {agent === undefined ? (
               <p className="faint">
-                {draft.agent_name === "" ? "Choose an agent first." : "This agent is not there now."}
+                {draft.agent_name === "" ? "Choose an agent first." : "This agent is not available."}
               </p>
             ) : (
               <div className={formStyles["form"]}>
@@ -117,7 +117,7 @@ export function ScheduleForm({
                 )}
                 {procedural || agent.parameters_schema !== undefined ? (
                   <SchemaForm
-                    // what is typed as JSON is kept by its field
+                    // The JSON field keeps the text that is being typed.
                     key={agent.name}
                     schema={agent.parameters_schema}
                     values={draft.parameters}

@@ -12,7 +12,7 @@ import { type Column, Table, tableLink } from "../../parts/table.tsx";
 import { Ago, inZone } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 
-/** What became of each slot: its run, or why there is none. */
+/** Each slot with its run, or with the reason why it has none. */
 export function History({ schedule }: { schedule: Schedule }) {
   const query = useInfiniteQuery(queries.slots(schedule.schedule_id));
   const slots = (query.data?.pages ?? []).flatMap(({ items }) => items);
@@ -24,7 +24,7 @@ export function History({ schedule }: { schedule: Schedule }) {
           <Skeleton />
         ) : slots.length === 0 ? (
           <Empty icon="schedules" title="No slot has been due yet">
-            <p>Try it without waiting for its time:</p>
+            <p>Run it now instead of waiting:</p>
             <Command text={`drover schedules run ${schedule.name}`} />
           </Empty>
         ) : (
@@ -33,7 +33,7 @@ export function History({ schedule }: { schedule: Schedule }) {
       </Card>
       {query.hasNextPage ? (
         <p style={{ marginTop: 8 }}>
-          <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button>
+          <Button onClick={() => void query.fetchNextPage()}>Show older</Button>
         </p>
       ) : null}
     </>
@@ -54,7 +54,7 @@ const columns = (timezone: string): Column<Slot>[] => [
         </Link>
       ),
   },
-  { head: "Started", tone: "dim", cell: ({ manual }) => (manual ? "by hand" : "by time") },
+  { head: "Started", tone: "dim", cell: ({ manual }) => (manual ? "manually" : "on schedule") },
   {
     head: "Why",
     tone: "dim",

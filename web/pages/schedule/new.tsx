@@ -4,7 +4,7 @@ import { ScheduleForm } from "./form.tsx";
 
 export function Page() {
   const navigate = useNavigate();
-  // the route validates it
+  // The route validates the search parameters.
   const { agent = "" } = useSearch({ strict: false }) as SchedulesSearch;
   return (
     <>

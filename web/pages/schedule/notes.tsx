@@ -6,7 +6,7 @@ import { whyOf } from "../../parts/slot.tsx";
 import { tableLink } from "../../parts/table.tsx";
 import styles from "./page.module.css";
 
-/** Where to change what cannot be changed here. */
+/** Says where to edit a schedule that is not defined through the API. */
 export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Schedule }) {
   if (source === "api") return null;
   const agent = (
@@ -20,21 +20,21 @@ export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Sche
       <span>
         {source === "file" ? (
           <>
-            The file of the agent {agent} defines this schedule, under <code>schedules</code>: edit that file, in the
-            coordinator&apos;s agents folder.
+            The file of the agent {agent} defines this schedule under <code>schedules</code>. To change it, edit that
+            file in the coordinator&apos;s agents directory.
           </>
         ) : (
           <>
-            The agent {agent} defines this schedule, under <code>schedules</code>: edit the agent.
+            The agent {agent} defines this schedule under <code>schedules</code>. To change it, edit the agent.
           </>
         )}{" "}
-        Here it can be enabled, disabled and run.
+        Here you can enable, disable and run it.
       </span>
     </p>
   );
 }
 
-/** Said at the top, so that a schedule which fails each night is not found out by its silence. */
+/** Shown at the top of the page, so that a schedule that keeps failing does not go unnoticed. */
 export function Failing({ schedule: { last } }: { schedule: Schedule }) {
   const run_id = last?.run_id ?? null;
   const run = useQuery({ ...queries.run(run_id ?? ""), enabled: run_id !== null }).data;
@@ -44,10 +44,10 @@ export function Failing({ schedule: { last } }: { schedule: Schedule }) {
       <Icon name="warn" />
       <span>
         {run_id === null ? (
-          <>Its last slot has no run. {whyOf(last)}</>
+          <>The last slot has no run. {whyOf(last)}</>
         ) : (
           <>
-            Its{" "}
+            The{" "}
             <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
               last run
             </Link>{" "}

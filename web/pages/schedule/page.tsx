@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { api } from "../../data/client.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -69,7 +69,7 @@ function SchedulePage({ schedule }: { schedule: Schedule }) {
               <FireTimes slots={schedule.next} timezone={schedule.timezone} />
             ) : (
               <p className="faint" style={{ padding: 14 }}>
-                {schedule.enabled ? "No slot comes any more." : "Disabled: its slots are skipped until it is enabled."}
+                {schedule.enabled ? "No more slots." : "Disabled: its slots are skipped until it is enabled."}
               </p>
             )}
           </Card>
@@ -85,12 +85,12 @@ function SchedulePage({ schedule }: { schedule: Schedule }) {
 
 function Head({ schedule, edit }: { schedule: Schedule; edit: () => void }) {
   const navigate = useNavigate();
-  const mayNot = useMayChange();
+  const mayNot = useReadOnlyReason();
   const { schedule_id, name, agent_name, enabled, source, last } = schedule;
-  const fixed = source === "api" ? null : `The agent ${agent_name} defines it: change it there`;
+  const fixed = source === "api" ? null : `The agent ${agent_name} defines this schedule. Edit it there.`;
   const remove = (): void =>
     void api.schedules.remove(schedule_id).then(async () => {
-      toast(`Deleted ${name}`, "Its runs stay.");
+      toast(`Deleted ${name}`, "Its runs are kept.");
       await navigate({ to: "/schedules" });
       await refreshSchedules();
     }, toastError);
@@ -143,7 +143,7 @@ function Definition({ schedule }: { schedule: Schedule }) {
             ["Overlap", overlap.replace("_", " ")],
             ["Catch up", catch_up],
             ["Session", resume_session ? "continues the last one" : "a new one each time"],
-            ["Questions", attended === null ? "as the agent says" : attended ? "go to people" : "go to nobody"],
+            ["Questions", attended === null ? "agent's default" : attended ? "ask people" : "ask nobody"],
           ]}
         />
         {prompt === null ? null : <Code text={prompt} label="Prompt" />}

@@ -5,12 +5,12 @@ import formStyles from "../../parts/form.module.css";
 
 const overlapWords: Record<Draft["overlap"], string> = {
   skip: "Skip the slot",
-  queue: "Queue: run when the last one has ended",
-  cancel_previous: "Stop the last run first",
-  allow: "Run beside it",
+  queue: "Queue: run when the previous one finishes",
+  cancel_previous: "Stop the previous run first",
+  allow: "Run both at once",
 };
 const catchUpWords: Record<Draft["catch_up"], string> = {
-  none: "Leave them out",
+  none: "Skip them",
   one: "Run once, late",
 };
 
@@ -22,14 +22,14 @@ export function PolicyFields({
 }: {
   draft: Draft;
   faults: ReadonlyMap<string, string>;
-  /** Such an agent has no conversation to continue. */
+  /** A procedural agent has no conversation to continue. */
   procedural: boolean;
   onChange: (change: Partial<Draft>) => void;
 }) {
   return (
     <Card title="Policies">
       <div className={formStyles["form"]}>
-        <Field label="While the last run has not ended" fault={faults.get("overlap")}>
+        <Field label="If the previous run is still active" fault={faults.get("overlap")}>
           {(input) => (
             <select
               {...input}
@@ -47,7 +47,7 @@ export function PolicyFields({
         <Field
           label="After missed slots"
           fault={faults.get("catch_up")}
-          help="Slots are missed while no coordinator is up, or its host is asleep."
+          help="Slots are missed while no coordinator is running or its host is asleep."
         >
           {(input) => (
             <select
@@ -63,22 +63,22 @@ export function PolicyFields({
             </select>
           )}
         </Field>
-        <Field label="Questions of its runs" fault={faults.get("attended")}>
+        <Field label="Questions from its runs" fault={faults.get("attended")}>
           {(input) => (
             <select
               {...input}
               value={String(draft.attended)}
               onChange={(event) => onChange({ attended: attendedOf(event.target.value) })}
             >
-              <option value="null">As the agent says</option>
-              <option value="true">Go to people</option>
-              <option value="false">Go to nobody</option>
+              <option value="null">Agent's default</option>
+              <option value="true">Ask people</option>
+              <option value="false">Ask nobody</option>
             </select>
           )}
         </Field>
         {procedural && !draft.resume_session ? null : (
           <Check
-            word="Each run continues the session of the last one"
+            word="Each run continues the session of the previous one"
             fault={faults.get("resume_session")}
             checked={draft.resume_session}
             onChange={(resume_session) => onChange({ resume_session })}

@@ -3,20 +3,20 @@ import { queries, type Schedule, type Timing } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { useSettled } from "../../parts/use-settled.ts";
+import { useDebounced } from "../../parts/use-debounced.ts";
 import { isSameTiming } from "./draft.ts";
 import { FireTimes } from "./fire-times.tsx";
 
-/** As it is once somebody has paused, so that not every letter is judged. */
+/** The next slots of the timing, debounced so that the coordinator does not check every keystroke. */
 export function usePreview(timing: Timing | null) {
-  const settled = useSettled(JSON.stringify(timing));
-  // it was written from one just above
-  const judged = JSON.parse(settled) as Timing | null;
+  const debounced = useDebounced(JSON.stringify(timing));
+  // Serialized from a timing just above.
+  const judged = JSON.parse(debounced) as Timing | null;
   return { judged, query: useQuery(queries.preview(judged)) };
 }
 
 export function Preview({ schedule, judged, query }: { schedule: Schedule | null } & ReturnType<typeof usePreview>) {
-  // an interval that stays as it is keeps counting from where it began
+  // An unchanged interval keeps counting from its original start.
   const kept = schedule !== null && judged !== null && schedule.enabled && isSameTiming(schedule, judged);
   const slots = kept ? schedule.next : query.data;
   return (
@@ -24,7 +24,7 @@ export function Preview({ schedule, judged, query }: { schedule: Schedule | null
       <div aria-live="polite">
         {judged === null ? (
           <p className="faint" style={{ padding: 14 }}>
-            Say when, and see its next slots here.
+            Set a time to preview the next slots here.
           </p>
         ) : slots !== undefined ? (
           <FireTimes slots={slots} timezone={judged.timezone ?? "UTC"} />

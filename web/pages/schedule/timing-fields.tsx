@@ -50,7 +50,7 @@ export function TimingFields({
         <Field
           label="Every"
           fault={faults.get("every")}
-          help="A number with s, m, h or d, such as 15m; at least 10s. It counts from when it is saved."
+          help="A number with s, m, h or d, such as 15m; at least 10s. Counted from when you save."
         >
           {(input) => (
             <input
@@ -69,7 +69,7 @@ export function TimingFields({
         help={
           draft.kind === "cron"
             ? "An IANA name, such as Europe/Berlin or UTC."
-            : "For showing its times: an interval knows no daylight saving."
+            : "Only for displaying times: intervals ignore daylight saving."
         }
       >
         {(input) => (

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { queries, type Schedule } from "../../data/queries.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Chip, Chips } from "../../parts/chip.tsx";
@@ -15,11 +15,11 @@ import { isFailing } from "../../parts/slot.tsx";
 import type { SchedulesSearch } from "./search.ts";
 
 export function Page() {
-  // the route validates it
+  // The route validates the search parameters.
   const search = useSearch({ strict: false }) as SchedulesSearch;
   const { agent, only } = search;
   const query = useInfiniteQuery(queries.schedules(agent));
-  const cannot = useMayChange();
+  const cannot = useReadOnlyReason();
   const navigate = useNavigate();
   const all = (query.data?.pages ?? []).flatMap(({ items }) => items).sort(bySlot);
   const failing = all.filter(isFailing);
@@ -108,7 +108,7 @@ function FirstSchedule() {
   );
 }
 
-/** What is due first stands first; what is never due comes last. */
+/** Orders schedules by their next slot. Schedules without one come last. */
 function bySlot(one: Schedule, other: Schedule): number {
   const due = ({ next }: Schedule): string => next[0] ?? "9";
   return due(one).localeCompare(due(other)) || one.name.localeCompare(other.name);

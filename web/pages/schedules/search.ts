@@ -1,4 +1,4 @@
-/** The filters as they stand in the address. */
+/** The filters as stored in the URL. */
 export interface SchedulesSearch {
   agent?: string;
   only?: "failing";
@@ -7,7 +7,7 @@ export interface SchedulesSearch {
 export function readSchedulesSearch(given: Record<string, unknown>): SchedulesSearch {
   const agent = given["agent"];
   return {
-    // the router reads a number where the address has one
+    // The router parses numeric values as numbers.
     ...((typeof agent === "string" && agent !== "") || typeof agent === "number" ? { agent: String(agent) } : {}),
     ...(given["only"] === "failing" ? { only: "failing" } : {}),
   };

@@ -31,7 +31,7 @@ export function Page() {
           <Skeleton />
         ) : rows.length === 0 ? (
           <Empty icon="sessions" title="No sessions yet">
-            <p>Every run belongs to one. Start a conversation:</p>
+            <p>Every run belongs to a session. Start a conversation:</p>
             <Link to="/chat" search={{}}>
               Open the chat
             </Link>
@@ -48,7 +48,7 @@ export function Page() {
       </Card>
       {query.hasNextPage ? (
         <p style={{ marginTop: 12 }}>
-          <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button>
+          <Button onClick={() => void query.fetchNextPage()}>Show older</Button>
         </p>
       ) : null}
     </>
@@ -91,7 +91,7 @@ const columnsWith = (nameOf: (runner_id: string | null) => string): Column<Row>[
 
 function end(session_id: string): void {
   void api.sessions.remove(session_id).then(() => {
-    toast("Session ended", "Its runs stay.");
+    toast("Session ended", "Its runs are kept.");
     return queryClient.invalidateQueries({ queryKey: ["sessions"] });
   }, toastError);
 }
@@ -113,7 +113,7 @@ function Name({ session: { session_id, forked_from, fork_at_turn }, depth }: Row
   );
 }
 
-/** Forks stand below what they were forked from. */
+/** Puts forks below the session they were forked from. */
 function treeOf(sessions: readonly Session[]): Row[] {
   const known = new Set(sessions.map(({ session_id }) => session_id));
   const forks = new Map<string, Session[]>();

@@ -45,7 +45,7 @@ export function Page() {
                 <b>{me.subject}</b>, {me.role}
               </span>
               <span className="dim">
-                {me.by === "auth_off" ? "auth is off on this machine" : "signed in by a link"}
+                {me.by === "auth_off" ? "auth is off on this machine" : "signed in with a link"}
               </span>
               {me.by === "browser" ? (
                 <span className="push">

@@ -19,11 +19,11 @@ export function Tokens({ admin, own }: { admin: boolean; own: string }) {
   const [creating, setCreating] = useState(false);
   const [made, setMade] = useState<string | null>(null);
   const now = useNow();
-  const good = (tokens.data ?? []).filter((token) => isGood(token, now));
+  const valid = (tokens.data ?? []).filter((token) => isValid(token, now));
   return (
     <Card
       title="Tokens"
-      note="and browsers that are signed in"
+      note="and signed-in browsers"
       actions={
         admin ? (
           <Button icon="plus" onClick={() => setCreating(true)}>
@@ -38,7 +38,7 @@ export function Tokens({ admin, own }: { admin: boolean; own: string }) {
       {tokens.isPending ? (
         <Skeleton />
       ) : (
-        <Table label="Tokens" columns={columnsFor(own)} rows={good} keyOf={({ token_id }) => token_id} />
+        <Table label="Tokens" columns={columnsFor(own)} rows={valid} keyOf={({ token_id }) => token_id} />
       )}
       {creating ? <NewToken onClose={() => setCreating(false)} onMade={setMade} /> : null}
     </Card>
@@ -50,7 +50,7 @@ const columnsFor = (own: string): Column<Token>[] => [
   { head: "Role", tone: "dim", cell: ({ role }) => role },
   { head: "Kind", tone: "dim", cell: ({ token_id, kind }) => (token_id === own ? "this browser" : kind) },
   { head: "Label", tone: "dim", title: ({ label }) => label ?? "", cell: ({ label }) => label ?? "—" },
-  { head: "Ends", tone: "dim", cell: endOf },
+  { head: "Expires", tone: "dim", cell: endOf },
   { head: "Created", right: true, tone: "faint", cell: ({ created_at }) => <Ago at={created_at} /> },
   {
     head: "Actions",
@@ -66,12 +66,12 @@ const columnsFor = (own: string): Column<Token>[] => [
 
 function revoke(token_id: string): void {
   void api.tokens.revoke(token_id).then(() => {
-    toast("Revoked", "Whatever was open with it has ended.");
+    toast("Revoked", "Its open connections were closed.");
     return queryClient.invalidateQueries({ queryKey: ["tokens"] });
   }, toastError);
 }
 
-function isGood({ revoked_at, expires_at, used_at }: Token, now: number): boolean {
+function isValid({ revoked_at, expires_at, used_at }: Token, now: number): boolean {
   const ended = [revoked_at, expires_at].some((at) => at !== null && Date.parse(at) <= now);
   return !ended && used_at === null;
 }

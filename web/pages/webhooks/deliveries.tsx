@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { api } from "../../data/client.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { type Delivery, queries, queryClient } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -21,7 +21,7 @@ import { deliveryStatuses, toFilter, type WebhooksSearch } from "./search.ts";
 
 export function Deliveries({ search }: { search: WebhooksSearch }) {
   const query = useInfiniteQuery(queries.deliveries(toFilter(search)));
-  const cannot = useMayChange();
+  const cannot = useReadOnlyReason();
   const navigate = useNavigate();
   const { delivery: opened, ...filters } = search;
   const deliveries = (query.data?.pages ?? []).flatMap(({ items }) => items);
@@ -59,7 +59,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
         <p className="faint" style={{ marginTop: 8 }}>
           {count(deliveries.length)} {deliveries.length === 1 ? "delivery" : "deliveries"}
           {query.hasNextPage ? " so far " : null}
-          {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button> : null}
+          {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show older</Button> : null}
         </p>
       ) : null}
       {shown === undefined ? null : (
@@ -124,7 +124,7 @@ const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery
 
 function redeliver({ delivery_id, webhook }: Delivery): void {
   void api.webhooks.redeliver(delivery_id).then(() => {
-    toast(`Sending it to ${webhook} again`, "Receivers know it by its id, which stays the same.");
+    toast(`Redelivering to ${webhook}`, "The delivery keeps its id, so that receivers can detect a duplicate.");
     return queryClient.invalidateQueries({ queryKey: ["deliveries"] });
   }, toastError);
 }

@@ -8,7 +8,7 @@ export function DeliveryState({ delivery: { status, attempts } }: { delivery: De
   return <Mark icon="again" tone="wait" status={status} word="Retrying" />;
 }
 
-/** What the receiver said in the last attempt, or why it said nothing. */
+/** The receiver's response to the last attempt, or the error if there was none. */
 export function answerOf({ response_status, response, error }: Delivery): string {
   if (response_status === null) return error ?? "none yet";
   return [String(response_status), response].filter(Boolean).join(" ");

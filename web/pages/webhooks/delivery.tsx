@@ -12,7 +12,7 @@ import { visibleText } from "../../parts/visible-text.ts";
 import { DeliveryState } from "./delivery-state.tsx";
 import formStyles from "../../parts/form.module.css";
 
-/** All that is known of one delivery. It changes while it is open, as the delivery does. */
+/** Details of one delivery, updated while the dialog is open. */
 export function DeliveryDialog({
   delivery,
   cannot,
@@ -55,7 +55,7 @@ export function DeliveryDialog({
             ],
           ]}
         />
-        {delivery.response ? <Code text={delivery.response} label="The receiver's answer" /> : null}
+        {delivery.response ? <Code text={delivery.response} label="The receiver's response" /> : null}
       </div>
       <div className={formStyles["foot"]}>
         <Button onClick={onClose}>Close</Button>

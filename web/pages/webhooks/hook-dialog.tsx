@@ -46,7 +46,7 @@ export function HookDialog({
       scheme,
       events: scheme === "github" && listed.length > 0 ? listed : null,
       prompt: prompt === "" ? null : prompt,
-      // typed as JSON: the coordinator judges both
+      // Both are free JSON, validated by the coordinator.
       parameters: (parameters ?? {}) as NonNullable<NewHook["parameters"]>,
       only: (only ?? null) as NonNullable<NewHook["only"]> | null,
     };
@@ -67,7 +67,7 @@ export function HookDialog({
     >
       <form onSubmit={save} className={formStyles["form"]} noValidate>
         {error === null ? null : <ErrorNote error={error} />}
-        <Field label="Name" fault={faults.get("name")} help={`Its address: ${location.origin}/hooks/${name || "NAME"}`}>
+        <Field label="Name" fault={faults.get("name")} help={`Address: ${location.origin}/hooks/${name || "NAME"}`}>
           {(input) => (
             <input
               {...input}
@@ -88,10 +88,10 @@ export function HookDialog({
             </select>
           )}
         </Field>
-        <Field label="Signed as" fault={faults.get("scheme")}>
+        <Field label="Signature" fault={faults.get("scheme")}>
           {(input) => (
             <select {...input} value={scheme} onChange={(event) => setScheme(event.target.value as Hook["scheme"])}>
-              <option value="drover">Drover: a signature with a time</option>
+              <option value="drover">Drover: a signature with a timestamp</option>
               <option value="github">GitHub: X-Hub-Signature-256</option>
             </select>
           )}
@@ -100,7 +100,7 @@ export function HookDialog({
           <Field
             label="GitHub events"
             fault={faults.get("events")}
-            help="With commas between them, such as push, pull_request. Empty: all but ping."
+            help="Comma-separated, such as push, pull_request. Leave empty for all except ping."
           >
             {(input) => <input {...input} value={events} onChange={(event) => setEvents(event.target.value)} />}
           </Field>
@@ -108,7 +108,7 @@ export function HookDialog({
         <Field
           label="Prompt"
           fault={faults.get("prompt")}
-          help="{{/pull_request/title}} is the value of the body at that JSON pointer."
+          help="{{/pull_request/title}} inserts the value at that JSON pointer of the body."
         >
           {(input) => (
             <textarea {...input} rows={2} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
@@ -119,13 +119,15 @@ export function HookDialog({
           <div className={formStyles["form"]}>
             <JsonField
               label="Parameters"
-              help={'{"number": {"from": "/number"}} takes a value of the body; text and numbers stand for themselves.'}
+              help={
+                '{"number": {"from": "/number"}} takes a value from the body; plain text and numbers are used directly.'
+              }
               value={parameters}
               onChange={setParameters}
             />
             <JsonField
               label="Only"
-              help={'{"/action": ["opened"]}: other requests are accepted and make no run.'}
+              help={'{"/action": ["opened"]}: other requests are accepted but start no run.'}
               value={only}
               onChange={setOnly}
               rows={2}

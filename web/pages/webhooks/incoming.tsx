@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../../data/client.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { type Hook, queries, queryClient } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -21,11 +21,11 @@ import styles from "./page.module.css";
 
 type Made = Pick<Hook, "name" | "scheme"> & { secret: string };
 
-/** Addresses of this coordinator that submit a run for each signed request. */
+/** Hooks: addresses on this coordinator that submit a run for each signed request. */
 export function Incoming() {
   const query = useQuery(queries.hooks());
-  const cannot = useMayChange();
-  /** null: none; "new": one to be made. */
+  const cannot = useReadOnlyReason();
+  /** The hook in the dialog, "new" to create one, null if the dialog is closed. */
   const [edited, setEdited] = useState<Hook | "new" | null>(null);
   const [made, setMade] = useState<Made | null>(null);
   const hooks = query.data ?? [];
@@ -48,7 +48,7 @@ export function Incoming() {
         <Table label="Hooks in" columns={columns(cannot, setEdited, setMade)} rows={hooks} keyOf={({ name }) => name} />
       ) : query.isError ? null : (
         <Empty icon="webhooks" title="Nothing from outside starts a run yet">
-          <p>A run of echo for each signed request, with its message taken from the body:</p>
+          <p>Run echo for each signed request, with its message taken from the body:</p>
           <Command text="drover hooks add greetings echo --param message=/text" />
         </Empty>
       )}
@@ -61,15 +61,16 @@ export function Incoming() {
 
 function HowToSend({ made: { name, scheme, secret } }: { made: Made }) {
   return (
-    <SecretOnce what={`Requests to ${addressOf(name)} have to be signed with this secret.`} text={secret}>
+    <SecretOnce what={`Requests to ${addressOf(name)} must be signed with this secret.`} text={secret}>
       {scheme === "github" ? (
         <p className="dim">
-          On GitHub, under Settings, Webhooks: the payload URL is the address above, the content type application/json.
+          On GitHub, under Settings, Webhooks, set the payload URL to the address above and the content type to
+          application/json.
         </p>
       ) : (
         <p className="dim">
-          The header <code>Drover-Signature: t=SECONDS,v1=HEX</code> has the HMAC-SHA256 of the time, a dot and the
-          body.
+          The header <code>Drover-Signature: t=SECONDS,v1=HEX</code> contains the HMAC-SHA256 of the timestamp, a dot
+          and the body.
         </p>
       )}
     </SecretOnce>
@@ -99,12 +100,12 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
       </span>
     ),
   },
-  { head: "Signed as", tone: "dim", cell: ({ scheme }) => (scheme === "github" ? "GitHub" : "Drover") },
+  { head: "Signature", tone: "dim", cell: ({ scheme }) => (scheme === "github" ? "GitHub" : "Drover") },
   {
-    head: "Takes",
+    head: "Accepts",
     tone: "dim",
-    title: (hook) => visibleText(takenBy(hook)),
-    cell: (hook) => visibleText(takenBy(hook)),
+    title: (hook) => visibleText(acceptedBy(hook)),
+    cell: (hook) => visibleText(acceptedBy(hook)),
   },
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
   { head: "Changed", right: true, tone: "faint", cell: ({ updated_at }) => <Ago at={updated_at} /> },
@@ -115,7 +116,7 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
     cell: (hook) =>
       cannot === null ? (
         <Menu
-          trigger={<IconButton icon="more" label={`What to do with ${hook.name}`} />}
+          trigger={<IconButton icon="more" label={`Actions for ${hook.name}`} />}
           entries={[
             { text: "Edit", icon: "edit", onSelect: () => edit(hook) },
             {
@@ -135,8 +136,8 @@ function addressOf(name: string): string {
   return `${location.origin}/hooks/${name}`;
 }
 
-/** Which requests make a run. */
-function takenBy({ events, only }: Hook): string {
+/** Describes the requests that start a run. */
+function acceptedBy({ events, only }: Hook): string {
   const conditions = Object.entries(only ?? {}).map(([pointer, values]) => `${pointer} = ${values.join(" or ")}`);
   return [...(events ?? []), ...conditions].join(", ") || "every request";
 }

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../../data/client.ts";
-import { useMayChange } from "../../data/may-change.ts";
+import { useReadOnlyReason } from "../../data/read-only-reason.ts";
 import { queries, queryClient, type Webhook } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -17,18 +17,18 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { WebhookDialog } from "./webhook-dialog.tsx";
 
-/** Addresses of others that are notified of what happens to runs. */
+/** Webhooks: external addresses that are notified about runs. */
 export function Outgoing() {
   const query = useQuery(queries.webhooks());
-  const cannot = useMayChange();
-  /** null: none; "new": one to be made. */
+  const cannot = useReadOnlyReason();
+  /** The webhook in the dialog, "new" to create one, null if the dialog is closed. */
   const [edited, setEdited] = useState<Webhook | "new" | null>(null);
   const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
   const webhooks = query.data ?? [];
   return (
     <Card
       title="Webhooks out"
-      note="addresses that are notified of what happens to runs"
+      note="addresses notified about runs"
       actions={
         <Button icon="plus" disabledBecause={cannot} onClick={() => setEdited("new")}>
           New webhook
@@ -51,7 +51,7 @@ export function Outgoing() {
         />
       ) : query.isError ? null : (
         <Empty icon="webhooks" title="Nobody is notified yet">
-          <p>A message in a chat when a run fails:</p>
+          <p>Post to a chat when a run fails:</p>
           <Command
             text={`drover webhooks add chat https://chat.example/in --event failed \\\n  --payload '{"text": "{{/run/agent_name}} failed: {{/run/error}}"}'`}
           />
@@ -84,8 +84,8 @@ const columns = (
   { head: "State", cell: ({ enabled }) => <Switch enabled={enabled} /> },
   { head: "Address", mono: true, title: ({ url }) => visibleText(url), cell: ({ url }) => visibleText(url) },
   { head: "Events", tone: "dim", title: ({ events }) => events.join(", "), cell: ({ events }) => events.join(", ") },
-  { head: "Of", tone: "dim", cell: scopeOf },
-  { head: "Body", tone: "dim", cell: ({ payload }) => (payload === null ? "Drover's" : "its own") },
+  { head: "Scope", tone: "dim", cell: scopeOf },
+  { head: "Body", tone: "dim", cell: ({ payload }) => (payload === null ? "default" : "custom") },
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
   {
     head: "Actions",
@@ -94,7 +94,7 @@ const columns = (
     cell: (webhook) =>
       cannot === null ? (
         <Menu
-          trigger={<IconButton icon="more" label={`What to do with ${webhook.name}`} />}
+          trigger={<IconButton icon="more" label={`Actions for ${webhook.name}`} />}
           entries={[
             { text: "Edit", icon: "edit", onSelect: () => edit(webhook) },
             {
@@ -142,7 +142,7 @@ function rotate({ name }: Webhook, show: (made: { name: string; secret: string }
 
 function remove({ name }: Webhook): void {
   void api.webhooks.remove(name).then(() => {
-    toast(`Removed ${name}`, "Its deliveries are gone with it.");
+    toast(`Removed ${name}`, "Its deliveries were removed too.");
     return refresh();
   }, toastError);
 }

@@ -8,13 +8,13 @@ import styles from "../../parts/tabs.module.css";
 const words: Record<Tab, string> = { deliveries: "Deliveries", out: "Webhooks out", in: "Hooks in" };
 
 export function Page() {
-  // the route validates it
+  // The route validates the search parameters.
   const search = useSearch({ strict: false }) as WebhooksSearch;
   const { tab = "deliveries" } = search;
   return (
     <>
       <h1>Webhooks</h1>
-      <nav className={styles["tabs"]} aria-label="Parts of webhooks">
+      <nav className={styles["tabs"]} aria-label="Webhook sections">
         {tabs.map((one) => (
           <Link
             key={one}
@@ -22,7 +22,7 @@ export function Page() {
             search={one === "deliveries" ? {} : { tab: one }}
             replace
             resetScroll={false}
-            // or the first one, which has no parameters, would be current beside every other
+            // Without this, the first tab, which has no parameters, would always be current.
             activeOptions={{ exact: true, includeSearch: true }}
             aria-current={one === tab ? "page" : undefined}
           >

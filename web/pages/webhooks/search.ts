@@ -3,7 +3,7 @@ import type { DeliveriesFilter, Delivery } from "../../data/queries.ts";
 export const tabs = ["deliveries", "out", "in"] as const;
 export type Tab = (typeof tabs)[number];
 
-/** As the address has it: the part that is shown, filters of deliveries, and the one that is open. */
+/** The page's state in the URL: the section, the delivery filters and the open delivery. */
 export interface WebhooksSearch {
   tab?: Tab;
   webhook?: string;
@@ -20,7 +20,7 @@ export function readWebhooksSearch(given: Record<string, unknown>): WebhooksSear
   const search: WebhooksSearch = { ...(tab ? { tab } : {}), ...(status ? { status } : {}) };
   for (const name of ["webhook", "run", "delivery"] as const) {
     const value = given[name];
-    // the router reads a number where the address has one
+    // The router parses numeric values as numbers.
     if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }
   return search;

@@ -52,7 +52,7 @@ export function WebhookDialog({
     >
       <form onSubmit={save} className={formStyles["form"]} noValidate>
         {error === null ? null : <ErrorNote error={error} />}
-        <Field label="Name" fault={faults.get("name")} help="Agents and runs can name it.">
+        <Field label="Name" fault={faults.get("name")} help="Agents and runs refer to the webhook by this name.">
           {(input) => (
             <input
               {...input}
@@ -66,7 +66,7 @@ export function WebhookDialog({
         <Field
           label="Address"
           fault={faults.get("url")}
-          help="A public one; others only where webhooks.allow of drover.yaml names them."
+          help="A public address. Others must be listed under webhooks.allow in drover.yaml."
         >
           {(input) => (
             <input
@@ -96,14 +96,16 @@ export function WebhookDialog({
         <Field label="Runs" fault={faults.get("scope")}>
           {(input) => (
             <select {...input} value={scope} onChange={(event) => setScope(event.target.value as Webhook["scope"])}>
-              <option value="all">all that its owner sees</option>
-              <option value="named">those whose agent or request names it</option>
+              <option value="all">all runs its owner can see</option>
+              <option value="named">only runs whose agent or request names it</option>
             </select>
           )}
         </Field>
         <JsonField
           label="Body"
-          help={"Empty: Drover's own. Else JSON, in which {{/run/error}} is a value of Drover's own body."}
+          help={
+            "Leave empty for the default body, or write JSON in which {{/run/error}} inserts a value of the default body."
+          }
           value={payload}
           onChange={setPayload}
         />
