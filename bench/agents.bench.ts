@@ -43,7 +43,7 @@ async function main(): Promise<void> {
 async function measure(name: Name, place: string, url: string): Promise<void> {
   const home = join(place, `home-${name}`);
   mkdirSync(home);
-  const prepared = prepareClient(name, { home, url, folder: join(root, "test", "clients") });
+  const prepared = prepareClient(name, { home, url, directory: join(root, "test", "clients") });
   const drover = await startDrover(name, place, prepared);
   const bare = `bare ${name}`;
   const ours = `${name} by Drover, submit to finished`;

@@ -9,14 +9,14 @@ import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "product");
-ensureInstalled(join(root, "bench"), "product", "the peers to measure beside Drover");
+ensureInstalled(join(root, "bench"), "product", "the peers that Drover is compared with");
 await ensureBuilt(root);
 
 const known = readdirSync(join(root, "bench")).flatMap((file) => /^([a-z]+)\.bench\.ts$/.exec(file)?.[1] ?? []);
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith("-"));
 const unknown = wanted.filter((name) => !known.includes(name));
 if (unknown.length > 0) {
-  process.stderr.write(`There is no bench ${unknown.join(", ")}; there are: ${known.join(", ")}.\n`);
+  process.stderr.write(`Unknown bench ${unknown.join(", ")}. Known: ${known.join(", ")}.\n`);
   process.exit(2);
 }
 
@@ -24,7 +24,7 @@ const chosen = wanted.length > 0 ? wanted : known;
 if (chosen.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
 if (chosen.includes("web")) await ensureWebBuilt(root);
-// where there is none and none can be had, the bench says so itself and the others go on
+// May fail: a bench without PostgreSQL says so itself, and the others still run.
 if (chosen.includes("fleet") || chosen.includes("runners"))
   await node([join(root, "scripts", "lib", "bring-postgres.mjs")]);
 
@@ -47,12 +47,12 @@ for (const name of chosen) {
   const status = await node(["--expose-gc", script, join(root, "bench")]);
   if (status !== 0) process.exit(status);
 }
-// esbuild's service would keep us
+// esbuild's service would keep this process alive.
 process.exit(0);
 
-/** Its exit code. Who ends this process ends that one, which has servers to stop and folders to remove. */
+/** Runs Node and resolves to its exit code. Passes signals on, so that the child can stop its servers and clean up. */
 function node(args) {
-  // certificates of the host cost 40 ms of every node start, on both sides of a ratio
+  // Loading extra CA certificates adds 40 ms to every Node start, which would distort the ratios.
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: "inherit" });
   const pass = (signal) => void child.kill(signal);

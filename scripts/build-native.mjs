@@ -1,7 +1,7 @@
 // Builds native/bin/drover-init-linux-{x64,arm64} from native/src.
 //   node scripts/build-native.mjs           builds and replaces the committed binaries
 //   node scripts/build-native.mjs --check   builds elsewhere and compares byte for byte
-// Exit codes: 0 done or equal, 1 different or not compiled, 3 the exact compiler is not on this machine.
+// Exit codes: 0 built or identical, 1 different or failed to compile, 3 the required compiler is not installed.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const targets = [
   },
 ];
 
-// Other versions choose other instructions: the bytes are reproducible with these only.
+// Other versions emit other instructions. Only these reproduce the committed bytes.
 const neededCompiler = "12.2.0";
 const neededLinker = "2.40";
 
@@ -85,13 +85,13 @@ function compare(target, scratch) {
   const built = build(target, join(scratch, target.file));
   const committed = join(binaries, target.file);
   const equal = existsSync(committed) && built.equals(readFileSync(committed));
-  if (equal) console.log(`native/bin/${target.file} is what native/src builds`);
-  else console.error(`native/bin/${target.file} is not what native/src builds: run \`npm run build:native\``);
+  if (equal) console.log(`native/bin/${target.file} matches native/src`);
+  else console.error(`native/bin/${target.file} does not match native/src: run \`npm run build:native\``);
   return equal;
 }
 
 function build(target, output) {
-  // Relative names, so that nothing of this machine's paths can get into the output.
+  // Relative paths keep this machine's paths out of the output.
   execFileSync(target.compiler, [...flags, ...target.flags, "-o", output, "main.c"], {
     cwd: sources,
     stdio: "inherit",
@@ -100,7 +100,7 @@ function build(target, output) {
   return readFileSync(output);
 }
 
-/** What keeps this machine from building the target as it was committed; null where nothing does. */
+/** Says which tool is missing or has the wrong version, or null if the target can be reproduced here. */
 function missingTool({ compiler, machine }) {
   const version = firstLine(compiler, ["-dumpfullversion"]);
   if (version === null) return `${compiler} is not installed.`;
@@ -118,7 +118,7 @@ function firstLine(program, args) {
       .split("\n")[0]
       .trim();
   } catch (error) {
-    // Not there, or it refuses to answer: both mean that it is not the tool we need.
+    // Missing, or it fails to print its version: either way not the required tool.
     if (error.code === "ENOENT" || typeof error.status === "number") return null;
     throw error;
   }

@@ -1,4 +1,4 @@
-// `npm run build`, and before `npm pack`: bundles, and the declarations of the public API.
+// `npm run build`, also run before `npm pack`: builds the bundles and the type declarations of the public API.
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 await ensureBuilt(root);
 await ensureWebBuilt(root);
-// declarations of files that are gone would be packed with the others
+// Otherwise declarations of deleted files would be packed too.
 rmSync(join(root, "dist", "types"), { recursive: true, force: true });
 run(join(root, "node_modules", ".bin", "tsc"), ["-p", "tsconfig.types.json"], root);
 process.stderr.write("Built dist/.\n");

@@ -1,11 +1,11 @@
-// The dependency direction between the folders of src/, and no cycles. Type-only imports count too.
-// Usage: node scripts/check-imports.mjs [SRC_FOLDER]
+// Checks the dependency direction between the directories of src/ and forbids cycles. Type-only imports count too.
+// Usage: node scripts/check-imports.mjs [SRC_DIRECTORY]
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 
-/** What each folder may import besides itself. "*" is composition: anything. */
+/** What each directory may import besides itself. "*" marks composition, which may import anything. */
 const allowed = {
   model: [],
   define: ["model"],
@@ -28,10 +28,10 @@ const allowed = {
   library: "*",
   "": "*",
 };
-/** Packages a folder may use where that is restricted. */
+/** The only packages that these directories may import. */
 const packages = { model: ["zod", "node:stream", "node:path"] };
 
-/** The only files with import() of an address that is no literal: in a bundle that is compiled ahead it becomes require(). */
+/** The only files that may import() a computed path. Elsewhere precompiled bundles turn import() into require(). */
 const importers = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);
 
 const src = resolve(process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "src"));
@@ -39,7 +39,7 @@ const faults = [];
 const graph = new Map();
 
 for (const file of walk(src)) {
-  const from = folderOf(file);
+  const from = directoryOf(file);
   const imports = importsOf(file);
   graph.set(file, []);
   for (const specifier of imports) {
@@ -50,9 +50,9 @@ for (const file of walk(src)) {
     }
     const target = resolve(dirname(file), specifier);
     graph.get(file).push(target);
-    const to = folderOf(target);
+    const to = directoryOf(target);
     const rule = allowed[from];
-    if (rule === undefined) report(file, `folder ${from}/ has no rule in scripts/check-imports.mjs`);
+    if (rule === undefined) report(file, `directory ${from}/ has no rule in scripts/check-imports.mjs`);
     else if (rule !== "*" && to !== from && !rule.includes(to))
       report(file, `${from}/ may not import ${to || "src"}/ (${specifier})`);
   }
@@ -68,7 +68,7 @@ function report(file, what) {
   faults.push(`${relative(dirname(src), file)}: ${what}`);
 }
 
-function folderOf(file) {
+function directoryOf(file) {
   const parts = relative(src, file).split("/");
   return parts.length === 1 ? "" : parts[0];
 }
@@ -77,7 +77,7 @@ function* walk(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) yield* walk(path);
-    // tests may reach across: they compose
+    // Tests compose, so they may import anything.
     else if (/\.tsx?$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) yield path;
   }
 }
@@ -93,7 +93,7 @@ function importsOf(file) {
       const address = text.slice(i.moduleRequest.start, i.moduleRequest.end);
       if (/^(["']).*\1$/.test(address)) return [address.slice(1, -1)];
       if (!importers.has(relative(src, file)))
-        report(file, `import(${address}) must be a literal, or importModule() of llm/import-module.ts`);
+        report(file, `import(${address}) must have a literal path; use importModule() of llm/import-module.ts instead`);
       return [];
     }),
   ];

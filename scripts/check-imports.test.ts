@@ -26,7 +26,7 @@ const clean = {
   "process/start.ts": 'import type { Run } from "../model/run.ts"; export const x: Run = "";',
 };
 
-it("passes what keeps the rules, having read it", () => {
+it("passes a tree that follows the rules, and reports how many files it read", () => {
   expect(check(clean)).toEqual({ status: 0, stderr: "2 files read, 0 violations\n" });
 });
 
@@ -37,7 +37,7 @@ it.each([
     "execute/ may not import record/",
   ],
   [
-    "the same for a type only",
+    "a type-only import against the direction",
     {
       "execute/a.ts": 'import type { B } from "../record/b.ts"; export type A = B;',
       "record/b.ts": "export type B = 1;",
@@ -45,19 +45,19 @@ it.each([
     "execute/ may not import record/",
   ],
   [
-    "the same by a dynamic import",
+    "a dynamic import against the direction",
     { "execute/a.ts": 'void import("../record/b.ts");', "record/b.ts": "export const b = 1;" },
     "execute/ may not import record/",
   ],
   [
-    "the same by an export from",
+    "a re-export against the direction",
     { "execute/a.ts": 'export { b } from "../record/b.ts";', "record/b.ts": "export const b = 1;" },
     "execute/ may not import record/",
   ],
   [
-    "an import by an address that is computed",
+    "an import of a computed path",
     { "execute/a.ts": "export const load = (url: string) => import(url);" },
-    "import(url) must be a literal",
+    "import(url) must have a literal path",
   ],
   [
     "a package in the model",
@@ -73,7 +73,7 @@ it.each([
     "import cycle",
   ],
   [
-    "a folder without a rule",
+    "a directory without a rule",
     { "misc/a.ts": 'import { b } from "../model/b.ts"; b();', "model/b.ts": "export const b = () => 1;" },
     "has no rule",
   ],

@@ -1,4 +1,4 @@
-// `npm run check`: lint, format, types, import rules, unused code. All of them run; any of them fails it.
+// `npm run check`: lint, format, types, import rules, unused code. Runs all checks and fails if any of them fails.
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { ensureInstalled } from "./lib/install.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensureInstalled(join(root, "web"), "product", "the dashboard's packages");
-// the tests of the dashboard are checked against its types
+// Type-checking the dashboard's tests needs their packages.
 ensureInstalled(join(root, "test", "browser"), "product", "what drives a browser in tests");
 const bin = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
@@ -18,7 +18,7 @@ const checks = [
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
   ["unused code", bin("knip"), ["--no-progress"]],
 ];
-/** Runs one check and prints its output in one piece, as the others run at the same time. */
+/** Runs one check and prints its output in one piece, because the checks run in parallel. */
 const passes = ([name, file, args]) =>
   new Promise((resolve) => {
     const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 
 const root = dirname(import.meta.dirname);
 
-/** Everything an entry loads before it does anything: what it imports otherwise than when needed. */
-async function loadedAtOnce(entry: string): Promise<string[]> {
+/** The modules that an entry imports statically, directly or indirectly. */
+async function staticImportsOf(entry: string): Promise<string[]> {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -31,26 +31,26 @@ async function loadedAtOnce(entry: string): Promise<string[]> {
   return [...loaded].sort();
 }
 
-test("a cold exec loads nothing but our own code and Node's: a library costs it more than the command", async () => {
-  const loaded = await loadedAtOnce("src/cli/exec.ts");
+test("a cold exec loads no library, only our own code and Node's", async () => {
+  const loaded = await staticImportsOf("src/cli/exec.ts");
   expect(loaded).toContain("src/record/ops/finish-run.ts");
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
-  // for commands inside a run only
+  // Needed only by commands that run inside a run.
   expect(loaded).not.toContain("src/execute/nested/nested-sink.ts");
   expect(loaded).not.toContain("src/execute/nested/log-reader.ts");
   expect(loaded.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
 });
 
-test("a cold exec measures time without `performance`, behind which Node loads nine modules", async () => {
-  const loaded = await loadedAtOnce("src/cli/exec.ts");
+test("a cold exec measures time without `performance`, which makes Node load nine modules", async () => {
+  const loaded = await staticImportsOf("src/cli/exec.ts");
   const own = loaded.filter((path) => path.startsWith("src/"));
   expect(own).toContain("src/model/clock.ts");
   expect(own.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
 });
 
-test("whoever has a coordinator does not load one", async () => {
+test("a client of a running coordinator does not load the coordinator's code", async () => {
   for (const entry of ["src/cli/run.ts", "src/cli/sessions-resume.ts"]) {
-    const loaded = await loadedAtOnce(entry);
+    const loaded = await staticImportsOf(entry);
     expect(loaded).toContain("src/wire/client.ts");
     expect(
       loaded.filter((path) =>
@@ -60,16 +60,16 @@ test("whoever has a coordinator does not load one", async () => {
   }
 });
 
-test("a run without a coordinator loads what runs it, and neither HTTP nor the contracts of the other routes", async () => {
-  const loaded = await loadedAtOnce("src/cli/with-local-runner.ts");
+test("a run without a coordinator loads neither the HTTP app nor the contracts of the other routes", async () => {
+  const loaded = await staticImportsOf("src/cli/with-local-runner.ts");
   expect(loaded).toContain("src/wire/submit-input.ts");
   expect(loaded.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
     [],
   );
 });
 
-test("a command that reads the record of this place loads neither a coordinator nor a library", async () => {
-  const loaded = await loadedAtOnce("src/compose/record-client.ts");
+test("a command that reads the local record loads neither a coordinator nor a library", async () => {
+  const loaded = await staticImportsOf("src/compose/record-client.ts");
   expect(loaded).toContain("src/serve/routes/record.ts");
   expect(
     loaded.filter((path) =>
@@ -80,25 +80,25 @@ test("a command that reads the record of this place loads neither a coordinator 
   ).toEqual([]);
 });
 
-test("the MCP SDK is loaded with the first message, by a coordinator and by drover mcp", async () => {
+test("a coordinator and drover mcp load the MCP SDK only with the first message", async () => {
   for (const entry of ["src/coordinator.ts", "src/cli/mcp.ts"]) {
-    const loaded = await loadedAtOnce(entry);
+    const loaded = await staticImportsOf(entry);
     expect(loaded.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
   }
 });
 
 test("a chat shows its prompt before it loads a client, a coordinator or a library", async () => {
   for (const entry of ["src/cli/chat.ts", "src/cli/chat/terminal-chat.ts"]) {
-    const loaded = await loadedAtOnce(entry);
+    const loaded = await staticImportsOf(entry);
     expect(loaded).toContain("src/cli/io.ts");
     expect(loaded.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
     expect(loaded).not.toContain("src/cli/with-local-runner.ts");
   }
 });
 
-test("an agent without MCP servers does not load the MCP client, nor on the Agent SDK any other library", async () => {
-  const onSdk = await loadedAtOnce("src/execute/executors/claude-sdk/claude-sdk.ts");
+test("an agent without MCP servers does not load the MCP client, and on the Agent SDK no library at all", async () => {
+  const onSdk = await staticImportsOf("src/execute/executors/claude-sdk/claude-sdk.ts");
   expect(onSdk.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
-  const loop = await loadedAtOnce("src/execute/executors/loop/model-executor.ts");
+  const loop = await staticImportsOf("src/execute/executors/loop/model-executor.ts");
   expect(loop.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
 });

@@ -11,7 +11,7 @@ interface Locked {
   cpu?: string[];
 }
 
-/** What `npm start` installs: everything the lockfile names but tools and other platforms' binaries. */
+/** The packages that `npm start` installs: all in the lockfile except tools and other platforms' binaries. */
 function installed(folder = root): { path: string; name: string; isBinary: boolean }[] {
   const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
     packages: Record<string, Locked>;
@@ -26,8 +26,8 @@ function installed(folder = root): { path: string; name: string; isBinary: boole
     }));
 }
 
-/** A package added here is downloaded by everybody who tries Drover: it needs a reason. */
-const kept = [
+/** Everyone who tries Drover downloads these packages, so adding one needs a reason. */
+const expectedPackages = [
   "@ai-sdk/anthropic",
   "@ai-sdk/google",
   "@ai-sdk/openai",
@@ -82,22 +82,22 @@ const kept = [
   "zod",
 ];
 
-const mostMegabytes = 100;
+const maxMegabytes = 100;
 
-it("npm start installs these packages, and nothing as large as a vendor's agent", () => {
+it("npm start installs only these packages, and nothing as large as a vendor's agent", () => {
   const packages = installed();
   const names = new Set(packages.filter(({ isBinary }) => !isBinary).map(({ name }) => name));
-  expect([...names].sort()).toEqual(kept);
-  // one for this platform each
+  expect([...names].sort()).toEqual(expectedPackages);
+  // One per package, for this platform.
   const binaries = packages.filter(({ isBinary }) => isBinary).map(({ name }) => name.replace(/[^/]*$/, ""));
   expect(binaries.sort()).toEqual(["@esbuild/", "@vscode/"]);
   const megabytes = packages.reduce((sum, { path }) => sum + bytesIn(join(root, path)), 0) / 1e6;
   expect(megabytes).toBeGreaterThan(10);
-  expect(megabytes).toBeLessThan(mostMegabytes);
+  expect(megabytes).toBeLessThan(maxMegabytes);
 });
 
-/** Only for building: a package that is packed has what was built of them, and depends on none. */
-const webKept = [
+/** Needed only to build the dashboard. The published package contains the result and depends on none of them. */
+const expectedWebPackages = [
   "@fontsource-variable/geist",
   "@fontsource-variable/geist-mono",
   "@tanstack/react-query",
@@ -121,14 +121,14 @@ it("npm start builds the dashboard from these packages, and the package itself d
   const read = (file: string) =>
     JSON.parse(readFileSync(join(root, file), "utf8")) as { dependencies: Record<string, string> };
   const { dependencies } = read("web/package.json");
-  expect(Object.keys(dependencies)).toEqual(webKept);
+  expect(Object.keys(dependencies)).toEqual(expectedWebPackages);
   for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   expect(Object.keys(read("package.json").dependencies).filter((name) => name in dependencies)).toEqual([]);
   const web = join(root, "web");
   const megabytes = installed(web)
     .filter(({ path }) => existsSync(join(web, path)))
     .reduce((sum, { path }) => sum + bytesIn(join(web, path)), 0);
-  expect(megabytes / 1e6).toBeLessThan(mostMegabytes);
+  expect(megabytes / 1e6).toBeLessThan(maxMegabytes);
 });
 
 it("the packages of claude-code and bedrock are optional peers", () => {
@@ -141,13 +141,13 @@ it("the packages of claude-code and bedrock are optional peers", () => {
   };
   for (const [name, version] of Object.entries(peerDependencies)) {
     expect(peerDependenciesMeta[name]).toEqual({ optional: true });
-    // the version we name is the one that the contract suite runs against
+    // The contract suite tests exactly this version.
     expect(tested.dependencies[name]).toBe(version);
   }
   expect(Object.keys(peerDependencies)).toEqual(["@ai-sdk/amazon-bedrock", "@anthropic-ai/claude-agent-sdk"]);
 });
 
-/** Packages within it are counted by themselves. */
+/** Excludes nested packages, which are counted separately. */
 function bytesIn(folder: string): number {
   return readdirSync(folder, { withFileTypes: true })
     .filter(({ name }) => name !== "node_modules")

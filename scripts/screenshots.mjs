@@ -1,5 +1,5 @@
-// `npm run screenshots [FOLDER]`: a picture of every page, dialog and menu in both themes at 1440 and 390 px, of a Drover
-// with something to show. The two pictures of the README are taken with them and put into docs/images.
+// `npm run screenshots [DIRECTORY]`: takes a picture of every page, dialog and menu of a seeded Drover, in both themes and
+// at 1440 and 390 px. Also updates the README's two pictures in docs/images.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -14,7 +14,7 @@ const { status } = spawnSync(
   ["run", "--project", "browser", "test/browser/accessible.test.ts"],
   { cwd: root, stdio: "inherit", env: { ...process.env, DROVER_SCREENSHOTS: folder } },
 );
-process.stderr.write(`The pictures are in ${folder}\n`);
+process.stderr.write(`Saved the pictures to ${folder}\n`);
 if (status === 0) {
   const images = join(root, "docs", "images");
   mkdirSync(images, { recursive: true });

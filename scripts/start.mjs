@@ -13,21 +13,21 @@ await ensureBuilt(root);
 await ensureWebBuilt(root);
 
 const drover = join(root, "bin", "drover.js");
-// words after `npm start --` are for `drover up`
+// Pass the arguments after `npm start --` to `drover up`.
 const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.slice(2)], {
   cwd: root,
   stdio: ["inherit", "inherit", "pipe"],
 });
-// its link is kept for the end, where people look for it
+// Print the sign-in link last, where people look for it.
 createInterface({ input: up.stderr }).on("line", (line) => {
   if (line.startsWith("Dashboard: ")) firstRun(line.slice("Dashboard: ".length));
   else process.stderr.write(`${line}\n`);
 });
 up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
-// a terminal sends Ctrl-C to all of us; what ends us alone is passed on
+// A terminal sends Ctrl-C to the whole process group. SIGTERM reaches only this process, so pass it on.
 process.on("SIGINT", () => undefined);
 process.on("SIGTERM", () => up.kill("SIGTERM"));
-// npm and its shell may be ended without a word to us: nothing is left running behind them
+// npm and its shell may die without signalling this process. Stop Drover then too.
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || up.kill("SIGTERM"), 500).unref();
 
@@ -38,8 +38,8 @@ function firstRun(link) {
   process.stdout.write("\n$ drover runs list --limit 3\n");
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
   process.stdout.write(
-    "\nDrover keeps serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n" +
-      "\nThe dashboard. This link signs you in once, within ten minutes; `npx drover ui` prints another:\n" +
+    "\nDrover keeps serving. Use it from another terminal with `npx drover ...` in this directory; Ctrl-C stops it.\n" +
+      "\nDashboard link. It signs you in once and expires after ten minutes; `npx drover ui` prints another:\n" +
       `${link}\n`,
   );
 }

@@ -1,6 +1,6 @@
-// `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: the faults of docs/torture.md at full
-// size, and one table at the end. What was finished is kept, so that a later call goes on with what is missing; --fresh
-// begins anew.
+// `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: injects the faults of docs/torture.md at
+// full size and prints one table at the end. Finished rows are saved, so that a later call only runs the missing ones;
+// --fresh starts over.
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -24,7 +24,7 @@ const scripts = {
   "torture/main.ts": "torture.cjs",
   "test/fixtures/torture/host.ts": "torture-host.cjs",
   "test/fixtures/e2e/exec-many.ts": "torture-exec-many.cjs",
-  // where a coordinator in the host above looks for the thread of its schema checker
+  // The host's coordinator loads its schema checker's worker thread from here.
   "src/define/json-schema/engine.ts": "define-json-schema-engine.cjs",
 };
 for (const [source, script] of Object.entries(scripts)) {
@@ -46,6 +46,6 @@ const [main, ...helpers] = Object.values(scripts)
   .map((script) => join(folder, script));
 const words = [main, root, ...helpers, ...process.argv.slice(2)];
 const child = spawn(process.execPath, words, { cwd: root, stdio: "inherit" });
-// a Ctrl-C reaches the child too, which ends what it started; this one waits for it
+// The child cleans up after itself on Ctrl-C; wait for it.
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
 child.once("close", (status) => process.exit(status ?? 1));

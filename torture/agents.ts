@@ -8,9 +8,9 @@ import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 /**
- * Runs of agents, a third of them stopped at a moment that nobody chose. A tenth is the real claude, the others a
- * script in its place that leaves as much behind. Then no process and no temporary file is left, and once their
- * sessions are deleted no work directory and no HOME.
+ * Runs agents and stops a third of the runs at random moments. A tenth of them use the real claude, the others a script
+ * that leaves as much behind. Afterwards no process and no temporary file is left and, once the sessions are deleted, no
+ * work directory and no HOME.
  */
 export async function agents({ runs, atOnce }: { runs: number; atOnce: number }, tools: Tools): Promise<Finding> {
   const model = await startModelServer([
@@ -48,14 +48,14 @@ async function startRunners(place: Place, modelUrl: string, tools: Tools): Promi
   writeFileSync(cheap, cheapClient(join(tools.root, "test/fixtures/clients/claude-text.jsonl")), { mode: 0o755 });
   await startOne(place, "cheap", { bin: cheap, slots: 12, modelUrl }, tools);
   if (!existsSync(claude)) {
-    tools.progress("the real claude is not installed (`npm test` does that): the script stands in for all runs");
+    tools.progress("the real claude is not installed (`npm test` installs it): all runs use the script");
     return ["cheap"];
   }
   await startOne(place, "real", { bin: claude, slots: 4, modelUrl }, tools);
   return ["cheap", "real"];
 }
 
-/** Does as its prompt says, and leaves a mess. */
+/** A script in place of claude: does what its prompt says and leaves files behind. */
 function cheapClient(said: string): string {
   return `#!/bin/sh
 task=$(cat)
@@ -118,7 +118,7 @@ interface Ended {
   kind: Kind;
   status: string;
   fault: string | null;
-  /** Alive the moment it was told as ended. */
+  /** Processes still alive when the run was reported as ended. */
   alive: number;
 }
 
@@ -148,10 +148,10 @@ async function runOne({ client }: Place, kind: Kind, stopIt: boolean): Promise<E
 async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
   const states = (["cheap", "real"] as const).map((kind) => stateOf(place, kind));
   const temporary = states.flatMap((state) => filesBelow(tmpDirectory(runsDirectory(state))));
-  const foldersBefore = countFolders(states);
+  const directoriesBefore = countDirectories(states);
   for (const { session_id } of ended) await place.client.sessions.remove(session_id);
-  await waitFor(async () => (countFolders(states) === 0 ? true : null), 60_000, 200);
-  const folders = countFolders(states);
+  await waitFor(async () => (countDirectories(states) === 0 ? true : null), 60_000, 200);
+  const directories = countDirectories(states);
   const alive = ended.reduce((sum, one) => sum + one.alive, 0);
   return {
     seen: {
@@ -160,22 +160,22 @@ async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
       stopped: ended.filter(({ status }) => status === "cancelled").length,
       "processes left": alive,
       "temporary files left": temporary.length,
-      "work directories and HOMEs": foldersBefore,
-      "after their sessions were deleted": folders,
+      "work directories and HOMEs": directoriesBefore,
+      "after their sessions were deleted": directories,
     },
     broken: [
       ...ended.flatMap(({ fault }) => fault ?? []),
       ...ended.flatMap(({ run_id, alive: left }) => (left > 0 ? [`${run_id} left ${left} processes`] : [])),
       ...temporary.map((path) => `${path} was left`),
-      ...(folders > 0 ? [`${folders} folders were left`] : []),
+      ...(directories > 0 ? [`${directories} directories were left`] : []),
     ],
     late: [],
   };
 }
 
-function countFolders(states: readonly string[]): number {
-  const folders = states.flatMap((state) =>
+function countDirectories(states: readonly string[]): number {
+  const directories = states.flatMap((state) =>
     [workDirectory, homesDirectory].map((below) => below(runsDirectory(state))),
   );
-  return folders.filter((path) => existsSync(path)).reduce((sum, path) => sum + readdirSync(path).length, 0);
+  return directories.filter((path) => existsSync(path)).reduce((sum, path) => sum + readdirSync(path).length, 0);
 }

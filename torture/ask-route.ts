@@ -2,7 +2,7 @@ import type { Route } from "../src/serve/route.ts";
 import { fillPath } from "../src/wire/transport.ts";
 import { rawCall } from "../test/http-call.ts";
 
-/** What was asked and found so far. */
+/** Counts and violations so far. */
 export interface Seen {
   asked: number;
   ended: number;
@@ -11,12 +11,12 @@ export interface Seen {
   broken: string[];
 }
 
-/** What the paths of routes are filled in with. */
+/** Values for the path parameters of routes. */
 export type Ids = Readonly<Record<string, string>>;
 
 export async function ask(url: string, row: Route, ids: Ids, token: string | null, seen: Seen): Promise<number> {
   const path = fillPath(row.path, (key) => encodeURIComponent(ids[key] ?? "x"));
-  // nothing is changed by it
+  // An invalid body, so that the request changes nothing.
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
   seen.asked += 1;

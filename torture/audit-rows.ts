@@ -9,10 +9,10 @@ import { inPlace, type Place } from "./place.ts";
 import { readAudit } from "./record.ts";
 import { upTo } from "./wait.ts";
 
-/** Of one row, on an idle machine. */
+/** The limit for the p99 of one row on an idle machine. */
 const lateMs = 5;
 
-/** R8: how long one row of the audit trail takes until it is durable, as whoever is about to start a command waits for it. */
+/** R8: measures how long an audit row takes to become durable, since every command waits for its row before it starts. */
 export async function auditRows({ rows }: { rows: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
     const run = await claimOverHttp({ ...place, adminToken: place.token }, "writes");
@@ -50,7 +50,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
   });
 }
 
-/** As another process that writes to the same record. */
+/** Opens the record as a second process would. */
 function openRecord({ fleet, state }: Place): Promise<RecordStore> {
   return fleet
     ? openPostgresStore(fleet)

@@ -21,16 +21,16 @@ interface Size {
 interface Backup {
   file: string;
   ms: number;
-  /** Of runs that had ended before it was begun. */
+  /** Ids of runs that ended before the backup started. */
   before: string[];
 }
 
 const lines = 3;
 
 /**
- * Backups are made while runs are asked for and carried out at a steady rate, by the coordinator and past it. Each is
- * restored elsewhere, on both engines in turn: its chain verifies, all that had ended before it is in it, and so is
- * every event of every run.
+ * Makes backups while runs are submitted and executed at a steady rate, alternately through the coordinator and directly
+ * from the record. Restores each one on both engines in turn: its chain verifies, and it contains all runs that ended
+ * before it, with every event.
  */
 export async function backups({ seconds, perSecond, backups: wanted }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -47,7 +47,7 @@ export async function backups({ seconds, perSecond, backups: wanted }: Size, too
     const made: Backup[] = [];
     const broken: string[] = [];
     for (let at = 0; at < wanted; at += 1) {
-      // spread over the time, none of them at once with the first run
+      // Spread the backups over the time, the first one after the first run.
       await pause(Math.max(0, until - (seconds * 1000 * (wanted - at)) / (wanted + 1) - performance.now()));
       const backup = await makeOne(place, tools, at);
       if ("fault" in backup) broken.push(backup.fault);
@@ -82,7 +82,7 @@ async function submitOne({ client }: Place): Promise<number> {
   return performance.now() - since;
 }
 
-/** Every second one is asked of a coordinator, the others are made of the record itself. */
+/** Every second backup goes through a coordinator, the others read the record directly. */
 async function makeOne(place: Place, tools: Tools, at: number): Promise<Backup | { fault: string }> {
   const { items } = await place.client.runs.list({ status: ["completed"], limit: 1000 });
   const file = join(place.directory, `backup ${at}`);
@@ -111,12 +111,12 @@ interface Judged {
   faults: string[];
 }
 
-/** Restored into a state directory, and every second one into PostgreSQL. */
+/** Restores the backup into a state directory, and every second one also into PostgreSQL. */
 async function judge(place: Place, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
   const state = join(place.directory, `restored ${at}`);
   const directory = recordDirectory(state);
   const here = { DROVER_STATE_DIR: state };
-  // always: it is where the key is found
+  // Always, because the key is read from there.
   const restored = [await command(place, tools, here, "restore", file)];
   const database = at % 2 === 0 ? null : await tools.openDatabase();
   const secret = readKey(directory) ?? new Uint8Array();
@@ -129,7 +129,7 @@ async function judge(place: Place, tools: Tools, { file, before }: Backup, at: n
       database === null
         ? await openStore({ directory, now: () => new Date(), mode: "read" })
         : await openPostgresStore({ url: database.url, secret });
-    const found = await look(store, before);
+    const found = await inspect(store, before);
     await store.close();
     const unrestored = restored.filter(({ code }) => code !== 0).map(({ said }) => `restore of ${file}: ${said}`);
     const unverified = verified.code === 0 ? [] : [`audit verify of ${file}: ${verified.said}`];
@@ -139,7 +139,7 @@ async function judge(place: Place, tools: Tools, { file, before }: Backup, at: n
   }
 }
 
-async function look({ read }: RecordStore, before: readonly string[]): Promise<Omit<Judged, "verified">> {
+async function inspect({ read }: RecordStore, before: readonly string[]): Promise<Omit<Judged, "verified">> {
   const found = { runs: 0, events: 0, missing: 0, incomplete: 0, faults: [] as string[] };
   const ended = new Set<string>();
   for (let page: { limit: number; before?: string } = { limit: 1000 }; ;) {
@@ -166,7 +166,7 @@ async function look({ read }: RecordStore, before: readonly string[]): Promise<O
   };
 }
 
-/** A run that has ended well has its start, all it printed, and its end. */
+/** A completed run has its start, its whole output and its end. */
 function faultsOfWhole(run_id: string, log: readonly StoredEvent[]): string[] {
   const expected = Array.from({ length: lines }, (_, at) => `line ${at + 1}\n`).join("");
   const types = new Set(log.map(({ event }) => event.type));

@@ -1,31 +1,31 @@
 import { get } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 
-/** One address for several coordinators, as an operator's load balancer has it. */
+/** A load balancer: one address for several coordinators. */
 export interface Balancer {
   url: string;
   close(): Promise<void>;
 }
 
-/** How often each is asked how it is, and how long it may take to say so. */
-const lookMs = 500;
-const answerMs = 1500;
+/** Interval and timeout of health checks. */
+const checkMs = 500;
+const timeoutMs = 1500;
 
 /**
- * Bytes go to whichever of the ports takes the connection, each in its turn. One where nobody listens is passed over, and
- * one that does not say it is well too, while there is another.
+ * Forwards each connection to the next port in turn. Skips ports that refuse the connection and, as long as another is
+ * left, ports whose health check fails.
  */
 export async function startBalancer(at: number, ports: readonly number[]): Promise<Balancer> {
   const open = new Set<Socket>();
-  const ill = new Set<number>();
-  const looking = ports.map((port) => lookAfter(port, ill));
+  const unhealthy = new Set<number>();
+  const looking = ports.map((port) => checkHealth(port, unhealthy));
   let turn = 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (near) => {
     open.add(near);
     near.once("close", () => open.delete(near));
     turn += 1;
     const inTurn = [...ports.slice(turn % ports.length), ...ports.slice(0, turn % ports.length)];
-    reach(near, [...inTurn.filter((port) => !ill.has(port)), ...inTurn.filter((port) => ill.has(port))]);
+    reach(near, [...inTurn.filter((port) => !unhealthy.has(port)), ...inTurn.filter((port) => unhealthy.has(port))]);
   });
   await new Promise<void>((resolve) => void server.listen(at, "127.0.0.1", resolve));
   return {
@@ -38,22 +38,22 @@ export async function startBalancer(at: number, ports: readonly number[]): Promi
   };
 }
 
-function lookAfter(port: number, ill: Set<number>): () => void {
+function checkHealth(port: number, unhealthy: Set<number>): () => void {
   const look = (): void => {
-    const asked = get({ host: "127.0.0.1", port, path: "/health", agent: false, timeout: answerMs }, (answer) => {
+    const asked = get({ host: "127.0.0.1", port, path: "/health", agent: false, timeout: timeoutMs }, (answer) => {
       answer.resume();
-      if (answer.statusCode === 200) ill.delete(port);
-      else ill.add(port);
+      if (answer.statusCode === 200) unhealthy.delete(port);
+      else unhealthy.add(port);
     });
     asked.on("timeout", () => asked.destroy());
-    asked.on("error", () => ill.add(port));
+    asked.on("error", () => unhealthy.add(port));
   };
-  const timer = setInterval(look, lookMs);
+  const timer = setInterval(look, checkMs);
   return () => clearInterval(timer);
 }
 
 function reach(near: Socket, [port, ...others]: readonly number[]): void {
-  // whoever asked left meanwhile
+  // The client has disconnected in the meantime.
   const leave = (): void => void far?.destroy();
   const far = port === undefined ? null : connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
   if (far === null) return void near.resetAndDestroy();
@@ -69,7 +69,7 @@ function reach(near: Socket, [port, ...others]: readonly number[]): void {
   });
 }
 
-/** An end is passed on as an end, a break as a break. */
+/** Passes an end on as an end and a reset as a reset. */
 function join(near: Socket, far: Socket): void {
   near.setNoDelay(true);
   near.on("error", () => far.resetAndDestroy());

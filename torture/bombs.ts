@@ -12,7 +12,7 @@ import { each, pause, upTo, waitFor } from "./wait.ts";
 interface Bomb {
   limit: string;
   script: string;
-  /** Once is enough: as large as it is. */
+  /** Large enough that one run suffices. */
   once?: true;
 }
 
@@ -20,7 +20,7 @@ const fillDisk = "while :; do i=$((i+1)); head -c 3000000 /dev/zero > $i; done";
 const makeFiles = "while :; do i=$((i+1)); mkdir $i; j=0; while [ $j -lt 1000 ]; do j=$((j+1)); : > $i/$j; done; done";
 
 const bombsOf = ({ files }: Size): Record<string, Bomb> => ({
-  // each of them makes two
+  // Every process starts two more.
   fork: { limit: "processes=64", script: "bomb() { bomb & bomb; }; bomb" },
   memory: { limit: "memory=64m", script: "tail /dev/zero" },
   "one file": { limit: "file-size=8m", script: "cat /dev/zero > big" },
@@ -34,15 +34,15 @@ const runner = "bombed";
 interface Size {
   each: number;
   outputMb: number;
-  /** How many a command may make. */
+  /** The limit on files that a command may create. */
   files: number;
-  /** To see how fast others are answered without all that. */
+  /** How long the baseline without load is measured. */
   idleMs?: number;
 }
 
 /**
- * K3: commands that take all they can get: processes, memory, a file, disk, files, time, output. Each is ended as over its
- * limit, nothing of it stays, and a coordinator on the same machine answers others meanwhile.
+ * K3: commands exhaust processes, memory, one file, the disk, files, CPU time and output. Each is ended for exceeding its
+ * limit and leaves nothing behind, and a coordinator on the same machine keeps answering others.
  */
 export async function bombing(size: Size, tools: Tools): Promise<Finding> {
   const { each: count, outputMb, idleMs = 10_000 } = size;
@@ -62,7 +62,7 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
         ended[name] = 0;
         const times = bomb.once ? 1 : count;
         await each(upTo(times), 2, async () => {
-          const fault = await explodeOne(place, bomb, tools);
+          const fault = await runBomb(place, bomb, tools);
           if (fault === null) ended[name]! += 1;
           else broken.push(`${name}: ${fault}`);
         });
@@ -83,7 +83,7 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
         "p99 ms, under bombs": Math.round(during * 10) / 10,
       },
       broken,
-      // a request of a few milliseconds is doubled by one turn of the scheduler
+      // Below 10 ms a single scheduler slice doubles a request's time.
       late:
         during > 2 * Math.max(before, 10) ? [`others waited ${Math.round(during)} ms, ${Math.round(before)} idle`] : [],
     };
@@ -94,7 +94,7 @@ async function answerTimes({ client }: Place, until: Promise<void>): Promise<num
   const took: number[] = [];
   let over = false;
   const ended = until.finally(() => (over = true));
-  // whoever waits for it below is told
+  // The rejection is handled below, where it is awaited.
   ended.catch(() => undefined);
   while (!over) {
     const since = performance.now();
@@ -106,25 +106,25 @@ async function answerTimes({ client }: Place, until: Promise<void>): Promise<num
   return took;
 }
 
-async function explodeOne(place: Place, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
+async function runBomb(place: Place, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
   const mark = newMark();
-  const folder = join(place.directory, "bombs", mark);
-  mkdirSync(folder, { recursive: true });
-  const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", folder, "--limit", limit];
+  const directory = join(place.directory, "bombs", mark);
+  mkdirSync(directory, { recursive: true });
+  const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", directory, "--limit", limit];
   const words = ["exec", ...options, "--", "sh", "-c", script, mark];
   const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...words], place);
   const result = tryJson(stdout);
   const left = survivors(mark);
   for (const pid of left) process.kill(pid, "SIGKILL");
-  // by a program: a million files one by one would keep this one from measuring
-  await run(["rm", "-rf", folder], place);
+  // In another process: removing a million files here would distort the measurement.
+  await run(["rm", "-rf", directory], place);
   if (left.length > 0) return `${left.length} processes are alive`;
   return result?.error?.code === "DROVER-EXE-009" && code === 124
     ? null
     : `ended with ${code} and ${JSON.stringify(result?.error ?? stdout.slice(0, 300))}`;
 }
 
-/** Runs that fill the temporary folder that Drover made for them, and takes away afterwards. */
+/** Runs that fill the temporary directory that Drover creates for them and removes afterwards. */
 async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
   const faults: string[] = [];
   const hoarders = [
@@ -139,7 +139,7 @@ async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
       recursive: true,
     }).map(String);
     if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
-    else if (left.some((path) => path.includes(run_id))) faults.push(`${name}: its temporary folder is still there`);
+    else if (left.some((path) => path.includes(run_id))) faults.push(`${name}: its temporary directory is still there`);
   }
   return faults;
 }
@@ -155,7 +155,7 @@ function endOf({ client }: Place, run_id: string): Promise<Run | null> {
   );
 }
 
-/** More than is kept of a command goes nowhere, and more than a run's log may have ends the run. */
+/** `exec` truncates output beyond what it keeps. A run whose log exceeds its limit is ended. */
 async function tooMuchOutput(place: Place, outputMb: number, { root, progress }: Tools): Promise<string[]> {
   const faults: string[] = [];
   const words = ["exec", "--json", "--timeout", "600", "--", "sh", "-c", `yes | head -c ${outputMb}M`];
@@ -188,7 +188,7 @@ function run([file = "", ...words]: string[], { directory }: Place): Promise<{ c
 
 function tryJson(text: string): { error?: { code?: string } | null; truncated?: boolean } | null {
   try {
-    // written by our own command line
+    // Printed by our own command line.
     return JSON.parse(text) as ReturnType<typeof tryJson>;
   } catch {
     return null;

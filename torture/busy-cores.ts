@@ -5,10 +5,10 @@ import { inPlace } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, printed, readAudit } from "./record.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
-/** For each core: whoever wants one has to wait its turn. */
+/** Spinning processes per core, so that every other process has to wait for CPU time. */
 const spinnersEach = 2;
 
-/** R5: all cores are busy with something else for minutes. No lease runs out, and no run suffers but in its time. */
+/** R5: all cores are busy with other work for minutes. No lease expires, and runs only take longer. */
 export async function busyCores({ runs, seconds }: { runs: number; seconds: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     const { client } = place;

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import type { Store } from "../src/model/store.ts";
 
-/** What a reader sees in two stores, and where that is not the same. */
+/** Counts of what was compared between two stores, and the differences found. */
 export type Differences = Record<"runs" | "events" | "sessions" | "files" | "executions" | "differences", number> & {
   examples: string[];
 };
 
 const atOnce = 500;
 
-/** Everything that can be read, page by page, by what the stores themselves answer. */
+/** Compares everything that can be read from two stores, page by page. */
 export async function differencesOf(one: Store, other: Store, progress: (text: string) => void): Promise<Differences> {
   const found: Differences = {
     runs: 0,
@@ -75,7 +75,7 @@ async function hashOf({ blobs }: Store, sha256: string): Promise<string | null> 
   const blob = await blobs.open(sha256);
   if (blob === null) return null;
   const hash = createHash("sha256");
-  // a stream of bytes
+  // The stream yields bytes.
   for await (const bytes of blob.stream) hash.update(bytes as Uint8Array);
   return hash.digest("hex");
 }

@@ -9,19 +9,19 @@ import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allEvents, faultsOfLog } from "./record.ts";
-import { each, pause, patiently, upTo, waitFor } from "./wait.ts";
+import { each, pause, retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
 
 const providers = ["scripted", "anthropic"] as const;
 type ProviderName = (typeof providers)[number];
 
-/** Answers that call tools; one more ends the conversation. */
+/** The number of answers that call tools. One more answer ends the conversation. */
 const turns = 15;
-/** What a run may lose at no cost. */
-const mostLosses = 3;
+/** How often a run may lose its runner without failing. */
+const maxLosses = 3;
 
 /**
- * R4-model: the runner of a conversation is killed at random moments, up to three times. The run continues on another
- * runner and completes; no command or edit is carried out twice, and no answer that is on the record is asked for again.
+ * R4-model: kills the runner of a conversation at random moments, up to three times. The run continues on another runner
+ * and completes. No command or edit is executed twice, and the model is not asked again for an answer that is on record.
  */
 export async function conversationsLost(
   { runs, atOnce, losses }: { runs: number; atOnce: number; losses?: number },
@@ -42,7 +42,7 @@ export async function conversationsLost(
       });
       await each(upTo(runs * providers.length), atOnce, async (at) => {
         const provider = providers[at % providers.length]!;
-        const most = losses ?? 1 + Math.floor(Math.random() * mostLosses);
+        const most = losses ?? 1 + Math.floor(Math.random() * maxLosses);
         found.push(await converse(place, { provider, name: `${provider}-${at}`, url: server.url, most }));
         if (found.length % 10 === 0) tools.progress(`${found.length} of ${runs * providers.length} conversations`);
       });
@@ -59,11 +59,11 @@ interface Conversation {
   name: string;
   run: Run;
   losses: readonly Loss[];
-  /** In the folder of the last runner. */
+  /** Files in the last runner's work directory. */
   files: readonly string[];
 }
 
-/** A killed runner: what it had edited is in its folder, whether or not that is on the record. */
+/** A killed runner and the files it had written, whether or not they are on record. */
 interface Loss {
   attempt: number;
   files: readonly string[];
@@ -82,7 +82,7 @@ async function converse(
       name: `${name}-${number}`,
       slots: 1,
       tags: [name],
-      // a session continues where its profile is offered
+      // A session can continue only on runners with the same profile.
       profileName: name,
       env: { ANTHROPIC_API_KEY: "key" },
       profile: { type: "model", config: provider === "scripted" ? { provider, script } : { provider, base_url: url } },
@@ -91,38 +91,38 @@ async function converse(
   const prompt = `This is ${name}.`;
   const { run_id } = await client.submit({ agent_name: "coder", prompt, demands: { tags: [name] } });
   const losses: Loss[] = [];
-  const folderOf = (number: number, { session_id }: Run): string =>
+  const directoryOf = (number: number, { session_id }: Run): string =>
     join(workDirectory(runsDirectory(join(place.directory, "runners", `${name}-${number}`))), session_id ?? "");
   while (losses.length < most) {
-    const begun = await waitFor(async () => begunAfter(await client.runs.get(run_id), losses, place), 180_000);
+    const begun = await waitFor(async () => waitForProgress(await client.runs.get(run_id), losses, place), 180_000);
     if (begun === null || isTerminal(begun.status)) break;
     await pause(Math.random() * 1500);
     child.signal("SIGKILL");
     await child.closed;
-    losses.push({ attempt: begun.attempt, files: filesIn(folderOf(losses.length, begun)) });
+    losses.push({ attempt: begun.attempt, files: filesIn(directoryOf(losses.length, begun)) });
     writeFileSync(`${ledger}.lost`, "");
     ({ child } = await startRunner(losses.length));
   }
-  const get = (): Promise<Run> => patiently(() => client.runs.get(run_id));
+  const get = (): Promise<Run> => retryWhileUnreachable(() => client.runs.get(run_id));
   const run =
     (await waitFor(async () => [await get()].find(({ status }) => isTerminal(status)) ?? null, 300_000)) ??
     (await get());
-  // a runner may be killed just after its run has ended: then another was started that never had it
+  // If a runner was killed just after its run ended, its replacement never had the run.
   const last = losses.findLastIndex((_, at) => run.runner_id?.startsWith(`${name}-${at}-`));
-  const files = last === -1 ? filesIn(folderOf(losses.length, run)) : losses[last]!.files;
+  const files = last === -1 ? filesIn(directoryOf(losses.length, run)) : losses[last]!.files;
   child.signal("SIGTERM");
   return { provider, name, run, losses, files };
 }
 
-/** The run once it has ended, or is carried out by the runner after the last loss and has a state to continue from. */
-async function begunAfter(run: Run, losses: readonly Loss[], { client }: Place): Promise<Run | null> {
+/** Waits until the run has ended, or runs on the runner after the last loss and has a saved state to continue from. */
+async function waitForProgress(run: Run, losses: readonly Loss[], { client }: Place): Promise<Run | null> {
   if (isTerminal(run.status)) return run;
   if (run.status !== "running" || run.attempt <= (losses.at(-1)?.attempt ?? 0)) return null;
   const { items } = await client.runs.events(run.run_id, { limit: 100 });
   return items.some(({ event }) => event.type === "system" && event.subtype === "init") ? run : null;
 }
 
-/** Commands, edits and reads by turns; each command leaves a line that only it writes. */
+/** Alternates commands, edits and reads. Each command appends a unique line to the ledger. */
 function turnOf(
   turn: number,
   ledger: string,
@@ -131,7 +131,7 @@ function turnOf(
   const text = `turn ${turn}${number}`;
   const write = (path: string) => ({ name: "file.write", input: { path, content: text } });
   const read = (path: string) => ({ name: "file.read", input: { path } });
-  // the last one does not end before there was a loss: no conversation is over too soon
+  // The last turns wait for a loss, so that no conversation ends before its runner was killed.
   const until = turn + 3 < turns ? "" : `; until [ -e '${ledger}.lost' ]; do sleep 0.1; done`;
   const command = `echo ${turn} >> '${ledger}'; sleep 0.1${until}`;
   if (turn >= turns) return { text };
@@ -140,7 +140,7 @@ function turnOf(
   return { text, tools: [read(`a-${turn - 1}`), read(`b-${turn - 1}`)] };
 }
 
-/** Notes `NAME TURN` for each request, and says in the answer which request of that turn it was. */
+/** Records `NAME TURN` for each request. The answer says which request of that turn it was. */
 function answerTo({ messages }: Asked, asked: string[], place: Place): Turn {
   const name = /This is (\S+)\./.exec(messages.find(({ role }) => role === "user")?.text ?? "")?.[1] ?? "";
   const turn = messages.filter(({ role }) => role === "assistant").length;
@@ -157,10 +157,10 @@ function answerTo({ messages }: Asked, asked: string[], place: Place): Turn {
 }
 
 const ledgerOf = (place: Place, name: string): string => join(place.directory, "ledger", name);
-const filesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+const filesIn = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : []);
 
 interface Judged {
-  /** Each time its runner was lost, killed or not: when, and which. */
+  /** When and in which attempt the run lost its runner, killed or not. */
   lost: string[];
   twice: string[];
   again: string[];
@@ -177,8 +177,8 @@ function judge(
 ): Finding {
   const judged = found.map((one) => judgeOne(place, one, asked, logs.get(one.run.run_id) ?? []));
   const count = (of: (one: Judged) => number): number => judged.reduce((sum, one) => sum + of(one), 0);
-  // a busy machine may let leases run out as well; what is lost more often than three times may fail
-  const overdone = found.filter((_, at) => judged[at]!.lost.length > mostLosses);
+  // On a busy machine leases may expire too. A run with more than three losses may fail.
+  const overdone = found.filter((_, at) => judged[at]!.lost.length > maxLosses);
   const unfinished = found.filter((one) => one.run.status !== "completed" && !overdone.includes(one));
   return {
     seen: {
@@ -222,7 +222,7 @@ function judgeOne(
     const requests = asked.filter((one) => one === `${name} ${turn}`).length;
     const due = `turn ${turn}${provider === "scripted" ? "" : ` request ${requests}`}`;
     const answers = said.filter((text) => text === `turn ${turn}` || text.startsWith(`turn ${turn} `));
-    // the answer to an earlier request was on the record, and the model was asked once more
+    // An earlier answer was on record, but the model was asked again.
     if (answers.length === 0 && run.status !== "completed") continue;
     if (answers.length !== 1 || answers[0] !== due)
       judged.again.push(`${name}: turn ${turn} is on the record as ${JSON.stringify(answers)}, and ${due} was due`);
@@ -242,7 +242,7 @@ function judgeOne(
     }
     const isUnknown = JSON.stringify(result.output).includes("effect_unknown");
     if (isUnknown) judged.unknown += 1;
-    const input = event.input as { command?: string; path?: string }; // as turnOf makes them
+    const input = event.input as { command?: string; path?: string }; // turnOf creates only these inputs
     if (input.command !== undefined) {
       const times = ledger.filter((line) => line === /echo (\d+)/.exec(input.command!)?.[1]).length;
       if (times > 1) judged.twice.push(`${name}: ${input.command} was run ${times} times`);

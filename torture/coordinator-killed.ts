@@ -6,8 +6,8 @@ import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
- * R1, R2, R8: coordinators are killed at random, also while they start, while runs are asked for, claimed
- * and carried out. Every run that was acknowledged ends, is carried out once, and is on the record.
+ * R1, R2, R8: kills coordinators at random, also during startup, while runs are submitted, claimed and executed. Every
+ * acknowledged run ends, is executed once, and is on record.
  */
 export async function coordinatorKilled(
   { kills, runs, runners = 2 }: { kills: number; runs: number; runners?: number },
@@ -30,7 +30,7 @@ export async function coordinatorKilled(
   });
 }
 
-/** Twelve slots; every other one comes back sooner after an outage, so that there is always something under way to be hit. */
+/** Twelve slots in total. Every second runner reconnects faster after an outage, so that kills always hit active runs. */
 async function startRunners(place: Place, count: number): Promise<void> {
   for (const at of upTo(count))
     await place.startRunner({
@@ -40,7 +40,7 @@ async function startRunners(place: Place, count: number): Promise<void> {
     });
 }
 
-/** Another is started in its place at once, as whoever looks after services would. */
+/** Kills a coordinator and starts it again at once, as a service manager would. */
 export async function killOne({ coordinators }: Place): Promise<void> {
   await pause(Math.random() * 1500);
   const victim = coordinators[Math.floor(Math.random() * coordinators.length)]!;

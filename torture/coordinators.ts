@@ -6,49 +6,49 @@ import { createClient } from "../src/wire/client.ts";
 import { startBalancer } from "./balancer.ts";
 import type { Database, Tools } from "./finding.ts";
 import type { Child, Processes } from "./processes.ts";
-import { patiently } from "./wait.ts";
+import { retryWhileUnreachable } from "./wait.ts";
 
 export type CoordinatorTimes = Pick<
   CoordinatorOptions,
   "leaseMs" | "pollHoldMs" | "keepaliveMs" | "rescueEveryMs" | "unmatchedMs"
 > & {
-  /** How fast the clock of triggers goes, and since when. */
+  /** Speed and start time of the trigger clock. */
   trigger?: { speed: number; from: number };
 };
 
-/** A coordinator's place: to kill the one that has it, and to start another there, is the caller's. */
-export interface Seat {
-  /** Past any balancer. */
+/** A coordinator that the caller can kill and start again on the same port and state. */
+export interface CoordinatorSlot {
+  /** The coordinator's own address, not the balancer's. */
   url: string;
-  /** Its state directory, as seen from here. */
+  /** Its state directory, as a path on this host. */
   readonly state: string;
-  /** Whoever was started last. */
+  /** The process started last. */
   readonly child: Child;
   start(): Promise<Child>;
-  /** The same, but without waiting until it answers. */
+  /** Starts the coordinator without waiting until it answers. */
   spawn(): Child;
 }
 
-/** Where a fleet's record lies, and what its coordinators share. */
+/** The database and secret that a fleet's coordinators share. */
 export interface Fleet {
   url: string;
   secret: Buffer;
 }
 
 export interface Coordinators {
-  /** Where clients and runners go. */
+  /** The address for clients and runners. */
   url: string;
-  seats: readonly Seat[];
-  /** A port for something that stands between a runner and them: they answer for it. */
+  slots: readonly CoordinatorSlot[];
+  /** A port for a proxy between a runner and the coordinators, listed among their public URLs. */
   proxyPort: number;
-  /** null: the record is a SQLite file in the only seat's state directory. */
+  /** null if the record is a SQLite file in the only coordinator's state directory. */
   fleet: Fleet | null;
   close(): Promise<void>;
 }
 
 interface Options {
   tools: Tools;
-  /** null: the command line's own. */
+  /** null for the command line's defaults. */
   times: CoordinatorTimes | null;
   directory: string;
   processes: Processes;
@@ -61,30 +61,39 @@ export async function openCoordinators({ database, count, ...options }: Options)
   const [balancerPort, proxyPort] = [await reservePort(), await reservePort()];
   const publicUrls = [balancerPort, proxyPort].map((port) => `http://127.0.0.1:${port}`);
   if (database === null) {
-    const { seat } = await makeSeat({ ...options, name: "state", fleet: null, publicUrls });
-    await seat.start();
-    return { url: seat.url, seats: [seat], proxyPort, fleet: null, close: async () => undefined };
+    const { slot } = await makeCoordinatorSlot({ ...options, name: "state", fleet: null, publicUrls });
+    await slot.start();
+    return { url: slot.url, slots: [slot], proxyPort, fleet: null, close: async () => undefined };
   }
   const fleet = { url: database.url, secret: randomBytes(32) };
-  const made: Awaited<ReturnType<typeof makeSeat>>[] = [];
+  const made: Awaited<ReturnType<typeof makeCoordinatorSlot>>[] = [];
   while (made.length < count)
-    made.push(await makeSeat({ ...options, name: `state-${made.length}`, fleet, publicUrls }));
-  // at once: they also find the database empty together
-  await Promise.all(made.map(({ seat }) => seat.start()));
+    made.push(await makeCoordinatorSlot({ ...options, name: `state-${made.length}`, fleet, publicUrls }));
+  // In parallel, so that all of them find the database empty.
+  await Promise.all(made.map(({ slot }) => slot.start()));
   const balancer = await startBalancer(
     balancerPort,
     made.map(({ port }) => port),
   );
-  return { url: balancer.url, seats: made.map(({ seat }) => seat), proxyPort, fleet, close: () => balancer.close() };
+  return { url: balancer.url, slots: made.map(({ slot }) => slot), proxyPort, fleet, close: () => balancer.close() };
 }
 
-type SeatOptions = Omit<Options, "database" | "count"> & {
+type CoordinatorSlotOptions = Omit<Options, "database" | "count"> & {
   name: string;
   fleet: Fleet | null;
   publicUrls: readonly string[];
 };
 
-async function makeSeat({ tools, times, directory, processes, name, fleet, publicUrls, smallDisk }: SeatOptions) {
+async function makeCoordinatorSlot({
+  tools,
+  times,
+  directory,
+  processes,
+  name,
+  fleet,
+  publicUrls,
+  smallDisk,
+}: CoordinatorSlotOptions) {
   const state = join(directory, name);
   const port = await reservePort();
   const url = `http://127.0.0.1:${port}`;
@@ -108,10 +117,10 @@ async function makeSeat({ tools, times, directory, processes, name, fleet, publi
   let child: Child | null = null;
   const spawn = (): Child =>
     (child = processes.start([...before, process.execPath, ...words], { cwd: directory, env }));
-  const seat: Seat = {
+  const slot: CoordinatorSlot = {
     url,
     get state() {
-      return smallDisk === undefined ? state : `/proc/${seat.child.pid}/root${state}`;
+      return smallDisk === undefined ? state : `/proc/${slot.child.pid}/root${state}`;
     },
     get child() {
       return (child ??= spawn());
@@ -123,10 +132,10 @@ async function makeSeat({ tools, times, directory, processes, name, fleet, publi
       return started;
     },
   };
-  return { seat, port };
+  return { slot, port };
 }
 
-/** Words before a command that give it a disk of its own at a path, of a size as mount takes it. Nobody else sees it. */
+/** A command prefix that mounts a private tmpfs at `path`. `size` is in mount's syntax. */
 export function onSmallDisk(path: string, size: string, mode = "700"): string[] {
   const script = `mkdir -p '${path}' && mount -t tmpfs -o size=${size},mode=${mode} none '${path}' && exec "$@"`;
   return ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "-m", "sh", "-c", script, "sh"];
@@ -134,7 +143,7 @@ export function onSmallDisk(path: string, size: string, mode = "700"): string[] 
 
 export async function answering(url: string, child: Child): Promise<void> {
   const open = createClient({ url, token: null });
-  await patiently(async () => {
+  await retryWhileUnreachable(async () => {
     if (!child.alive) throw new Error(`The coordinator ended: ${child.said}`);
     return open.health();
   });

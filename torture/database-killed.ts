@@ -7,8 +7,8 @@ import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
- * R1: the database server is killed, or told to restart, while runs are asked for, claimed and carried out. What was
- * acknowledged is there when it is back; what was not is asked for again, and is not there twice.
+ * R1: kills or restarts the database server while runs are submitted, claimed and executed. Acknowledged runs are there
+ * when it is back. Unacknowledged ones are submitted again and are not stored twice.
  */
 export async function databaseKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
@@ -27,7 +27,7 @@ export async function databaseKilled({ kills, runs }: { kills: number; runs: num
   );
 }
 
-/** Most are crashes; now and then an operator is in a hurry, or only the sessions end. */
+/** Mostly crashes. Sometimes a fast shutdown, or only the sessions are terminated. */
 async function killOnce(server: PostgresServer): Promise<void> {
   await pause(500 + Math.random() * 3000);
   server.kill((["SIGKILL", "SIGKILL", "SIGQUIT", "SIGINT"] as const)[Math.floor(Math.random() * 4)]!);

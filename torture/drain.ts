@@ -3,12 +3,12 @@ import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
-/** How long what runs may go on after a SIGTERM. */
+/** How long runs may continue after a SIGTERM. */
 const graceMs = 4000;
 
 /**
- * R6: a runner that runs short and long commands is told to end. Short ones end by themselves, long ones are
- * stopped when the grace is over and go back at no cost, nothing new is begun, and the runner ends in time.
+ * R6: a runner with short and long commands gets a SIGTERM. Short ones finish, long ones are stopped after the grace
+ * period and requeued without counting a failure, nothing new is claimed, and the runner exits in time.
  */
 export async function drain({ terms, atOnce }: { terms: number; atOnce: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (place) => {
@@ -28,7 +28,7 @@ export async function drain({ terms, atOnce }: { terms: number; atOnce: number }
       },
       broken: found.flatMap(({ faults }) => faults),
       late: found.flatMap(({ endedMs }) =>
-        endedMs > graceMs + 2000 ? [`one ended ${endedMs} ms after it was told`] : [],
+        endedMs > graceMs + 2000 ? [`one exited ${endedMs} ms after SIGTERM`] : [],
       ),
     };
   });
@@ -59,7 +59,7 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
     async () => (longs.every((run_id) => place.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
     120_000,
   );
-  // one slot is left free: a runner that went on claiming would fill it
+  // Leave one slot free: a runner that kept claiming would fill it.
   const short = await submit({ lines: 4, pause: "0.1" });
   await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 120_000, 10);
   child.signal("SIGTERM");
@@ -87,7 +87,7 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
   const begun = new Set(place.marks().map((mark) => mark.split(".")[0]));
   const begunLate = late.filter((run_id) => begun.has(run_id)).length;
   if (early > 0) faults.push(`${early} of ${name} were killed before the grace was over`);
-  if (begunLate > 0) faults.push(`${begunLate} were begun by ${name} after it was told`);
+  if (begunLate > 0) faults.push(`${name} started ${begunLate} runs after SIGTERM`);
   if (survivors(long).length > 0) faults.push(`${name} left processes behind`);
   const { items } = await client.runners.list();
   if (items.some((row) => row.runner_id === runner_id)) faults.push(`${name} is still listed`);

@@ -8,11 +8,11 @@ export interface Ran {
   code: number | null;
   said: string;
   ms: number;
-  /** The most it ever had in memory. */
+  /** Peak memory. */
   megabytes: number;
 }
 
-/** `drover WORDS`, to its end. */
+/** Runs `drover WORDS` and waits for its exit. */
 export async function drover(
   { processes, tools, cwd }: { processes: Processes; tools: Tools; cwd: string },
   env: Record<string, string>,
@@ -33,11 +33,11 @@ export async function drover(
   return { code, said: child.said, ms: performance.now() - since, megabytes };
 }
 
-/** As the kernel has kept it; 0 once it has ended. */
+/** Peak memory as reported by the kernel; 0 once the process has exited. */
 function memoryOf({ pid }: Child): number {
   try {
     return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024);
   } catch {
-    return 0; // it has just ended
+    return 0; // it has just exited
   }
 }

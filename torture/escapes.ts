@@ -3,7 +3,7 @@ import { start } from "../src/process/start.ts";
 import { killBatch } from "../test/fixtures/process/kill-batch.ts";
 import type { Finding, Tools } from "./finding.ts";
 
-/** K1: eight ways to escape, ended by timeouts and cancels. Nothing is alive the moment there is a result. */
+/** K1: commands try eight ways to escape timeouts and cancels. Nothing is alive when the result arrives. */
 export async function escapes({ kills }: { kills: number }, { root }: Tools): Promise<Finding> {
   const since = performance.now();
   const report = await killBatch({
@@ -23,7 +23,7 @@ export async function escapes({ kills }: { kills: number }, { root }: Tools): Pr
     broken: [
       ...report.survived,
       ...report.wrong,
-      // at a weaker level the promise is not made; null: ended before it began
+      // Weaker levels make no such promise. null means that it was ended before it started.
       ...(report.levels.every((level) => level === "pid" || level === "sandbox" || level === "null")
         ? []
         : [`isolation was ${report.levels.join(", ")}`]),

@@ -9,7 +9,7 @@ import { canary, hostilePaths, isOutside, makePlace, type Place, whereItLeads } 
 type Size = { vectors: number; raceSeconds: number };
 type Judge = (face: string, call: Call, answer: string) => void;
 
-/** S1: the six file tools, by each of their faces, asked for what lies outside; and while a folder is swapped for a link. */
+/** S1: asks the six file tools, through each of their interfaces, for paths outside the workspace, also while a directory is being swapped for a link. */
 export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progress">): Promise<Finding> {
   const broken: string[] = [];
   const seen = { calls: 0, refused: 0, races: 0, swaps: 0 };
@@ -17,11 +17,11 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
     seen.calls += 1;
     if (answer.includes('"ok":false')) seen.refused += 1;
     else if (!answer.includes('"ok":true')) broken.push(`${face} did not answer ${JSON.stringify(call)}: ${answer}`);
-    if (answer.includes(canary)) broken.push(`${face} returned what lies outside: ${JSON.stringify(call)}`);
+    if (answer.includes(canary)) broken.push(`${face} returned content from outside: ${JSON.stringify(call)}`);
   };
   const tried = await Promise.all(
     faceNames.map(async (name) => {
-      // each call of a program is a process of its own: several at once, each in a place of its own
+      // The program starts a process per call, so run several in parallel, each in its own workspace.
       const shares = name === "program" ? 4 : 1;
       const found = Array.from({ length: shares }, (_, share) =>
         withFaces([name], tools.root, broken, (place, faces) => {
@@ -58,7 +58,7 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
   };
 }
 
-/** Faces of one workspace, and whether what lies outside it is the same afterwards. */
+/** Opens interfaces to one workspace and checks afterwards that nothing outside it changed. */
 async function withFaces<T>(
   names: readonly FaceName[],
   root: string,
@@ -77,7 +77,7 @@ async function withFaces<T>(
   }
 }
 
-/** The number of distinct paths that were tried. */
+/** Returns the number of distinct paths tried. */
 async function tryPaths(place: Place, face: Face, paths: readonly string[], judge: Judge, broken: string[]) {
   for (const path of paths) {
     const real = whereItLeads(place, path);
@@ -86,7 +86,7 @@ async function tryPaths(place: Place, face: Face, paths: readonly string[], judg
       const answer = await face.call(call);
       judge(face.name, call, answer);
       if (!answer.includes('"ok":true')) continue;
-      // a link that leads out may be deleted and replaced: both act on the link itself
+      // A link that leads outside may be deleted or replaced, since both act on the link itself.
       if (leadsOut && opens.has(call.tool) && call["path"] === path)
         broken.push(`${face.name} opened ${real}: ${JSON.stringify(call)}`);
       place.restore();
@@ -120,7 +120,7 @@ const raceCalls: readonly Call[] = [
   { tool: "file.search", pattern: "CANARY|inside", path: "swap" },
 ];
 
-/** A thread swaps the folder for a link to the outside and back, as fast as it can, while the tool is called. */
+/** Calls the tool while a thread keeps swapping the directory for a link to the outside and back. */
 async function race(
   { root, outside }: Place,
   faces: readonly Face[],
@@ -161,10 +161,10 @@ const swapping = `
   while (receiveMessageOnPort(parentPort) === undefined) {
     try { mkdirSync(at("swap")); } catch {}
     try { if (!existsSync(at("swap/secret"))) writeFileSync(at("swap/secret"), "inside\\n"); } catch {}
-    // a tool that had the folder open may put a file into it meanwhile
+    // A tool that had the directory open may have written a file into it.
     try { rmSync(at("aside"), { recursive: true, force: true }); } catch { continue; }
     try { renameSync(at("swap"), at("aside")); } catch { continue; }
-    // a tool that writes may have made the folder anew meanwhile
+    // A tool that writes may have recreated the directory.
     try { symlinkSync(target, at("swap")); } catch { continue; }
     swaps += 1;
     for (let spin = 0; spin < swaps % 50 * 1000; spin++);
@@ -174,8 +174,8 @@ const swapping = `
   parentPort.postMessage(swaps);
 `;
 
-/** Names, kinds and contents of everything below a folder. */
-function fingerprint(folder: string): string {
+/** A hash over the names, types and contents of everything below a directory. */
+function fingerprint(directory: string): string {
   const hash = createHash("sha256");
   const walk = (path: string): void => {
     for (const name of readdirSync(path).sort()) {
@@ -186,7 +186,7 @@ function fingerprint(folder: string): string {
       else hash.update(seen.isSymbolicLink() ? readlinkSync(at) : readFileSync(at));
     }
   };
-  walk(folder);
+  walk(directory);
   return hash.digest("hex");
 }
 

@@ -8,15 +8,15 @@ import { start } from "../src/process/start.ts";
 import { callTool, fileTools } from "../src/tools/file-tools.ts";
 import { openWorkspace } from "../src/tools/workspace.ts";
 
-/** One way to reach the file tools of a workspace. */
+/** One interface to the file tools of a workspace. */
 export interface Face {
   name: string;
-  /** The tool's answer as JSON. */
+  /** Returns the tool's result as JSON. */
   call(call: { tool: string } & Record<string, unknown>): Promise<string>;
   close(): Promise<void>;
 }
 
-/** MCP counts twice: it is offered over stdio and over HTTP. */
+/** MCP appears twice, over stdio and over HTTP. */
 const opening = {
   "in process": inProcess,
   stdio: overStdio,
@@ -57,7 +57,7 @@ async function overHttp(workspace: string, root: string): Promise<Face> {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
-  const { url, token } = JSON.parse(line) as { url: string; token: string }; // what the command prints
+  const { url, token } = JSON.parse(line) as { url: string; token: string }; // printed by the command
   const client = newClient();
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
@@ -85,7 +85,7 @@ function mcpFace(name: string, client: Client, after: () => Promise<void>): Face
   };
 }
 
-/** A call as a program: prints the answer. */
+/** Calls the tool as a program and returns what it prints. */
 async function callProgram(root: string, workspace: string, call: object): Promise<string> {
   const child = spawn(process.execPath, [join(root, "bin", "drover.js"), "file-tools", workspace, "-"], {
     stdio: ["pipe", "pipe", "ignore"],

@@ -1,27 +1,27 @@
-/** What one torture found. */
+/** The result of one torture row. */
 export interface Finding {
-  /** Numbers as they were seen. */
+  /** Measured numbers. */
   seen: Record<string, number>;
-  /** Each a promise that was broken, told so that it can be looked into. None may be. */
+  /** Broken promises, with enough detail to investigate. Must be empty. */
   broken: string[];
-  /** Times that were not kept: promised for a machine that is not busy with other things, and not judged by `npm test`. */
+  /** Exceeded time limits. They hold only on an idle machine, so `npm test` ignores them. */
   late: string[];
 }
 
 export type EngineName = "sqlite" | "postgres";
 
 export interface Tools {
-  /** Of this project. */
+  /** The project's root directory. */
   root: string;
   /** The bundle of test/fixtures/torture/host.ts. */
   host: string;
   /** The bundle of test/fixtures/e2e/exec-many.ts. */
   execMany: string;
-  /** Where the record of a place lies. */
+  /** The database engine for a place's record. */
   engine: EngineName;
-  /** An empty database on a real server, for a place over PostgreSQL. */
+  /** Creates an empty database on a real server, for a place on PostgreSQL. */
   openDatabase: () => Promise<Database>;
-  /** Told now and then, for whoever watches. */
+  /** Prints progress now and then. */
   progress: (text: string) => void;
 }
 
@@ -30,14 +30,14 @@ export interface Database {
   drop(): Promise<void>;
 }
 
-/** The largest of many: a call with a hundred thousand arguments overflows the stack. */
+/** Like Math.max, which overflows the stack with a hundred thousand arguments. */
 export function largest(numbers: Iterable<number>): number {
   let most = 0;
   for (const number of numbers) most = Math.max(most, number);
   return most;
 }
 
-/** `share` of them took at most so long; 0 where there are none. */
+/** The value that `share` of the numbers do not exceed, or 0 if there are none. */
 export function percentile(numbers: readonly number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;

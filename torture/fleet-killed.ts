@@ -8,8 +8,8 @@ import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
- * R1 to R4 together: coordinators and runners are killed at random, each replaced at once. A run whose runner died
- * begins again, as its agent allows; no attempt is carried out twice, and every run ends.
+ * R1 to R4 together: kills coordinators and runners at random and replaces each at once. A run whose runner died is
+ * retried if its agent allows it. No attempt is executed twice, and every run ends.
  */
 export async function fleetKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -26,7 +26,7 @@ export async function fleetKilled({ kills, runs }: { kills: number; runs: number
       died += 1;
     };
     const storm = startStorm(kills, blow, tools.progress);
-    // long enough to be hit
+    // Long enough to be hit by a kill.
     const asked = await submitDuring(place, runs, storm, { lines: 3, pause: "0.1" });
     await storm.over;
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
@@ -43,7 +43,7 @@ export interface RunnerSlot {
   child: Child;
 }
 
-/** The same runner comes back on the same state, as whoever looks after services would have it. */
+/** Kills a runner and starts it again on the same state, as a service manager would. */
 export async function killRunner(place: Place, slot: RunnerSlot): Promise<void> {
   await pause(Math.random() * 1500);
   slot.child.signal("SIGKILL");

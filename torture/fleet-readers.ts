@@ -8,7 +8,7 @@ import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allEvents, faultsOfLog, printed } from "./record.ts";
 import { startStorm } from "./storm.ts";
-import { patiently, upTo, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
 
 interface Size {
   bursts: number;
@@ -20,9 +20,9 @@ const runs = 3;
 const linesInBurst = 50;
 
 /**
- * Runs print while readers follow them, and the feed of all, over a balancer: most read at one coordinator what was
- * written through another. Coordinators are killed meanwhile; readers go on where they were. Each has every event once,
- * in order.
+ * Runs print while readers follow them and the feed of all runs through a balancer, so that most events are read from
+ * another coordinator than they were written to. Coordinators are killed meanwhile and readers resume. Each reader gets
+ * every event once, in order.
  */
 export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -32,7 +32,7 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
     chmodSync(script, 0o755);
     for (const at of upTo(runs))
       await place.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
-    await patiently(() => client.agents.put("print", { type: "procedural", command: script }));
+    await retryWhileUnreachable(() => client.agents.put("print", { type: "procedural", command: script }));
     const asked: string[] = [];
     for (const at of upTo(runs))
       asked.push((await client.submit({ agent_name: "print", idempotency_key: `print ${at}` })).run_id);
@@ -53,7 +53,7 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
   });
 }
 
-/** As fast as it may, but for long enough to be hit. */
+/** Prints in bursts, for long enough to be hit by a kill. */
 function printScript(bursts: number): string {
   return `#!/bin/sh
 i=0

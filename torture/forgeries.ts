@@ -47,8 +47,8 @@ const forgeries: Record<string, Forge> = {
 };
 
 /**
- * H1: a runner reports starts and ends that are not its attempt's, for its own run and for others', with times of its own.
- * None of it changes what is recorded of anybody else, each try is on the record, and the rest of its log is stored.
+ * H1: a runner reports forged execution starts and ends, for its own run and for others', with forged times. Nobody
+ * else's record changes, each attempt is on record, and the rest of the runner's log is stored.
  */
 export async function forging({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
@@ -95,7 +95,7 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
   });
 }
 
-/** Her own runner, another's run: answered, but nothing of it is taken. */
+/** Reports for another's run through the forger's own runner. The request is answered, but nothing is stored. */
 async function speakFor(victim: ClaimedRun, eve: ClaimedRun, events: RunEvent[], broken: string[]): Promise<number> {
   const { run_id, attempt } = victim;
   const numbered = events.map((event, index) => ({ n: 100 + index, at: new Date().toISOString(), event }));
@@ -111,7 +111,7 @@ async function executionsOf({ client }: Place, { ended, open }: Victims): Promis
 
 async function exportedSince({ fleet, state }: Place, since: string): Promise<Set<string>> {
   const ids = new Set<string>();
-  // written by exportFrom itself
+  // Written by exportFrom.
   const keep = (line: string): void => void ids.add((JSON.parse(line) as { executionId?: string }).executionId ?? "");
   if (fleet === null) {
     await exportAudit({ directory: recordDirectory(state), since }, keep);

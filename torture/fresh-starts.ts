@@ -2,21 +2,21 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { recordDirectory, tokenFile } from "../src/model/state-layout.ts";
 import { rawCall } from "../test/http-call.ts";
-import type { Seat } from "./coordinators.ts";
+import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { upTo, waitFor } from "./wait.ts";
 
 const beyondLoopback = ["0.0.0.0", "::", "192.0.2.1"];
 
-/** S12: what somebody gets who starts Drover for the first time and sets nothing. */
+/** S12: Drover is secure on a first start without any configuration. */
 export async function freshStarts({ starts }: { starts: number }, tools: Tools): Promise<Finding> {
   const broken: string[] = [];
   const tokens = new Set<string>();
   let refusals = 0;
   for (const at of upTo(starts)) {
     await inPlace(tools, null, async (place) => {
-      for (const seat of place.coordinators) broken.push(...(await faultsOf(seat, place)));
+      for (const slot of place.coordinators) broken.push(...(await faultsOf(slot, place)));
       tokens.add(place.token);
       if (at === 0) refusals = await refusesOpenDoors(place, tools, broken);
     });
@@ -25,7 +25,7 @@ export async function freshStarts({ starts }: { starts: number }, tools: Tools):
   return { seen: { starts, "different tokens": tokens.size, "open doors refused": refusals }, broken, late: [] };
 }
 
-async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<string[]> {
+async function faultsOf({ url, state }: CoordinatorSlot, { token, fleet }: Place): Promise<string[]> {
   const faults: string[] = [];
   const { hostname, port } = new URL(url);
   if (hostname !== "127.0.0.1") faults.push(`it says it listens on ${hostname}`);
@@ -38,7 +38,7 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
     if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
   }
   if (fleet) faults.push(...keptByOneOfFleet(state, token));
-  // 22 characters of 62 are 130 bits
+  // 22 characters of an alphabet of 62 are 130 bits.
   if (!/^drv_[0-9A-Za-z]{22,}$/.test(token)) faults.push("the token is too short");
   for (const path of ["/runs", "/agents", "/runners", "/events", "/metrics", "/tokens", "/sessions", "/executions"]) {
     const { status } = await rawCall(url, { path });
@@ -47,7 +47,7 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
   return faults;
 }
 
-/** Where it is, and how to speak to it, for commands given there: nothing that the others would need. */
+/** A fleet's coordinator stores only its address and token for local commands, no shared secrets. */
 function keptByOneOfFleet(state: string, token: string): string[] {
   const record = recordDirectory(state);
   const kept = readdirSync(record).filter((name) => !["fleet-token", "coordinator.json", "sock"].includes(name));
@@ -76,13 +76,13 @@ async function refusesOpenDoors(place: Place, { root }: Tools, broken: string[])
   const database = fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {};
   for (const host of beyondLoopback)
     await refuses(`without auth on ${host}`, "DROVER-API-025", host, { ...database, AUTH_ENABLED: "false" });
-  // without a secret of its own, or with one that can be guessed, whoever reads the database could sign for the fleet
+  // With a missing or guessable secret, anyone who reads the database could sign for the fleet.
   for (const secret of fleet ? ["", "secret", "0".repeat(63)] : [])
     await refuses(`with the secret "${secret}"`, "DROVER-CFG-001", "127.0.0.1", { ...database, DROVER_SECRET: secret });
   return refusals;
 }
 
-/** The addresses on which this host has somebody listen at a port, as the kernel writes them. */
+/** The addresses with a listener on this port, in the kernel's notation. */
 function listeners(port: string): string[] {
   const hex = Number(port).toString(16).toUpperCase().padStart(4, "0");
   return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>

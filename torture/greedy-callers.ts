@@ -2,25 +2,25 @@ import { registration } from "../test/coordinator.ts";
 import { rawCall, type RawCall } from "../test/http-call.ts";
 import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { felt, openOther, type Waits } from "./others.ts";
+import { impactOf, openBystander, type Waits } from "./bystander.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo } from "./wait.ts";
 
 interface Size {
-  /** How many runs the record has. */
+  /** The number of runs on record. */
   runs: number;
-  /** How often each request is sent. */
+  /** How often each request is repeated. */
   requests: number;
-  /** To see how fast others are answered without them. */
+  /** How long the baseline without load is measured. */
   idleMs?: number;
 }
 
 const atOnce = 16;
 
-/** S13: one caller repeats each costly request as fast as it can. Nobody else waits for it. */
+/** S13: one caller repeats each expensive request as fast as it can. Nobody else is slowed down. */
 export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const other = await openOther(place, tools.host);
+    const other = await openBystander(place, tools.host);
     const loads = await loadsOf(place, runs);
     const idle = await other.during(pause(idleMs));
     const broken: string[] = [];
@@ -39,7 +39,7 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
       p99: worst.p99,
       longest: largest(all.map(({ longest }) => longest)),
     };
-    const found = await felt(place, idle, under);
+    const found = await impactOf(place, idle, under);
     const late = found.late.map((text) => `${text} (${worst.name})`);
     return { seen: { requests: requests * loads.length, ...found.seen }, broken: [...broken, ...found.broken], late };
   });
@@ -50,7 +50,7 @@ interface Load {
   call(at: number): RawCall;
 }
 
-/** What one caller may ask for that costs much: large bodies, long lists, searches, streams, checks, tokens, proofs. */
+/** Expensive requests: large bodies, long lists, searches, streams, checks, tokens, proofs. */
 async function loadsOf(place: Place, runs: number): Promise<Load[]> {
   const { client } = place;
   const { token: user } = await client.tokens.create({ role: "user", subject: "greedy" });

@@ -6,21 +6,21 @@ import { allRuns } from "./record.ts";
 import { idleTransactionMs } from "../src/record/postgres/limits.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
-/** What it may take to notice, beside the limit itself. */
+/** Allowance on top of the limit itself. */
 const slackMs = 1000;
 
 interface Asked {
-  /** `task_id` of every request that was answered, and of all. */
+  /** The `task_id` of every answered request. */
   acknowledged: Set<string>;
   sent: number;
-  /** How long each answer of the coordinator that went on took. */
+  /** Response times of the other coordinator. */
   tookMs: number[];
   refused: string[];
 }
 
 /**
- * A coordinator is stopped by SIGSTOP in the middle of a transaction, which holds the lock that all of them write under.
- * The others go on after the limit that such a transaction has, and when it goes on itself it has written nothing twice.
+ * Freezes a coordinator with SIGSTOP in the middle of a transaction, which holds the lock that all coordinators write
+ * under. The others continue once the transaction's time limit has passed. After SIGCONT nothing is written twice.
  */
 export async function hang({ stops }: { stops: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -29,7 +29,7 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     await place.putAgent("work");
     const asked: Asked = { acknowledged: new Set(), sent: 0, tookMs: [], refused: [] };
     const ending = new AbortController();
-    // to the one that will stand still: its answers may take as long as it does
+    // Load on the coordinator that will freeze; its responses may take as long as the freeze.
     const load = each(upTo(8), 8, async (lane) => {
       for (let at = 0; !ending.signal.aborted; at += 1) await submit(place, 0, `0.${lane}.${at}`, asked);
     });
@@ -47,7 +47,7 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
       const before = answeredBy(0, asked);
       if (await stopInTransaction(place, watcher)) held += 1;
       else misses += 1;
-      // it is back when it has answered somebody: one that never gets that far is another fault than this one
+      // Wait until it answers again. If it never does, another check reports it.
       await waitFor(async () => (answeredBy(0, asked) > before ? true : null), 120_000);
       if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
     }
@@ -62,17 +62,17 @@ function answeredBy(coordinator: number, { acknowledged }: Asked): number {
   return [...acknowledged].filter((task_id) => task_id.startsWith(`${coordinator}.`)).length;
 }
 
-/** False where the moment was missed: it stood still between two transactions. */
+/** Returns false if the freeze fell between two transactions. */
 async function stopInTransaction({ coordinators }: Place, watcher: pg.Client): Promise<boolean> {
   const { child } = coordinators[0]!;
   await pause(Math.random() * 50);
   child.signal("SIGSTOP");
   try {
-    // long enough that nobody who is alive would take it
+    // Longer than any live transaction takes.
     await pause(150);
-    if ((await standingStill(watcher)) === 0) return false;
-    await waitFor(async () => ((await standingStill(watcher)) === 0 ? true : null), 60_000, 100);
-    // the others have it now
+    if ((await countFrozen(watcher)) === 0) return false;
+    await waitFor(async () => ((await countFrozen(watcher)) === 0 ? true : null), 60_000, 100);
+    // By now the others hold the lock.
     await pause(500);
     return true;
   } finally {
@@ -81,7 +81,7 @@ async function stopInTransaction({ coordinators }: Place, watcher: pg.Client): P
   }
 }
 
-async function standingStill(watcher: pg.Client): Promise<number> {
+async function countFrozen(watcher: pg.Client): Promise<number> {
   const { rows } = await watcher.query<{ count: string }>(
     `select count(*) from pg_stat_activity
      where datname = current_database() and application_name = 'drover' and state like 'idle in transaction%'
@@ -90,7 +90,7 @@ async function standingStill(watcher: pg.Client): Promise<number> {
   return Number(rows[0]?.count);
 }
 
-/** Without a key that would let the server know it again: what is stored twice shows. */
+/** Submits without an idempotency key, so that a double write becomes visible. */
 async function submit({ coordinators, token }: Place, at: number, task_id: string, asked: Asked): Promise<void> {
   asked.sent += 1;
   const answer = await rawCall(coordinators[at]!.url, {

@@ -2,15 +2,15 @@ import { linkSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** In every file that lies outside, and the name of one: no answer of a tool may have it. */
+/** Contained in every file outside the workspace and in the name of one. No tool's result may contain it. */
 export const canary = "CANARY-outside-the-workspace";
 
-/** A workspace full of links that lead out of it, beside the folder they lead to. */
+/** A workspace full of links that lead outside, beside the directory they lead to. */
 export interface Place {
   base: string;
   root: string;
   outside: string;
-  /** Puts back the links and files that a tool was allowed to remove or replace. */
+  /** Restores the links and files that a tool may legitimately remove or replace. */
   restore(): void;
 }
 
@@ -54,14 +54,14 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
-/** Where a tool that trusts its path would end up; null where nothing is there. */
+/** The real path that a tool would reach if it trusted the given one, or null if nothing is there. */
 export function whereItLeads({ root }: Place, path: string): string | null {
   if (path.includes("\0")) return null;
   try {
-    // not joined: that would take `..` for the folder before it, also behind a link
+    // Not `join`, which would resolve `..` textually even behind a link.
     return realpathSync.native(path.startsWith("/") ? path : `${root}/${path}`);
   } catch {
-    return null; // nothing there, or a circle
+    return null; // missing, or a link loop
   }
 }
 
@@ -69,7 +69,7 @@ export function isOutside({ root }: Place, real: string): boolean {
   return real !== root && !real.startsWith(`${root}/`);
 }
 
-/** Distinct paths, first those that really lead outside: each way in, before each way out, to each thing there. */
+/** Distinct hostile paths: every entry point combined with every way out and every target. Those that really lead outside come first. */
 export function hostilePaths(place: Place, count: number): string[] {
   const { outside, root } = place;
   const ways = ["", "./", "a/", "a/b/", "a/../", "self/", "self/self/a/", "link/", "relative/", "a/link/", "chain/"];
@@ -120,11 +120,11 @@ export function hostilePaths(place: Place, count: number): string[] {
   };
   const leading = [...new Set(made)].filter((path) => !others.includes(path) && leads(path));
   const most = count - others.length;
-  // a small count gets both kinds too
+  // A small count gets both kinds, too.
   return most <= 0 ? spread([...others, ...leading], count) : [...others, ...spread(leading, most)];
 }
 
-/** So many of them, from all over the list. */
+/** Picks `count` items spread over the whole list. */
 function spread<T>(all: readonly T[], count: number): T[] {
   const length = Math.min(count, all.length);
   return Array.from({ length }, (_, at) => all[Math.floor((at * all.length) / length)]!);

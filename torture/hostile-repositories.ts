@@ -13,13 +13,13 @@ const done = { tool: { name: "write_file", input: { path: "done.txt", content: "
 interface Case {
   client: ClientName;
   kind: Kind;
-  /** One trap alone, or all of its kind. */
+  /** A single trap, or null for all of its kind. */
   name: string | null;
 }
 
 /**
- * S9: the real clients work in repositories that bring along hooks, servers, settings, addresses and words of their own.
- * Nothing of that runs, nobody is asked elsewhere, and the model reads none of it.
+ * S9: the real clients work in repositories with malicious hooks, servers, settings, addresses and instructions. None of
+ * them runs, no other host is contacted, and the model reads none of the text.
  */
 export async function hostileRepositories({ share }: { share: number }, tools: Tools): Promise<Finding> {
   const model = await startModelServer([{ when: "write here", turns: [done, { text: "Done." }] }]);
@@ -39,7 +39,7 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
         if (ended % 10 === 0) tools.progress(`${ended} of ${cases.length} repositories`);
       });
       const ran = readdirSync(marks);
-      // words in what it is told, planted keys in how it is asked
+      // Planted text appears in the prompt, planted keys in the headers.
       const read = model.requests.filter(
         ({ body, headers }) => JSON.stringify(body).includes(canary) || JSON.stringify(headers).includes("planted"),
       ).length;
@@ -67,7 +67,7 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
 }
 
 function everyCase(): Case[] {
-  const kinds = Object.keys(traps) as Kind[]; // its own keys
+  const kinds = Object.keys(traps) as Kind[]; // the object's own keys
   return clientNames.flatMap((client) =>
     kinds.flatMap((kind) => [null, ...Object.keys(traps[kind])].map((name): Case => ({ client, kind, name }))),
   );
@@ -76,8 +76,8 @@ function everyCase(): Case[] {
 async function startClient(place: Place, client: ClientName, model: ModelServer, { root }: Tools): Promise<void> {
   const home = join(place.directory, `home-${client}`);
   mkdirSync(home);
-  const folder = join(root, "test", "clients");
-  const { bin, env } = prepareClient(client, { home, url: model.url, folder });
+  const directory = join(root, "test", "clients");
+  const { bin, env } = prepareClient(client, { home, url: model.url, directory });
   await place.startRunner({
     name: client,
     slots: 2,
@@ -92,21 +92,21 @@ async function startClient(place: Place, client: ClientName, model: ModelServer,
   });
 }
 
-/** What went otherwise than it should; null: nothing. */
+/** Returns a description of the failure, or null. */
 async function runIn(
-  { client: api, directory }: Place,
+  { client: api, directory: parent }: Place,
   { client, kind, name }: Case,
   bait: { marks: string; url: string },
 ): Promise<string | null> {
-  const folder = join(directory, `${client}-${kind}-${name ?? "all"}`);
-  const repository = join(folder, "repository");
+  const directory = join(parent, `${client}-${kind}-${name ?? "all"}`);
+  const repository = join(directory, "repository");
   plantTraps(
     [kind],
     {
       repository,
       mark: (mark) => `touch ${join(bait.marks, `${client}.${mark}`)}`,
       url: bait.url,
-      secret: join(folder, "secret.txt"),
+      secret: join(directory, "secret.txt"),
     },
     name,
   );
@@ -124,7 +124,7 @@ async function runIn(
   return `${client} in a repository with ${name ?? kind}: ${run?.status} ${run?.error}, left ${files.join()}`;
 }
 
-/** Whoever asks here was led here by a repository. */
+/** A server that only a malicious repository leads to. */
 async function openTrap(): Promise<{ url: string; came(): number; close(): Promise<unknown> }> {
   let came = 0;
   const server = createServer((socket) => {
@@ -132,7 +132,7 @@ async function openTrap(): Promise<{ url: string; came(): number; close(): Promi
     socket.destroy();
   });
   await new Promise<void>((ready) => void server.listen(0, "127.0.0.1", ready));
-  // a TCP server's address is never a string
+  // A TCP server's address is never a string.
   const { port } = server.address() as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,

@@ -2,27 +2,27 @@ import { createClient } from "../src/wire/client.ts";
 import type { CoordinatorTimes } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
-import { patiently, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, waitFor } from "./wait.ts";
 
 export interface Size {
-  /** Of those, so many wait at the coordinator that is to stand still. */
+  /** The number of runners that wait at the coordinator that will freeze. */
   waiting: number;
-  /** null: the command line's own. */
+  /** null for the command line's defaults. */
   times: CoordinatorTimes | null;
-  /** Longer is late. */
+  /** The time limit. */
   withinMs: number;
 }
 
 /**
- * R7: runners that have nothing to do wait for work at a coordinator that stands still, and takes connections as before.
- * They notice that nothing is heard of it, and take work from the other one.
+ * R7: idle runners wait for work at a coordinator that freezes but still accepts connections. They notice its silence and
+ * take work from the other coordinator.
  */
 export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, times, async (place) => {
     await place.putAgent("work");
     const names: string[] = [];
     let polls: number[];
-    // which of them a runner comes to is the balancer's business
+    // The balancer decides which coordinator a runner reaches.
     while (Math.max(...(polls = await heldPolls(place))) < waiting) names.push(await oneMore(place, names.length));
     const hanging = place.coordinators[polls.indexOf(Math.max(...polls))]!;
     const other = place.coordinators.find((one) => one !== hanging)!;
@@ -34,7 +34,7 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
       for (const name of names) await client.submit({ agent_name: "work", demands: { tags: [name] } });
       const done = await waitFor(
         async () => {
-          const { items } = await patiently(() => client.runs.list({ status: ["completed"], limit: 1000 }));
+          const { items } = await retryWhileUnreachable(() => client.runs.list({ status: ["completed"], limit: 1000 }));
           return items.length === names.length ? true : null;
         },
         2 * withinMs,
@@ -53,7 +53,7 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
   });
 }
 
-/** Resolves when it waits. */
+/** Starts a runner and resolves once it waits for work. */
 async function oneMore(place: Place, at: number): Promise<string> {
   const name = `idle-${at}`;
   await place.startRunner({ name, slots: 1, tags: [name] });

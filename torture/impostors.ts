@@ -10,11 +10,11 @@ import { each, upTo } from "./wait.ts";
 type Ask = <T>(method: string, path: string, body: unknown, token: string) => Promise<{ status: number; json: T }>;
 
 /**
- * S10: a runner's token in the wrong hands. It takes names that are in use, speaks with guessed epochs,
- * attempts and ids for runners and runs that are not its own, and uses enrolments again.
+ * S10: a runner's token in the wrong hands. Its holder registers names in use, reports with guessed epochs, attempts and
+ * ids for other runners and runs, and reuses enrolments.
  */
 export async function impostors({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
-  // the victim never speaks again, and must not be lost meanwhile
+  // The victim sends nothing more, and its lease must not expire meanwhile.
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
     const ask = askOf(place);
     const broken: string[] = [];
@@ -54,7 +54,7 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
         "attempt guessed",
         await ask("GET", `/runs/${run.run_id}`, undefined, attemptLike(run.run_id, guess.attempt)),
       );
-      // her own runner, another's run: answered, but nothing of it is taken
+      // Her own runner reports another's run: the request is answered, but nothing is stored.
       const mine = { ...forged(run.run_id, guess.attempt), runner_id: own.json.runner_id, epoch: own.json.epoch };
       const answer = await ask<{ fenced?: unknown[] }>("POST", "/runner/report", mine, eve.token);
       if (answer.status === 200 && answer.json.fenced?.length === 1)
@@ -69,7 +69,7 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
   });
 }
 
-/** One name at two runners: never one of them by chance. */
+/** An agent name offered by two runners is refused as ambiguous instead of picking one. */
 async function ambiguous(
   ask: Ask,
   place: Place,
@@ -114,7 +114,7 @@ function nonsense(length: number): string {
   return randomBytes(length).toString("hex").slice(0, length);
 }
 
-/** Shaped like the token of an attempt, with a signature made without the key. */
+/** Looks like an attempt token, but its signature was made without the key. */
 function attemptLike(run_id: string, attempt: number): string {
   return `drva_${run_id}.${attempt}.${createHash("sha256").update(nonsense(8)).digest("hex")}`;
 }

@@ -10,12 +10,12 @@ import { inPlace, type Place } from "./place.ts";
 import { each, waitFor } from "./wait.ts";
 
 const listStyles = ["comma", "repeat", "json"] as const;
-/** What no command line can carry: refused before there is a run. */
+/** Values that no command line can carry. They are refused before a run is created. */
 const impossible = ["a\0b", "\0", "\ud800", "x\udfffy", "long".repeat(40_000)];
 
 /**
- * S2: hostile values as parameters, prompts, models, tools and instructions, through the database to every executor's
- * child. What the child was called with is what was meant, word for word.
+ * S2: passes hostile values as parameters, prompts, models, tools and instructions through the database to every
+ * executor's child. The child receives exactly the intended arguments.
  */
 export async function injection({ values: most }: { values: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -38,7 +38,7 @@ export async function injection({ values: most }: { values: number }, tools: Too
   });
 }
 
-/** The procedural executor: real processes, which write down their words, each ended by a NUL. */
+/** The procedural executor: real processes that record their arguments, separated by NUL. */
 async function asParameters(place: Place, values: readonly string[], misread: string[]): Promise<number> {
   const seen = join(place.directory, "argv");
   const script = join(place.directory, "scripts", "words.sh");
@@ -53,7 +53,7 @@ async function asParameters(place: Place, values: readonly string[], misread: st
   const cases = [...values, ...impossible].flatMap((value) => listStyles.map((style) => ({ value, style })));
   await each(cases, 8, async ({ value, style }) => {
     const parameters = { text: value, list: [value, "x"], object: { [value]: value }, flag: true, off: false };
-    const { words, possible } = meant(parameters, style);
+    const { words, possible } = expectedWords(parameters, style);
     const run = await submitted(place, { agent_name: style, parameters });
     if (run === null) refused += 1;
     if ((run !== null) !== possible)
@@ -67,8 +67,8 @@ async function asParameters(place: Place, values: readonly string[], misread: st
   return refused;
 }
 
-/** By the rule's own words, and by the one thing that must hold whatever the rule is: a value is no option. */
-function meant(parameters: Record<string, unknown>, style: ListStyle): { words: string[]; possible: boolean } {
+/** The arguments that the rule yields. Whatever the rule, a value must never become an option. */
+function expectedWords(parameters: Record<string, unknown>, style: ListStyle): { words: string[]; possible: boolean } {
   const { arguments: words, faults } = toArguments(parameters, style);
   const options = words.filter((word) => word.startsWith("-") && !/^--(text|list|object|flag)(=|$)/s.test(word));
   return { words, possible: faults.length === 0 && options.length === 0 };
@@ -76,7 +76,7 @@ function meant(parameters: Record<string, unknown>, style: ListStyle): { words: 
 
 type Submission = Parameters<Place["client"]["submit"]>[0];
 
-/** The run as it ended; null where it was refused. */
+/** Submits and returns the ended run, or null if it was refused. */
 async function submitted({ client }: Place, request: Submission): Promise<Run | null> {
   const made = await client.submit(request).catch((error: unknown) => {
     if (error instanceof RequestError) return null;
@@ -104,7 +104,7 @@ interface Words {
 
 const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief." };
 
-/** Scripts in place of the three clients, which write down what they were called with. */
+/** Replaces the three clients with scripts that record how they were called. */
 async function asPrompts(place: Place, values: readonly string[], tools: Tools, misread: string[]): Promise<number> {
   let asked = 0;
   for (const client of clientNames) {
@@ -126,7 +126,7 @@ async function asPrompts(place: Place, values: readonly string[], tools: Tools, 
       const words = { model: value, tool: value, prompt: value, system: value };
       const got = await recorded(place, client, `hostile-${at}`, words);
       asked += 1;
-      // instructions of nothing but space are none
+      // Blank instructions count as none.
       const blank = value.trim() === "";
       const due = asUsual.argv
         .filter((word) => !blank || !word.startsWith(systemFlag))
@@ -135,7 +135,7 @@ async function asPrompts(place: Place, values: readonly string[], tools: Tools, 
         misread.push(
           `${client} got ${JSON.stringify(got.argv).slice(0, 500)} for ${JSON.stringify(value.slice(0, 100))}`,
         );
-      // the spaces around a text are not part of what is asked
+      // Surrounding whitespace is not part of the prompt.
       if (!got.stdin.includes(value.trim()))
         misread.push(`${client} was not asked ${JSON.stringify(value.slice(0, 200))}`);
       if (client === "claude" && got.system !== (blank ? null : value))
@@ -169,11 +169,11 @@ async function recorded(place: Place, client: ClientName, name: string, words: W
   });
   const chunks: Uint8Array[] = [];
   for await (const chunk of file.stream) chunks.push(chunk);
-  // written by the script below
+  // Written by the script below.
   return JSON.parse(Buffer.concat(chunks).toString("utf8")) as Recorded;
 }
 
-/** Model and instructions may name variables of the runner: what only looks like one is written with two dollars. */
+/** Escapes dollar signs, because model and instructions may refer to the runner's variables. */
 function literally(text: string): string {
   return text.replaceAll(/\$+\{\w+\}/g, (name) => `$${name}`);
 }
@@ -186,7 +186,7 @@ const spoken: Readonly<Record<ClientName, string>> = {
 
 const systemFlag = "--append-system-prompt-file=";
 
-/** Then says what the real one once said. */
+/** Records its arguments and stdin, then replays real output of the client. */
 const recorder = (client: ClientName, root: string): string => `#!${process.execPath}
 const fs = require("node:fs");
 const stdin = fs.readFileSync(0, "utf8");
@@ -196,7 +196,7 @@ fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), 
 process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", spoken[client]))}));
 `;
 
-/** Each run has a folder for what is temporary, and each session one to work in. */
+/** Replaces the ids of per-run and per-session directories. */
 function withoutIds(word: string): string {
   return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
 }

@@ -12,12 +12,11 @@ import { withServer } from "./own-server.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allRuns, readAudit } from "./record.ts";
 import { fillUp, withSmallServer } from "./small-server.ts";
-import { patiently, pause, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, pause, waitFor } from "./wait.ts";
 
 /**
- * R9: the disk is full, the database read-only, or locked by somebody else, while runs are under way and others are
- * asked for. What is answered with a run is there; what cannot be is refused as such; and afterwards nothing is missing
- * and nothing is damaged.
+ * R9: the disk is full, or the database read-only or locked, while runs are active and others are submitted. Acknowledged
+ * runs are stored, the others are refused with the right code, and afterwards nothing is missing or damaged.
  */
 export async function ioFaults(size: Size & { only?: string }, tools: Tools): Promise<Finding> {
   const all: Finding = { seen: {}, broken: [], late: [] };
@@ -32,7 +31,7 @@ export async function ioFaults(size: Size & { only?: string }, tools: Tools): Pr
   return all;
 }
 
-/** null: this host cannot have that fault. */
+/** Resolves to null if this host cannot produce the fault. */
 type Meet = (size: Size, tools: Tools) => Promise<Finding | null>;
 
 const onSqlite: Record<string, Meet> = {
@@ -65,7 +64,7 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
       const end = await trouble(place);
       asking.begin();
       return async () => {
-        // on a busy machine the first refusal may take longer than the trouble was to last
+        // On a busy machine the first refusal may come after the planned duration.
         await waitFor(async () => (asking.refused.length > 0 ? true : null), 60_000);
         asking.end();
         await end();
@@ -90,7 +89,7 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
   });
 }
 
-/** A disk of somebody else's own cannot be looked into by SQLite: what is on it is copied out first. Nothing is written to it by now. */
+/** SQLite cannot open files on another process's private disk, so they are copied first. Nothing writes to it any more. */
 function reachable({ state, directory }: Place): string {
   if (!state.startsWith("/proc/")) return state;
   const copy = join(directory, "copied-state");
@@ -98,7 +97,7 @@ function reachable({ state, directory }: Place): string {
   return copy;
 }
 
-/** Asks for a run again and again; afterwards once more for each that was refused, by the same key. */
+/** Submits runs continuously. Afterwards resubmits each refused one with the same idempotency key. */
 function startAsking({ client }: Place) {
   const acknowledged = new Map<string, string>();
   const refused: string[] = [];
@@ -114,7 +113,7 @@ function startAsking({ client }: Place) {
         ({ run_id }) => acknowledged.set(key, run_id),
         (error: unknown) => {
           refused.push(key);
-          // a defect's answer has another code
+          // Any other code means a defect.
           if (!(error instanceof HostError) || !/^DROVER-(STA-00[238]|API-023)$/.test(error.code))
             wrong.push(`${key} was refused otherwise: ${String(error)}`);
         },
@@ -137,7 +136,7 @@ function startAsking({ client }: Place) {
     },
     async again() {
       await loop;
-      for (const key of refused) acknowledged.set(key, (await patiently(() => ask(key))).run_id);
+      for (const key of refused) acknowledged.set(key, (await retryWhileUnreachable(() => ask(key))).run_id);
     },
   };
 }
@@ -166,7 +165,7 @@ const lockTable: Trouble = async ({ fleet }) => {
   };
 };
 
-/** As after a failover to a server that is not yet the first. */
+/** Like a failover to a server that is not yet the primary. */
 const readOnly: Trouble = async ({ fleet }) => {
   const set = async (value: "on" | "off"): Promise<void> => {
     const client = await connected(fleet!.url);

@@ -4,15 +4,15 @@ import type { Place } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
 
 interface Circumstances {
-  /** Acknowledged, each by its own request. */
+  /** Ids of the acknowledged runs, one per request. */
   asked: readonly string[];
-  /** Open when none had ended for long. */
+  /** Runs still open after a long time without progress. */
   stuck: number;
-  /** Then an attempt may be lost in the middle, and another is right; without, each is carried out once. */
+  /** Whether runners were killed, so that a lost attempt may be followed by another. Otherwise each run executes once. */
   runnersDied?: boolean;
 }
 
-/** Is every run that was asked for there, ended well, carried out as often as it should, and on the record? */
+/** Checks that every submitted run exists, completed, was executed exactly as often as it should, and is on record. */
 export async function judgeRuns(place: Place, { asked, stuck, runnersDied = false }: Circumstances): Promise<Finding> {
   const broken: string[] = [];
   const runs = new Map((await allRuns(place.client)).map((run) => [run.run_id, run]));
@@ -33,11 +33,11 @@ export async function judgeRuns(place: Place, { asked, stuck, runnersDied = fals
   const audit = await readAudit(place);
   if (!audit.verified) broken.push("the audit chain does not verify");
   const unrecorded = marks.filter(([, , execution_id = ""]) => !audit.executions.has(execution_id));
-  // whose runner died has no end that anybody saw
+  // If the runner died, nobody saw the end.
   const unended = runnersDied ? [] : [...audit.executions.values()].filter(({ state }) => state !== "ended");
   if (unrecorded.length > 0) broken.push(`${unrecorded.length} executions without a start on the record`);
   if (unended.length > 0) broken.push(`${unended.length} executions without an end on the record`);
-  // one whose runner died between the record and the spawn never began
+  // If the runner died between recording and spawning, the command never started.
   if (runnersDied ? audit.executions.size < marks.length : audit.executions.size !== marks.length)
     broken.push(`${audit.executions.size} executions on the record, ${marks.length} marks`);
   return {
@@ -56,7 +56,7 @@ export async function judgeRuns(place: Place, { asked, stuck, runnersDied = fals
   };
 }
 
-/** Twice: the same attempt again, or another one although none was lost. */
+/** Counts as twice: the same attempt again, or another attempt although none was lost. */
 function countTwice(
   marks: readonly string[][],
   runs: ReadonlyMap<string, RunRow>,

@@ -3,27 +3,27 @@ import { rawCall } from "../test/http-call.ts";
 import { registration } from "../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { felt, openOther } from "./others.ts";
+import { impactOf, openBystander } from "./bystander.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo } from "./wait.ts";
 
-const mostGrowthMb = 512;
-const mostPageBytes = 2 * 1024 * 1024;
+const maxGrowthMb = 512;
+const maxPageBytes = 2 * 1024 * 1024;
 const megabyte = 1024 * 1024;
 
-/** M2: reports and registrations as large and as laborious as they can be made, and the pages that are read of what is kept. */
+/** M2: sends reports and registrations that are as large and expensive as possible, and reads back what was stored. */
 export async function largeEvents({ rounds, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
     const run = await claimOverHttp({ ...place, adminToken: place.token }, "large");
-    const other = await openOther(place, tools.host);
+    const other = await openBystander(place, tools.host);
     const idle = await other.during(pause(idleMs));
     const sent: Sent = { requests: 0, taken: 0, refused: 0, broken: [], peakMb: 0 };
     const start = residentMb(place);
     const under = await other.during(send(place, run, rounds, sent));
     const growth = Math.round(sent.peakMb - start);
-    if (growth > mostGrowthMb) sent.broken.push(`the coordinators grew by ${growth} MB`);
+    if (growth > maxGrowthMb) sent.broken.push(`the coordinators grew by ${growth} MB`);
     run.port.close();
-    const { seen, late, broken } = await felt(place, idle, under);
+    const { seen, late, broken } = await impactOf(place, idle, under);
     const { requests, taken, refused } = sent;
     return {
       seen: { requests, taken, refused, "growth MB": growth, ...seen },
@@ -35,7 +35,7 @@ export async function largeEvents({ rounds, idleMs = 5000 }: Size, tools: Tools)
 
 interface Size {
   rounds: number;
-  /** To see how fast others are answered without them. */
+  /** How long the baseline without load is measured. */
   idleMs?: number;
 }
 
@@ -47,7 +47,7 @@ interface Sent {
   peakMb: number;
 }
 
-/** Every body in each round, four at a time, and then all that was kept is read. */
+/** Sends every body in each round, four at a time, then reads back everything stored. */
 async function send(place: Place, run: ClaimedRun, rounds: number, sent: Sent): Promise<void> {
   const bodies = [...reportsOf(run), ...registrationsOf()];
   let n = 0;
@@ -140,7 +140,7 @@ function namesOf(count: number): Record<string, number> {
   return Object.fromEntries([...upTo(count)].map((index) => [`name${index}`, index]));
 }
 
-/** Every event in order, in pages that are not large. */
+/** Checks that every event comes back in order and that pages stay small. */
 async function readBack(place: Place, { run_id }: ClaimedRun): Promise<string[]> {
   const headers = { authorization: `Bearer ${place.token}` };
   const broken: string[] = [];
@@ -148,8 +148,8 @@ async function readBack(place: Place, { run_id }: ClaimedRun): Promise<string[]>
   for (let after: number | null = 0; after !== null;) {
     const page = await rawCall(place.url, { path: `/runs/${run_id}/events?limit=1000&after=${after}`, headers });
     if (page.status !== 200) return [...broken, `a page after ${after}: ${page.status} ${page.text.slice(0, 300)}`];
-    if (page.text.length > mostPageBytes) broken.push(`a page of ${page.text.length} bytes`);
-    // its own answer
+    if (page.text.length > maxPageBytes) broken.push(`a page of ${page.text.length} bytes`);
+    // The coordinator's response.
     const { items, next_cursor } = JSON.parse(page.text) as { items: { seq: number }[]; next_cursor: number | null };
     for (const { seq } of items) if (seq !== due++) broken.push(`seq ${seq} where ${due - 1} was due`);
     after = next_cursor;
@@ -163,7 +163,7 @@ function post({ url, token }: Place, path: string, body: string): Promise<{ stat
 }
 
 function ackedIn(text: string): number {
-  // its own answer; a registration's has none
+  // The coordinator's response. A registration's has no acks.
   const { acked = [] } = JSON.parse(text) as { acked?: { n: number }[] };
   return largest(acked.map(({ n }) => n));
 }

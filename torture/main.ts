@@ -26,20 +26,20 @@ interface Asked {
 }
 
 const [root = "", host = "", execMany = "", ...words] = process.argv.slice(2);
-const folder = join(tmpdir(), "drover-torture");
-const file = join(folder, "results.json");
+const directory = join(tmpdir(), "drover-torture");
+const file = join(directory, "results.json");
 
-/** One for all that need no more than a database; started when the first of them does. */
+/** Shared by all rows that only need a database. Started on first use. */
 let server: Promise<PostgresServer> | null = null;
 const openDatabase: Tools["openDatabase"] = async () => databaseOn(await (server ??= startServer(root)));
 
 async function main(): Promise<number> {
   const asked = readWords(words);
   if (typeof asked === "string") return say(`${asked}\n`, 2);
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(directory, { recursive: true });
   for (const row of asked.rows) {
     if (!asked.fresh && readKept()[keyOf(row, asked.scale)] !== undefined) {
-      process.stderr.write(`${nameOf(row)} was done before; --fresh does it again\n`);
+      process.stderr.write(`${nameOf(row)} is already done; --fresh runs it again\n`);
       continue;
     }
     await runOne(row, asked.scale);
@@ -61,7 +61,7 @@ async function runOne(row: Row, scale: number): Promise<void> {
   const since = performance.now();
   const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
   const tools: Tools = { root, host, execMany, engine: row.engine, openDatabase, progress };
-  // one that could not be carried out is told as such, and the others go on
+  // A row that throws is reported as broken, and the others still run.
   const finding = await row.torture.run(scale, tools).catch((error: unknown): Finding => ({
     seen: {},
     late: [],
@@ -93,7 +93,7 @@ function readWords(given: readonly string[]): Asked | string {
   );
   const unknown = names.filter((name) => !tortures.some((torture) => torture.name === name));
   if (unknown.length > 0)
-    return `There is no torture ${unknown.join(", ")}; there are: ${tortures.map(({ name }) => name).join(", ")}.`;
+    return `Unknown torture ${unknown.join(", ")}. Known: ${tortures.map(({ name }) => name).join(", ")}.`;
   const chosen = tortures.filter(({ name }) => names.length === 0 || names.includes(name));
   return {
     rows: engines
@@ -108,7 +108,7 @@ function readWords(given: readonly string[]): Asked | string {
 
 function readKept(): Record<string, Kept> {
   try {
-    return JSON.parse(readFileSync(file, "utf8")) as Record<string, Kept>; // our own file
+    return JSON.parse(readFileSync(file, "utf8")) as Record<string, Kept>; // written below
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
     throw error;

@@ -11,7 +11,7 @@ interface Watched {
   status: string | null;
 }
 
-/** A run that prints many lines has many readers, each of which is cut off now and then: each has every line once, in order. */
+/** Many readers follow a run that prints many lines, and each is disconnected now and then. Each gets every line once, in order. */
 export async function manyReaders(
   { lines, readers, cutsEach }: { lines: number; readers: number; cutsEach: number },
   tools: Tools,
@@ -40,7 +40,7 @@ export async function manyReaders(
   });
 }
 
-/** Follows the run to its end, counting its lines. */
+/** Follows the run to its end and checks its lines. */
 async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>): Promise<Watched> {
   const client = createApiClient(cutter.transport);
   const wrong: string[] = [];
@@ -60,7 +60,7 @@ async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>
   return { cuts: cutter.cuts, counted, wrong, status };
 }
 
-/** Real connections, the first of which are broken somewhere on the way. */
+/** Real connections. The first ones break after a random number of bytes. */
 function cuttingTransport({ url, token }: Place, most: number, lines: number): { transport: Transport; cuts: number } {
   const real = httpTransport({ url, token });
   const cutter = {
@@ -70,7 +70,7 @@ function cuttingTransport({ url, token }: Place, most: number, lines: number): {
       async bytes(...call: Parameters<Transport["bytes"]>) {
         const answer = await real.bytes(...call);
         if (answer === null || cutter.cuts === most) return answer;
-        // together they are fewer bytes than the run prints, so that all of them happen
+        // In total fewer bytes than the run prints, so that every cut happens.
         const room = (Math.random() * 0.6 * (lines * 6)) / most;
         return { ...answer, bytes: cutAfter(answer.bytes, room, () => (cutter.cuts += 1)) };
       },

@@ -12,10 +12,10 @@ interface Exported {
 }
 
 const writers = 8;
-/** Of each writer. */
-const underWay = 4;
+/** Commands in progress per writer. */
+const atOnce = 4;
 
-/** R8 without a coordinator: eight processes write one record, some are killed; what happened is on it, and it is whole. */
+/** R8 without a coordinator: eight processes write one record and some are killed. Everything that ran is on record, and the chain verifies. */
 export async function manyWriters(
   { executions, kills }: { executions: number; kills: number },
   tools: Tools,
@@ -28,11 +28,11 @@ export async function manyWriters(
     const { acknowledged, killed, errors } = await writeMany(tools.execMany, state, marks, executions, kills);
     const drover = (...words: string[]) =>
       output([process.execPath, join(tools.root, "bin", "drover.js"), ...words], directory, state);
-    // the ends that the killed ones could not write are written by whoever comes next
+    // The next command writes the ends that killed processes could not.
     await drover("runs", "list", "--limit", "1");
     const verified = await drover("audit", "verify");
     const lines = (await drover("audit", "export")).stdout.trim().split("\n");
-    // written by ourselves
+    // Our own export.
     const exported = lines.map((line) => JSON.parse(line) as Exported);
     const recorded = new Set(exported.map(({ executionId }) => executionId));
     const happened = new Set(readdirSync(marks));
@@ -51,7 +51,7 @@ export async function manyWriters(
           ? []
           : [`${acknowledged} were acknowledged, ${ended.length} are on the record`]),
         ...(invented + open === 0 ? [] : [`${invented} on the record never ran, ${open} have no end`]),
-        ...(interrupted <= killed * underWay ? [] : [`${interrupted} interrupted by ${killed} kills`]),
+        ...(interrupted <= killed * atOnce ? [] : [`${interrupted} interrupted by ${killed} kills`]),
       ],
       late: [],
     };
@@ -60,13 +60,13 @@ export async function manyWriters(
   }
 }
 
-/** Until so many were acknowledged; now and then a process is killed and replaced. */
+/** Writes until `wanted` commands are acknowledged. Now and then kills and replaces a process. */
 async function writeMany(script: string, state: string, marks: string, wanted: number, kills: number) {
   const share = Math.ceil(wanted / writers);
   const found = { acknowledged: 0, killed: 0, errors: [] as string[] };
   let killsLeft = kills;
   const oneProcess = (): Promise<void> => {
-    const child = spawn(process.execPath, [script, state, marks, String(share), String(underWay)], {
+    const child = spawn(process.execPath, [script, state, marks, String(share), String(atOnce)], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let dieAt = killsLeft-- > 0 ? Math.ceil(share / 3) : Infinity;
@@ -75,7 +75,7 @@ async function writeMany(script: string, state: string, marks: string, wanted: n
       own += dots.length;
       found.acknowledged += dots.length;
       if (own < dieAt) return;
-      // what it had said before may still come
+      // Its earlier output may still arrive.
       dieAt = Infinity;
       if (child.kill("SIGKILL")) found.killed += 1;
     });

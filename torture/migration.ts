@@ -12,25 +12,25 @@ import { drover, type Ran } from "./drover-command.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { createProcesses } from "./processes.ts";
 
-/** What it may take, however long the record is. */
-const mostMegabytes = 400;
+/** Memory limit, independent of the record's size. */
+const maxMegabytes = 400;
 
 /**
- * A state directory's record is moved to PostgreSQL by `drover migrate`. What a reader sees of it is the same before
- * and after: runs, events, sessions, files; the chain verifies with the same head; and it goes on there.
+ * Moves a state directory's record to PostgreSQL with `drover migrate`. Runs, events, sessions and files read the same
+ * before and after, the chain verifies with the same head, and new runs can be added.
  */
 export async function migration({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
-  const folder = mkdtempSync(join(tmpdir(), "drover-torture-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-torture-"));
   const processes = createProcesses();
   const database = await tools.openDatabase();
   try {
-    const state = join(folder, "state");
-    const directory = recordDirectory(state);
+    const state = join(directory, "state");
+    const record = recordDirectory(state);
     const since = performance.now();
-    await fill(directory, runs, tools);
-    const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: auditKeyFile(directory) }, {}];
+    await fill(record, runs, tools);
+    const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: auditKeyFile(record) }, {}];
     const command = (env: Record<string, string>, ...words: string[]): Promise<Ran> =>
-      drover({ processes, tools, cwd: folder }, { DROVER_STATE_DIR: state, ...env }, ...words);
+      drover({ processes, tools, cwd: directory }, { DROVER_STATE_DIR: state, ...env }, ...words);
     tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - since) / 1000)} s`);
     const migrated = await command(here, "migrate", "--to", database.url);
     const seconds = Math.round(migrated.ms / 1000);
@@ -38,7 +38,7 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
     if (migrated.code !== 0) return { seen: { runs }, broken: [`migrate: ${migrated.said}`], late: [] };
     tools.progress(`moved in ${seconds} s; ${migrated.said.split("\n")[0]}`);
     const verified = [await command(here, "audit", "verify"), await command(fleet, "audit", "verify", "--head", head)];
-    const found = await compareAndGoOn(directory, database.url, tools);
+    const found = await compareAndContinue(record, database.url, tools);
     verified.push(await command(fleet, "audit", "verify", "--head", head));
     const { differences, examples, ...seen } = found;
     return {
@@ -53,12 +53,12 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
         ...verified.filter(({ code, said }) => code !== 0 || !said.includes("whole")).map(({ said }) => said),
         ...(verified[0]?.said.includes(head) ? [] : ["the head is another one after it"]),
       ],
-      late: migrated.megabytes > mostMegabytes ? [`it took ${migrated.megabytes} MB of memory`] : [],
+      late: migrated.megabytes > maxMegabytes ? [`it took ${migrated.megabytes} MB of memory`] : [],
     };
   } finally {
     await processes.endAll();
     await database.drop();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
@@ -71,7 +71,7 @@ async function fill(directory: string, runs: number, tools: Tools): Promise<void
   await store.close();
 }
 
-async function compareAndGoOn(directory: string, url: string, tools: Tools): Promise<Differences> {
+async function compareAndContinue(directory: string, url: string, tools: Tools): Promise<Differences> {
   const before = await openStore({ directory, now: () => new Date(), mode: "read" });
   const after: RecordStore = await openPostgresStore({ url, secret: readKey(directory) ?? new Uint8Array() });
   try {

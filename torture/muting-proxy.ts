@@ -1,10 +1,10 @@
 import { connect, createServer, type Socket } from "node:net";
 
-/** Between coordinators and their database: lets nothing through for a while, and breaks nothing. */
+/** A proxy between coordinators and their database that can hold back all traffic without breaking connections. */
 export interface MutingProxy {
   port: number;
   mute(): void;
-  /** What was held back goes on its way. */
+  /** Forwards the traffic held back. */
   unmute(): void;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export async function startMutingProxy(port: number): Promise<MutingProxy> {
     for (const pair of pairs) for (const socket of pair) act(socket);
   };
   return {
-    // a TCP server's address is never a string
+    // A TCP server's address is never a string.
     port: (server.address() as { port: number }).port,
     mute() {
       muted = true;

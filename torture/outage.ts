@@ -6,29 +6,29 @@ import { startMutingProxy } from "./muting-proxy.ts";
 import { withServer } from "./own-server.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
-import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
+import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
 
 export interface Size {
   runs: number;
   seconds: number;
-  /** Other times than a coordinator's own: on a machine that is busy with other things its lease may be short. */
+  /** Replaces a coordinator's default times, for example with a longer lease on a busy machine. */
   times?: CoordinatorTimes;
 }
 
-/** Begins what is to be held out; what it resolves to ends it. */
+/** Starts the outage and resolves to a function that ends it. */
 export type Trouble = (place: Place) => Promise<() => Promise<void>>;
 
-/** R7: the coordinators are away while runs are under way. They go on, and everything they did meanwhile arrives. */
+/** R7: the coordinators are down while runs are active. The runs continue, and their events arrive afterwards. */
 export async function outage(size: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, (place) =>
     holdOut(place, size, tools, async ({ coordinators }) => {
       for (const { child } of coordinators) child.signal("SIGKILL");
-      return async () => void (await Promise.all(coordinators.map((seat) => seat.start())));
+      return async () => void (await Promise.all(coordinators.map((slot) => slot.start())));
     }),
   );
 }
 
-/** R7: the same, but it is the database that is away: the coordinators are there, and can neither store nor tell anything. */
+/** R7: the database is down. The coordinators are up but can neither read nor write. */
 export async function databaseOutage(size: Size, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
     inPlace(own, null, (place) =>
@@ -40,7 +40,7 @@ export async function databaseOutage(size: Size, tools: Tools): Promise<Finding>
   );
 }
 
-/** R7: the same, but nobody is told that it is away: whatever is sent to it is not answered, and what it sends does not come. */
+/** R7: the database is unreachable without an error: packets in both directions are held back. */
 export async function databaseSilence(size: Size, tools: Tools): Promise<Finding> {
   const database = await tools.openDatabase();
   const url = new URL(database.url);
@@ -60,7 +60,7 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
   }
 }
 
-/** R7: one of two coordinators stands still, and takes connections as before. */
+/** R7: one of two coordinators freezes but still accepts connections. */
 export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, size.times ?? null, (place) =>
     holdOut(place, size, tools, async ({ coordinators }) => {
@@ -71,7 +71,7 @@ export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
   );
 }
 
-/** Runs go on while there is trouble, and everything of them is there once it is over. */
+/** Runs continue during the outage, and all their events are there afterwards. */
 export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tools, begin: Trouble): Promise<Finding> {
   const { client } = place;
   await place.putAgent("work");
@@ -79,10 +79,10 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
     await place.startRunner({ name: "steady", slots: Math.ceil(runs / 2) }),
     await place.startRunner({ name: "other", slots: Math.max(1, Math.floor(runs / 2)) }),
   ];
-  // half of them end while nobody is there, half go on after that
+  // Half of the runs end during the outage, half after it.
   const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
   const asked = new Map<string, number>();
-  // a busy machine starts them so far apart that the first would have ended before the last has begun
+  // On a busy machine the first run could end before the last has started, so all wait for this file.
   const after = join(place.directory, "begin-printing");
   await each(upTo(runs), 8, async (at) => {
     const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1", after } });
@@ -100,7 +100,9 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
   await end();
   await waitFor(
     async () =>
-      (await patiently(() => allRuns(client))).every(({ status }) => status === "completed" || status === "failed")
+      (await retryWhileUnreachable(() => allRuns(client))).every(
+        ({ status }) => status === "completed" || status === "failed",
+      )
         ? true
         : null,
     120_000,

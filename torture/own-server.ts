@@ -4,7 +4,7 @@ import { dropDatabase } from "../test/postgres/databases.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
 import type { Database, Tools } from "./finding.ts";
 
-/** A real server, durable as PostgreSQL is by itself. It ends with this process, however that ends. */
+/** Starts a real server with PostgreSQL's default durability. It stops with this process, even on a crash. */
 export function startServer(root: string, settings: Settings = {}): Promise<PostgresServer> {
   return startPostgres({ home: join(root, "test", "postgres"), settings });
 }
@@ -14,7 +14,7 @@ export async function databaseOn(server: PostgresServer): Promise<Database> {
   return { url, drop: () => dropDatabase(url) };
 }
 
-/** With a server that nobody else uses: to be killed, stopped and started by the torture. */
+/** Provides a private server that the torture may kill, stop and start. */
 export async function withServer<T>(
   tools: Tools,
   work: (tools: Tools, server: PostgresServer) => Promise<T>,
@@ -24,7 +24,7 @@ export async function withServer<T>(
   try {
     const openDatabase = async (): Promise<Database> => ({
       url: await server.createDatabase(),
-      // goes with the server, which may be away
+      // Removed with the server, which may be down.
       drop: async () => undefined,
     });
     return await work({ ...tools, engine: "postgres", openDatabase }, server);

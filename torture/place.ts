@@ -15,36 +15,42 @@ import type { Agent } from "../src/model/agent.ts";
 import type { RunnerRow } from "../src/model/dispatch-ops.ts";
 import type { RunnerOptions } from "../src/runner.ts";
 import { type ApiClient, createClient } from "../src/wire/client.ts";
-import { type Coordinators, type CoordinatorTimes, type Fleet, openCoordinators, type Seat } from "./coordinators.ts";
+import {
+  type Coordinators,
+  type CoordinatorTimes,
+  type Fleet,
+  openCoordinators,
+  type CoordinatorSlot,
+} from "./coordinators.ts";
 import type { Tools } from "./finding.ts";
 import { type Child, createProcesses, type Processes } from "./processes.ts";
-import { patiently, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, waitFor } from "./wait.ts";
 import { workScript } from "./work-script.ts";
 
 /**
- * A folder of its own with a coordinator and runners in processes of their own; over PostgreSQL with a database of its
- * own, and several coordinators behind a balancer. Nothing of it is left afterwards.
+ * A temporary directory with a coordinator and runners in separate processes. On PostgreSQL it has its own database and
+ * several coordinators behind a balancer. Everything is removed afterwards.
  */
 export interface Place {
   directory: string;
-  /** Of the first coordinator. */
+  /** The first coordinator's state directory. */
   readonly state: string;
-  /** Where clients and runners go. */
+  /** The address for clients and runners. */
   url: string;
   processes: Processes;
   client: ApiClient;
   token: string;
-  coordinators: readonly Seat[];
-  /** For a proxy of the coordinators. */
+  coordinators: readonly CoordinatorSlot[];
+  /** A port reserved for a proxy in front of the coordinators. */
   proxyPort: number;
-  /** null: the record is SQLite's, in `state`. */
+  /** null if the record is the SQLite file in `state`. */
   fleet: Fleet | null;
   startRunner(runner: RunnerSpec): Promise<{ child: Child; runner_id: string }>;
-  /** The same, but without waiting until it is there. */
+  /** Starts a runner without waiting until it is online. */
   spawnRunner(runner: RunnerSpec): Child;
-  /** An agent whose command is scripts/work.sh. */
+  /** Creates an agent whose command is scripts/work.sh. */
   putAgent(name: string, changes?: Partial<Agent>): Promise<void>;
-  /** `run_id.attempt.execution_id` of every command that began. */
+  /** `run_id.attempt.execution_id` of every command that started. */
   marks(): string[];
 }
 
@@ -52,25 +58,25 @@ export interface RunnerSpec {
   name: string;
   slots: number;
   tags?: string[];
-  /** Where it is told the coordinator is. */
+  /** The coordinator's address given to the runner. */
   url?: string;
   times?: RunnerOptions["times"];
-  /** Unless given, its own name. */
+  /** Defaults to the runner's name. */
   profileName?: string;
-  /** More of its profile. */
+  /** Additional profile fields. */
   profile?: Record<string, unknown>;
-  /** More variables of it. */
+  /** Additional environment variables. */
   env?: Record<string, string>;
 }
 
 interface PlaceOptions {
-  /** Over PostgreSQL. */
+  /** The number of coordinators on PostgreSQL. */
   coordinators?: number;
-  /** Of a size as mount takes it, for the state directories. */
+  /** The size of a private disk for the state directories, in mount's syntax. */
   smallDisk?: string;
 }
 
-/** `times`: of the coordinators; null: the command line's own. */
+/** Opens a place, runs the work and removes the place. `times` are the coordinators'; null means the command line's defaults. */
 export async function inPlace<T>(
   tools: Tools,
   times: CoordinatorTimes | null,
@@ -79,7 +85,7 @@ export async function inPlace<T>(
 ): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), "drover-torture-"));
   const processes = createProcesses();
-  // also where whoever started all this is told to end
+  // Also clean up if this process is told to exit.
   const atExit = (): void => {
     processes.killAll();
     rmSync(directory, { recursive: true, force: true });
@@ -106,14 +112,14 @@ async function openPlace(
   { root, host }: Tools,
   directory: string,
   processes: Processes,
-  { url, seats, proxyPort, fleet }: Pick<Coordinators, "url" | "seats" | "proxyPort" | "fleet">,
+  { url, slots: coordinators, proxyPort, fleet }: Pick<Coordinators, "url" | "slots" | "proxyPort" | "fleet">,
 ): Promise<Place> {
   const marks = join(directory, "marks");
-  for (const folder of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(folder);
+  for (const path of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(path);
   const script = join(directory, "scripts", "work.sh");
   writeFileSync(script, workScript(marks));
   chmodSync(script, 0o755);
-  const token = await tokenOf(seats[0]!.state);
+  const token = await tokenOf(coordinators[0]!.state);
   const client = createClient({ url, token });
   const bin = join(root, "bin", "drover.js");
 
@@ -152,13 +158,13 @@ async function openPlace(
   return {
     directory,
     get state() {
-      return seats[0]!.state;
+      return coordinators[0]!.state;
     },
     url,
     processes,
     client,
     token,
-    coordinators: seats,
+    coordinators,
     proxyPort,
     fleet,
     spawnRunner,
@@ -166,19 +172,19 @@ async function openPlace(
       const child = spawnRunner(spec);
       const row = await waitFor(async () => {
         if (!child.alive) throw new Error(`The runner ended: ${child.said}`);
-        return onlineAs(spec.name, await patiently(() => client.runners.list()));
+        return onlineAs(spec.name, await retryWhileUnreachable(() => client.runners.list()));
       }, 120_000);
       if (row === null) throw new Error(`The runner ${spec.name} did not come up: ${child.said}`);
       return { child, runner_id: row.runner_id };
     },
     async putAgent(name, changes = {}) {
-      await patiently(() => client.agents.put(name, { type: "procedural", command: script, ...changes }));
+      await retryWhileUnreachable(() => client.agents.put(name, { type: "procedural", command: script, ...changes }));
     },
     marks: () => readdirSync(marks),
   };
 }
 
-/** A fleet's coordinator answers a moment before it has written it there, and has a file of its own for it. */
+/** A fleet's coordinator writes its token to a different file, and only after it starts to answer. */
 async function tokenOf(state: string): Promise<string> {
   const files = (["token", "fleet-token"] as const).map((name) => tokenFile(recordDirectory(state), name));
   const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 60_000, 10);

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { pause } from "./wait.ts";
 
-/** A process of ours that is to be killed, stopped, and in any case ended. */
+/** A child process that can be killed or frozen, and is always ended in the end. */
 export interface Child {
   readonly pid: number;
   readonly alive: boolean;
-  /** All it said so far, on both streams. */
+  /** Its output so far, stdout and stderr. */
   readonly said: string;
-  /** Resolves with what it said when this stands there; rejects where it ends before. */
+  /** Resolves with the match once the output matches. Rejects if the process exits first. */
   says(what: RegExp, withinMs?: number): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
   readonly closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -16,7 +16,7 @@ export interface Child {
 export interface Processes {
   start(words: readonly string[], options: { cwd: string; env: Record<string, string> }): Child;
   killAll(): void;
-  /** The same, and waits for it. */
+  /** Kills all processes and waits for them. */
   endAll(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export function createProcesses(): Processes {
   const killAll = (): void => {
     for (const child of living) {
       child.signal("SIGKILL");
-      // one that was stopped dies as well, but what it said is read only when it goes on
+      // SIGKILL works on a stopped process too, but its output is only read after SIGCONT.
       child.signal("SIGCONT");
     }
   };
@@ -46,13 +46,13 @@ export function createProcesses(): Processes {
   };
 }
 
-/** Enough to tell why something went wrong. */
-const kept = 20_000;
+/** Enough output to explain a failure. */
+const maxOutput = 20_000;
 
 function follow(child: ChildProcess): Child {
   let said = "";
   let alive = true;
-  const hear = (chunk: Buffer): void => void (said = (said + chunk.toString("utf8")).slice(-kept));
+  const hear = (chunk: Buffer): void => void (said = (said + chunk.toString("utf8")).slice(-maxOutput));
   child.stdout?.on("data", hear);
   child.stderr?.on("data", hear);
   const closed = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {

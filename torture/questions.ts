@@ -9,18 +9,18 @@ import { killRunner, type RunnerSlot } from "./fleet-killed.ts";
 import { inPlace, type Place, type RunnerSpec } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
 import { startStorm, untilNothingMoves } from "./storm.ts";
-import { each, patiently, pause, upTo } from "./wait.ts";
+import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
 
 interface Sizes {
   runs: number;
-  /** Of each run. */
+  /** The number of questions per run. */
   questions: number;
   kills: number;
 }
 
 /**
- * Runs ask before each of their commands, while coordinators and runners are killed and two people answer at once. Some
- * runs are parked in between. No question is lost, none is answered twice, and no command runs that nobody has allowed.
+ * Runs ask before each of their commands while coordinators and runners are killed and two people answer concurrently.
+ * Some runs park in between. No question is lost or answered twice, and no command runs without approval.
  */
 export async function questions({ runs, questions: each_, kills }: Sizes, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
@@ -49,7 +49,7 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
     const asked: string[] = [];
     await each(upTo(runs), 4, async (at) => {
       const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${at}` };
-      asked.push((await patiently(() => place.client.submit(request))).run_id);
+      asked.push((await retryWhileUnreachable(() => place.client.submit(request))).run_id);
     });
     const blow = async (): Promise<void> => {
       if (Math.random() < 0.5) return killOne(place);
@@ -58,7 +58,7 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
     const over = new AbortController();
     const given: Question[] = [];
     const people = [...upTo(2)].map(() => answerAll(place, given, over.signal));
-    // a fault is told where they are waited for
+    // Rejections are handled where these promises are awaited.
     for (const person of people) person.catch(() => undefined);
     const storm = startStorm(kills, blow, tools.progress);
     await storm.over;
@@ -70,18 +70,18 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
   });
 }
 
-/** Answers whatever is open, allowing most of it, until it is told to stop. `given`: the answers that were acknowledged. */
+/** Answers open questions until aborted and allows most of them. Adds acknowledged answers to `given`. */
 async function answerAll({ client }: Place, given: Question[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const { items } = await patiently(() => client.questions.list({ limit: 200 }));
+    const { items } = await retryWhileUnreachable(() => client.questions.list({ limit: 200 }));
     await each(items, 4, async ({ run_id, request_id }) => {
-      // some wait long enough to be parked
+      // Let some wait long enough to park.
       await pause(Math.random() < 0.1 ? 1500 : Math.random() * 50);
       const body = Math.random() < 0.8 ? ({ decision: "allow" } as const) : ({ decision: "deny" } as const);
       try {
-        given.push(await patiently(() => client.questions.answer(run_id, request_id, body)));
+        given.push(await retryWhileUnreachable(() => client.questions.answer(run_id, request_id, body)));
       } catch (error) {
-        // Somebody was first, or its run asks again.
+        // The other person answered first, or the run has asked again.
         if (!(error instanceof RequestError) || !/^DROVER-API-03[12]$/.test(error.code)) throw error;
       }
     });
@@ -123,7 +123,7 @@ async function judge(place: Place, { asked, turns, given, stuck, marks, kills }:
     for (const turn of upTo(turns)) {
       const key = `${run_id}.${turn}`;
       const answers = byTurn.get(key)?.length ?? 0;
-      // a call that its runner died with before it was asked about: the model was told that its effect is unknown
+      // The runner died before it asked, and the model was told that the effect of the call is unknown.
       if (!everAsked.has(key)) neverAsked += 1;
       else if (answers !== 1) broken.push(`question ${turn} of ${run_id} was answered ${answers} times`);
     }
@@ -164,7 +164,7 @@ async function judge(place: Place, { asked, turns, given, stuck, marks, kills }:
   };
 }
 
-/** Its run and turn, whatever attempt asked it. */
+/** Identifies a question by run and turn, across attempts. */
 function keyOf({ run_id, input }: Question): string {
   const turn = /DROVER_RUN_ID\.(\d+)\./.exec(JSON.stringify(input))?.[1];
   return `${run_id}.${turn}`;

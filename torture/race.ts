@@ -4,9 +4,9 @@ import { createHttpPort } from "../src/wire/http-port.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog } from "./record.ts";
-import { each, patiently, upTo } from "./wait.ts";
+import { each, retryWhileUnreachable, upTo } from "./wait.ts";
 
-/** R2: many claimers race for many runs over HTTP. Each run is handed to one of them, once. */
+/** R2: many claimers race for many runs over HTTP. Each run goes to exactly one of them. */
 export async function race({ claimers, runs }: { claimers: number; runs: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async ({ client, url, token, putAgent }) => {
     await putAgent("work");
@@ -90,8 +90,8 @@ async function claimAll(
   for (let no = 1; !signal.aborted; no += 1) {
     const claim_id = `${at}-${no}`;
     const want = 1 + Math.floor(Math.random() * 5);
-    // as a runner does: the same again until it is answered
-    const { claims } = await patiently(() =>
+    // Like a runner, repeat the request until it is answered.
+    const { claims } = await retryWhileUnreachable(() =>
       port.poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal).catch((error: unknown) => {
         if (signal.aborted) return { claims: [] };
         throw error;
@@ -113,7 +113,7 @@ async function claimAll(
         outcome: { status: "completed" as const, exit_code: 0, text: null },
       })),
     };
-    await patiently(() => port.report(report));
+    await retryWhileUnreachable(() => port.report(report));
     onFinished(claims.length);
   }
 }

@@ -9,7 +9,7 @@ import type { ApiClient } from "../src/wire/client.ts";
 import type { Fleet } from "./coordinators.ts";
 import type { Place } from "./place.ts";
 
-/** Every run there is, without its bodies. */
+/** All runs as list rows. */
 export async function allRuns(client: ApiClient): Promise<RunRow[]> {
   const runs: RunRow[] = [];
   for (let cursor: string | null = null; ;) {
@@ -23,7 +23,7 @@ export async function allRuns(client: ApiClient): Promise<RunRow[]> {
   }
 }
 
-/** The logs of all runs, read as one feed. */
+/** The logs of all runs, read from the feed. */
 export async function allEvents(client: ApiClient): Promise<Map<string, StoredEvent[]>> {
   const logs = new Map<string, StoredEvent[]>();
   for (let after = 0; ;) {
@@ -38,7 +38,7 @@ export async function allEvents(client: ApiClient): Promise<Map<string, StoredEv
   }
 }
 
-/** What is wrong with the numbers of a log: gaps, doubles, anything after the result. */
+/** Numbering faults in a log: gaps, duplicates, and events after the result. */
 export function faultsOfLog(run_id: string, log: readonly StoredEvent[]): string[] {
   const faults: string[] = [];
   const lastN = new Map<number, number>();
@@ -53,7 +53,7 @@ export function faultsOfLog(run_id: string, log: readonly StoredEvent[]): string
   return faults;
 }
 
-/** The whole of what a run printed. */
+/** A run's whole stdout. */
 export function printed(log: readonly StoredEvent[]): string {
   return log
     .map(({ event }) => (event.type === "output" && event.stream === "stdout" ? (event.text ?? "") : ""))
@@ -61,9 +61,9 @@ export function printed(log: readonly StoredEvent[]): string {
 }
 
 export interface AuditSeen {
-  /** By execution_id. */
+  /** Keyed by execution_id. */
   executions: Map<string, { runId: string; state: string; success: boolean }>;
-  /** `run_id.attempt` of everything that was refused. */
+  /** `run_id.attempt` of every refused write. */
   fenced: Set<string>;
   verified: boolean;
   rows: number;
@@ -73,7 +73,7 @@ export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<
   const executions: AuditSeen["executions"] = new Map();
   const fenced: AuditSeen["fenced"] = new Set();
   const note = (line: string): void => {
-    // our own export
+    // Our own export.
     const record = JSON.parse(line) as
       | { eventType: "command_execution"; executionId: string; runId: string; state: string; success: boolean }
       | { eventType: "refused_write"; runId: string; attempt: number }

@@ -4,7 +4,7 @@ import { busyCores } from "./busy-cores.ts";
 import { conversationsLost } from "./conversations.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { databaseKilled } from "./database-killed.ts";
-import { deaf } from "./deaf.ts";
+import { ignoredSigterm } from "./ignored-sigterm.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
 import { fleetReaders } from "./fleet-readers.ts";
@@ -178,7 +178,7 @@ export const reliabilitySizes: readonly Torture[] = [
     name: "K2",
     promise: "SIGTERM ignored: ends within timeout + grace + 0.5 s",
     engines: sqlite,
-    run: (scale, tools) => deaf({ runs: of(500, scale), atOnce: 20 }, tools),
+    run: (scale, tools) => ignoredSigterm({ runs: of(500, scale), atOnce: 20 }, tools),
   },
   {
     name: "K3",

@@ -6,7 +6,7 @@ import { each, pause, upTo, waitFor } from "./wait.ts";
 
 const delayMs = 400;
 
-/** R10: each request of a runner reaches the coordinator three times, shuffled. What is stored is as if it came once. */
+/** R10: each of a runner's requests reaches the coordinator three times, out of order. The result is as if it came once. */
 export async function replay({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 1000 }, async (place) => {
     const { client } = place;
@@ -48,7 +48,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
   });
 }
 
-/** A run whose requests came once, to compare with. */
+/** A run whose requests arrive once, as the reference. */
 async function undisturbed(place: Place): Promise<string> {
   const { client } = place;
   const { child } = await place.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
@@ -63,7 +63,7 @@ async function typesOf({ client }: Place, run_id: string): Promise<string> {
   return typesIn((await client.runs.events(run_id, { limit: 1000 })).items);
 }
 
-/** Output comes in pieces of any number. */
+/** The event types of a log. Consecutive output counts once, because it arrives in any number of pieces. */
 function typesIn(log: readonly { event: { type: string; status?: unknown } }[]): string {
   const words = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
   return words.filter((word, at) => word !== "output" || words[at - 1] !== "output").join(", ");

@@ -2,7 +2,7 @@ import { Agent, createServer, type IncomingMessage, request } from "node:http";
 
 export interface ReplayingProxy {
   url: string;
-  /** Requests of runners that came, and copies that were sent on. */
+  /** The number of requests received from runners, and of copies sent on. */
   readonly came: number;
   readonly sent: number;
   close(): Promise<void>;
@@ -15,8 +15,8 @@ interface Answer {
 }
 
 /**
- * Between a runner and its coordinator: sends every request several times, each copy after a delay of its own,
- * so that copies overtake later requests, and answers with whichever copy was answered first.
+ * A proxy between a runner and its coordinator that sends every request several times, each copy after a random delay,
+ * so that requests overtake each other. Returns the first response.
  */
 export async function startReplayingProxy(
   target: string,
@@ -34,10 +34,10 @@ export async function startReplayingProxy(
       came += 1;
       options.onRequest?.(incoming.url ?? "", body);
       const copies = Array.from({ length: options.copies }, async (_, copy) => {
-        // the first soon, so that the runner is not slowed; the others whenever
+        // Send the first at once so that the runner is not slowed down, the others later.
         await new Promise((resolve) => setTimeout(resolve, copy === 0 ? 0 : Math.random() * options.delayMs));
         sent += 1;
-        // the first is given up with whoever asked; the others have lost their way and arrive in any case
+        // Abort the first copy if the runner disconnects. The others arrive in any case.
         return forward(target, agent, incoming, body, copy === 0 ? gone.signal : undefined);
       });
       const first = await Promise.any(copies);

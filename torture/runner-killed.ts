@@ -4,12 +4,12 @@ import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
-/** A lease of 10 s, and what it takes to see that it is over. */
+/** A lease of 10 s plus the time to notice that it expired. */
 const lateMs = 15_000;
 
 /**
- * R4: runners are killed in the middle of a run, with the leases of the command line. The run goes back, or
- * fails as runner_lost where it has no attempt left; a second later nothing of it is alive.
+ * R4: kills runners in the middle of a run, with the command line's default leases. The run is requeued, or fails as
+ * runner_lost if it has no attempt left. A second later none of its processes is alive.
  */
 export async function runnerKilled(
   { kills, atOnce }: { kills: number; atOnce: number },
@@ -70,15 +70,15 @@ async function killOne(place: Place, at: number, agent_name: string): Promise<Lo
   );
   const noticedMs = performance.now() - killedAt;
   const alive = await aliveLater;
-  // a machine with other work on it may need longer to end what was killed
+  // A busy machine may need longer to end killed processes.
   const outlived = await waitFor(async () => (survivors(mark).length === 0 ? [] : null), 60_000);
   const left = outlived ?? survivors(mark);
   for (const pid of left) process.kill(pid, "SIGKILL");
-  // nobody is left to take it again
+  // No runner is left to claim it again.
   if (ended?.status === "pending") await client.runs.stop(run_id);
   const faults = [
     ...(begun === null ? ["did not begin"] : []),
-    // at a weaker level of isolation that is not promised
+    // Weaker isolation levels do not promise this.
     ...(left.length > 0 && hostHas("pid") ? [`${left.length} processes outlive its runner`] : []),
     ...(ended === null ? ["was not noticed"] : []),
     ...(ended?.status === "failed" && ended.reason !== "runner_lost" ? [`failed as ${ended.reason}`] : []),

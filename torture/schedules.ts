@@ -5,11 +5,11 @@ import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allRuns } from "./record.ts";
-import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
+import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
 
 interface Sizes {
   schedules: number;
-  /** Of real time, in which coordinators are killed. */
+  /** Real time during which coordinators are killed. */
   seconds: number;
 }
 
@@ -17,13 +17,13 @@ const speed = 60;
 const overlaps = ["allow", "skip", "queue", "cancel_previous"] as const;
 
 /**
- * Schedules fire each minute of a clock that is 60 times as fast, over three coordinators (SQLite: one) that are killed at
- * random. Every slot has exactly one line, no slot has two runs, and every run has its line.
+ * Schedules fire every minute of a clock that runs 60 times as fast, on three coordinators (SQLite: one) that are killed
+ * at random. Every slot has exactly one history line, no slot has two runs, and every run has a line.
  */
 export async function schedules({ schedules: count, seconds }: Sizes, tools: Tools): Promise<Finding> {
   const from = Date.now();
   const triggerNow = (): number => from + (Date.now() - from) * speed;
-  // nobody claims the runs, and none of them may end for that
+  // No runner claims the runs, and they must not fail because of that.
   const times = { unmatchedMs: 86_400_000, trigger: { speed, from } };
   const work = async (place: Place): Promise<Finding> => {
     await place.putAgent("work");
@@ -32,7 +32,7 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
       const overlap = overlaps[at % overlaps.length]!;
       const catch_up = at % 3 === 0 ? ("one" as const) : ("none" as const);
       const body = { agent_name: "work", name: `s${at}`, cron: "* * * * *", overlap, catch_up };
-      made.push(await patiently(() => place.client.schedules.create(body)));
+      made.push(await retryWhileUnreachable(() => place.client.schedules.create(body)));
     });
     let kills = 0;
     for (const until = performance.now() + seconds * 1000; performance.now() < until; kills += 1) {
@@ -40,9 +40,9 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
       if (kills % 10 === 9) tools.progress(`${kills + 1} kills`);
     }
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
-    // from here on no slot makes a run
+    // From here on no slot starts a run.
     await each(made, 8, async ({ schedule_id }) => {
-      await patiently(() => place.client.schedules.change(schedule_id, { enabled: false }));
+      await retryWhileUnreachable(() => place.client.schedules.change(schedule_id, { enabled: false }));
     });
     const end = triggerNow();
     await each(made, 8, (schedule) => untilDecided(place, schedule, end));
@@ -51,10 +51,10 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   return inPlace(tools, times, work, { coordinators: 3 });
 }
 
-/** Until there is a line for a slot after `end`, which all before it have then. */
+/** Waits for a history line after `end`, which means that all earlier slots are decided. */
 async function untilDecided({ client }: Place, { schedule_id }: Schedule, end: number): Promise<void> {
   const isDecided = async (): Promise<true | null> => {
-    const { last } = await patiently(() => client.schedules.get(schedule_id));
+    const { last } = await retryWhileUnreachable(() => client.schedules.get(schedule_id));
     return last !== null && Date.parse(last.slot) > end ? true : null;
   };
   await waitFor(isDecided, 120_000, 200);
@@ -109,7 +109,7 @@ async function judge(place: Place, made: readonly Schedule[], end: number, kills
 async function history({ client }: Place, { schedule_id }: Schedule): Promise<Slot[]> {
   const all: Slot[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page = await patiently(() =>
+    const page = await retryWhileUnreachable(() =>
       client.schedules.history(schedule_id, { limit: 1000, ...(cursor ? { cursor } : {}) }),
     );
     all.push(...page.items);

@@ -6,16 +6,15 @@ import { join } from "node:path";
 import type { Place } from "./place.ts";
 
 /**
- * Runs of the executor `model` that meet a runner's secrets everywhere: in the system prompt, in what a tool prints, in
- * the headers and the environment of MCP servers, and in what those servers say when they fail. Resumed once, so that a
- * saved conversation is read again. Gives what the runs streamed, and which did not
- * complete.
+ * Runs the executor `model` with a runner's secrets everywhere: in the system prompt, in a tool's output, in the headers
+ * and environment of MCP servers, and in the errors of those servers. Resumes the session once, so that a saved
+ * conversation is loaded. Returns what the runs streamed, and descriptions of those that did not complete.
  */
 export async function converseWithSecrets(
   place: Place,
   { names, env, runs }: { names: readonly string[]; env: Record<string, string>; runs: number },
 ): Promise<{ streams: string[]; failed: string[] }> {
-  // says in its refusal what it was sent
+  // Echoes the received header in its refusal.
   const refusing = createServer((request, response) => {
     response.writeHead(401, { "content-type": "text/plain" }).end(`refused: ${request.headers.authorization}`);
   });

@@ -13,8 +13,9 @@ import { upTo, waitFor } from "./wait.ts";
 type Found = [place: string, bytes: Buffer];
 
 /**
- * S6: secrets of a runner that its runs print, in every encoding, whole and in pieces. None of it is in the database, in
- * a file that Drover writes (conversations and backups too), in what it answers or streams, or in the words of a process; nor is the fleet's own secret.
+ * S6: runs print their runner's secrets in every encoding, whole and in pieces. None of them appears in the database, in
+ * a file that Drover writes (including conversations and backups), in a response or stream, or in a process's arguments.
+ * Neither does the fleet's own secret.
  */
 export async function secrets(
   { canaries: count, runs }: { canaries: number; runs: number },
@@ -35,7 +36,7 @@ export async function secrets(
       const words = watchWords("anybody's");
       const streamed: string[] = [];
       for await (const event of place.client.runs.follow(run_id)) {
-        // while it prints, its runner has a log of its own
+        // While it prints, its runner keeps a log on disk.
         if (event.event.type === "output" && streamed.length < 5) searched.push(...filesOf(place));
         streamed.push(JSON.stringify(event));
       }
@@ -59,7 +60,7 @@ export async function secrets(
     const fleets = await ownSecrets(place, searched);
     const found = [
       ...findCanaries(canaries, searched),
-      // those are arguments of the program that gets them
+      // Secret parameters are legitimately arguments of the program that receives them.
       ...findCanaries(
         asked.canaries,
         searched.filter(([where]) => !isWords(where)),
@@ -88,7 +89,7 @@ export async function secrets(
   });
 }
 
-/** Canaries as parameters that the schema marks as secret, printed by the run that gets them, and in its prompt. */
+/** Passes canaries as parameters that the schema marks as secret. The run prints them. */
 async function askWithSecrets(
   { client }: Place,
   script: string,
@@ -116,7 +117,7 @@ async function askWithSecrets(
   };
 }
 
-/** Everything below the place but the script itself, and what Drover's processes said. */
+/** All files of the place except the script itself, and the output of Drover's processes. */
 function filesOf({ directory, coordinators }: Place): Found[] {
   return [
     ...filesBelow(directory)
@@ -126,14 +127,14 @@ function filesOf({ directory, coordinators }: Place): Found[] {
           return [[file, readFileSync(file)]];
         } catch (error) {
           if (existsSync(file)) throw error;
-          return []; // gone meanwhile
+          return []; // removed in the meantime
         }
       }),
     ...coordinators.map(({ child }): Found => ["what a coordinator said", Buffer.from(child.said)]),
   ];
 }
 
-/** Every row of every table; bytes as hexadecimal, in which every canary is looked for too. */
+/** Every row of every table. Bytes are in hexadecimal, in which canaries are searched for too. */
 async function rowsOf({ fleet }: Place): Promise<Found[]> {
   if (fleet === null) return [];
   const client = new pg.Client({ connectionString: fleet.url });
@@ -153,20 +154,20 @@ async function rowsOf({ fleet }: Place): Promise<Found[]> {
   }
 }
 
-/** What the fleet itself is trusted with: no file, row, answer or word of a process has it. */
+/** The fleet's own secrets must not appear in any file, row, response or process argument. */
 async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]): Promise<string[]> {
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
   const words = watchWords("our");
   await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 60_000);
-  // somebody else may be at work on the same server
+  // Other processes may be using the same server.
   const places = [...searched.filter(([place]) => !isWords(place)), [words.whose, Buffer.from(words.stop())] as const];
   return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>
     places.filter(([, bytes]) => bytes.includes(own)).map(([place]) => `a secret of the fleet is in ${place}`),
   );
 }
 
-/** What `ps` would show, again and again, of all processes or of those that came from this one. */
+/** Samples the command lines that `ps` would show, of all processes or of our own. */
 function watchWords(of: "anybody's" | "our"): { whose: string; stop(): string } {
   const seen = new Set<string>();
   const look = (): void => {
@@ -199,7 +200,7 @@ function cameFromHere(pid: number): boolean {
   return parent > 0 && cameFromHere(parent);
 }
 
-/** null: it has ended meanwhile. */
+/** Returns null if the process has exited. */
 function readOfProcess(pid: string, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
@@ -209,7 +210,7 @@ function readOfProcess(pid: string, file: string): string | null {
   }
 }
 
-/** Prints every secret of its environment in every encoding; split: in two writes, with time to be read between some. */
+/** Prints every secret of its environment in every encoding. With --split, in two writes, sometimes with a pause between. */
 const leakScript = `
 import { writeSync } from "node:fs";
 const split = process.argv.includes("--split");

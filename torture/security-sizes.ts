@@ -1,5 +1,5 @@
-import { deafReaders } from "./deaf-readers.ts";
-import { deepFolders } from "./deep-folders.ts";
+import { stalledReaders } from "./stalled-readers.ts";
+import { deepDirectories } from "./deep-directories.ts";
 import { fileEscapes } from "./file-escapes.ts";
 import { forging } from "./forgeries.ts";
 import { freshStarts } from "./fresh-starts.ts";
@@ -11,11 +11,11 @@ import { injection } from "./injection.ts";
 import { largeEvents } from "./large-events.ts";
 import { secrets } from "./secrets.ts";
 import { slowPatterns } from "./slow-patterns.ts";
-import { strangeCallers } from "./strange-callers.ts";
+import { foreignOrigins } from "./foreign-origins.ts";
 import { strangers } from "./strangers.ts";
 import { uploads } from "./uploads.ts";
 import { urlTricks } from "./url-tricks.ts";
-import { whoMay } from "./who-may.ts";
+import { accessRules } from "./access-rules.ts";
 import { both, of, sqlite, type Torture } from "./torture.ts";
 
 export const securitySizes: readonly Torture[] = [
@@ -23,13 +23,13 @@ export const securitySizes: readonly Torture[] = [
     name: "H6",
     promise: "commands leave what is hard to remove: their runner starts again, and nothing of it stays",
     engines: sqlite,
-    run: (scale, tools) => deepFolders({ rounds: Math.max(2, of(10, scale)), depth: 3000 }, tools),
+    run: (scale, tools) => deepDirectories({ rounds: Math.max(2, of(10, scale)), depth: 3000 }, tools),
   },
   {
     name: "H7",
     promise: "readers that never read: no stall of 100 ms, others are answered as before",
     engines: both,
-    run: (scale, tools) => deafReaders({ lines: of(900_000, scale), readers: of(1000, scale) }, tools),
+    run: (scale, tools) => stalledReaders({ lines: of(900_000, scale), readers: of(1000, scale) }, tools),
   },
   {
     name: "M1",
@@ -65,13 +65,13 @@ export const securitySizes: readonly Torture[] = [
     name: "S4",
     promise: "who may do what, at every coordinator: as declared, and at once no more when a token ended at another",
     engines: both,
-    run: (scale, tools) => whoMay({ rounds: of(400, scale) }, tools),
+    run: (scale, tools) => accessRules({ rounds: of(400, scale) }, tools),
   },
   {
     name: "S5",
     promise: "pages of others, on every route: refused",
     engines: sqlite,
-    run: (scale, tools) => strangeCallers({ variants: of(100, scale) }, tools),
+    run: (scale, tools) => foreignOrigins({ variants: of(100, scale) }, tools),
   },
   {
     name: "S6",

@@ -1,14 +1,14 @@
 import { request } from "node:http";
 import type { Finding, Tools } from "./finding.ts";
-import { felt, openOther } from "./others.ts";
+import { impactOf, openBystander } from "./bystander.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo } from "./wait.ts";
 
 interface Size {
   submits: number;
-  /** To see how fast others are answered without them. */
+  /** How long the baseline without load is measured. */
   idleMs?: number;
-  /** How long others are watched after the last was sent. */
+  /** How long the bystander is measured after the last submit. */
   stayMs?: number;
 }
 
@@ -16,13 +16,13 @@ const slow = { type: "object", properties: { x: { type: "string", pattern: "^(a+
 const attack = { x: `${"a".repeat(40)}!` };
 
 /**
- * M1: submits whose parameters take for ever to check, half of them by senders that leave at once. No run comes of them,
- * and nobody else waits for them.
+ * M1: submits with parameters that take forever to validate, half of them from clients that disconnect at once. None of
+ * them creates a run, and nobody else is slowed down.
  */
 export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, {}, async (place) => {
     await place.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
-    const other = await openOther(place, tools.host);
+    const other = await openBystander(place, tools.host);
     const idle = await other.during(pause(idleMs));
     const { token } = await place.client.tokens.create({ role: "user", subject: "slow" });
     const answers: Record<string, number> = {};
@@ -39,7 +39,7 @@ export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Si
     );
     const { items } = await place.client.runs.list({ agent_name: "slow" });
     if (items.length > 0) broken.push(`${items.length} runs came of it`);
-    const { seen, late, broken: defects } = await felt(place, idle, under);
+    const { seen, late, broken: defects } = await impactOf(place, idle, under);
     return {
       seen: { submits, refused: answers["429"] ?? 0, "given up": answers["400"] ?? 0, ...seen },
       broken: [...broken, ...defects],
@@ -48,7 +48,7 @@ export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Si
   });
 }
 
-/** The status of the answer, or `gone` where nobody waited for it. */
+/** The response's status, or `gone` if the client disconnected. */
 function submit({ coordinators }: Place, token: string, leaves: boolean): Promise<string> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -58,7 +58,7 @@ function submit({ coordinators }: Place, token: string, leaves: boolean): Promis
     });
     sent.on("error", () => resolve("gone"));
     sent.end(JSON.stringify({ agent_name: "slow", parameters: attack }), () => {
-      // once the coordinator has it
+      // After the coordinator has received it.
       if (leaves) setTimeout(() => sent.destroy(), 20);
     });
   });

@@ -7,32 +7,32 @@ import type { Tools } from "./finding.ts";
 import type { Trouble } from "./outage.ts";
 import { createProcesses } from "./processes.ts";
 
-/** A PostgreSQL server on a disk of its own. */
+/** A PostgreSQL server on a small private disk. */
 export interface SmallServer {
-  /** Takes what room there is. Afterwards the server is started again, as whoever made room would do. */
+  /** Fills the disk. Afterwards frees the space and restarts the server, as an operator would. */
   fill: Trouble;
 }
 
-/** As root alone: another user cannot have both a disk and a server of somebody else. */
+/** Requires root, which can both mount a disk and run the server as another user. */
 export async function withSmallServer<T>(
   tools: Tools,
   work: (tools: Tools, server: SmallServer) => Promise<T>,
 ): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), "drover-torture-disk-"));
-  // the server is another user's
-  chmodSync(folder, 0o755);
+  const directory = mkdtempSync(join(tmpdir(), "drover-torture-disk-"));
+  // The server runs as another user.
+  chmodSync(directory, 0o755);
   const processes = createProcesses();
   const atExit = (): void => processes.killAll();
   process.once("exit", atExit);
   try {
     const home = join(tools.root, "test", "postgres");
     const words = [process.execPath, tools.host, "postgres", JSON.stringify({ home })];
-    const child = processes.start([...onSmallDisk(folder, "400m", "755"), ...words], {
-      cwd: folder,
-      env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder },
+    const child = processes.start([...onSmallDisk(directory, "400m", "755"), ...words], {
+      cwd: directory,
+      env: { PATH: process.env["PATH"] ?? "", TMPDIR: directory },
     });
     const [, admin = ""] = await child.says(/^serving (\S+)$/m, 60_000);
-    const seen = `/proc/${child.pid}/root${folder}`;
+    const seen = `/proc/${child.pid}/root${directory}`;
     const fill: Trouble = async () => {
       fillUp(join(seen, "filler"));
       return async () => {
@@ -43,17 +43,17 @@ export async function withSmallServer<T>(
     };
     const openDatabase: Tools["openDatabase"] = async () => ({
       url: await createDatabase(admin),
-      drop: async () => undefined, // goes with the server
+      drop: async () => undefined, // removed with the server
     });
     return await work({ ...tools, engine: "postgres", openDatabase }, { fill });
   } finally {
     process.off("exit", atExit);
     await processes.endAll();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
-/** To the last block. */
+/** Fills the disk to the last block. */
 export function fillUp(filler: string): void {
   writeFileSync(filler, "");
   for (let size = 32 * 1024 * 1024; size >= 4096;) {

@@ -7,9 +7,9 @@ import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import type { Child } from "./processes.ts";
 import { allRuns } from "./record.ts";
-import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
+import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
 
-/** What Drover's processes hold at a moment when nothing is under way. */
+/** What Drover's processes use while idle. */
 interface Sample {
   "coordinators MB": number;
   "runners MB": number;
@@ -20,10 +20,10 @@ interface Sample {
   "connections to the database": number;
 }
 
-/** The first is warming up, and not judged. */
+/** The first one is for warm-up and is not judged. */
 const samples = 6;
 
-/** R11: many runs, one after the other. What it takes to carry them out does not grow. */
+/** R11: many runs, one after the other. Resource usage does not grow. */
 export async function soak(
   { runs, settleMs = 500 }: { runs: number; settleMs?: number },
   tools: Tools,
@@ -37,7 +37,7 @@ export async function soak(
     for (const no of upTo(samples)) {
       const share = Math.ceil((runs * (no + 1)) / samples) - done;
       await each(upTo(share), 16, async () => {
-        await patiently(() => place.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
+        await retryWhileUnreachable(() => place.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
       });
       done += share;
       await untilIdle(place);
@@ -67,7 +67,7 @@ async function untilIdle({ client }: Place): Promise<void> {
   if (idle === null) throw new Error("not all of the runs ended");
 }
 
-/** The least of several looks: memory that is about to be given back is not held. */
+/** The minimum of several measurements, since memory may be released a moment later. */
 async function sample(place: Place, runners: readonly Child[], settleMs: number): Promise<Sample> {
   const looks: Sample[] = [];
   for (const _ of upTo(4)) {
@@ -75,8 +75,8 @@ async function sample(place: Place, runners: readonly Child[], settleMs: number)
     looks.push(await look(place, runners));
   }
   return Object.fromEntries(
-    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((one) => one[key as keyof Sample]))]), // its own keys
-  ) as unknown as Sample; // and all of them
+    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((one) => one[key as keyof Sample]))]), // the object's own keys
+  ) as unknown as Sample; // has all keys
 }
 
 async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
@@ -98,18 +98,18 @@ function residentMb(pid: number): number {
   return (pages * 4096) / 2 ** 20;
 }
 
-/** With the place in their environment, as all that was started in it has. */
+/** Processes started in this place, recognized by its path in their environment. */
 function countProcesses(directory: string): number {
   return readdirSync("/proc").filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(directory);
     } catch {
-      return false; // it has just ended
+      return false; // it has just exited
     }
   }).length;
 }
 
-/** Named after who made them: others on this machine have their own. */
+/** Cgroups are named after the process that created them. */
 function countCgroups(pids: readonly number[]): number {
   const parents = findCgroupParents();
   return [...new Set([parents.memoryBytes?.parent, parents.processes?.parent])]
@@ -118,17 +118,17 @@ function countCgroups(pids: readonly number[]): number {
     .length;
 }
 
-/** In these folders of every runner's state. */
-function countBelow(folder: string): number {
+/** Files in every runner's state directory. */
+function countBelow(directory: string): number {
   return (
-    readdirSync(folder)
+    readdirSync(directory)
       .flatMap((runner) => {
-        const [record, runs] = [recordDirectory(join(folder, runner)), runsDirectory(join(folder, runner))];
+        const [record, runs] = [recordDirectory(join(directory, runner)), runsDirectory(join(directory, runner))];
         return [logsDirectory(record), locksDirectory(record), runs];
       })
       .filter((path) => existsSync(path))
       .flatMap((path) => readdirSync(path, { recursive: true }).map((name) => join(path, String(name))))
-      // logs of finished runs stay until retention removes them
+      // Retention removes the logs of finished runs later.
       .filter((path) => !path.endsWith(".jsonl") || !readFileSync(path, "utf8").endsWith('{"shipped":true}\n')).length
   );
 }
@@ -147,13 +147,13 @@ function named(when: string, found: Sample): Record<string, number> {
   return Object.fromEntries(Object.entries(found).map(([name, count]) => [`${name} ${when}`, count]));
 }
 
-/** Memory may breathe; what is counted may differ by what is made anew at that moment. */
+/** Memory may fluctuate, and counts may differ by what is being created at that moment. */
 function judge(found: readonly Sample[]): string[] {
   const [, first, ...others] = found;
   const last = others.at(-1)!;
   const most = (name: keyof Sample): number =>
     name.endsWith("MB") ? first![name] * 1.2 + 20 : first![name] + (name === "fds" ? 8 : 0);
-  return (Object.keys(last) as (keyof Sample)[]) // its own keys
+  return (Object.keys(last) as (keyof Sample)[]) // the object's own keys
     .filter((name) => last[name] > most(name))
     .map((name) => `${name} grew: ${found.map((one) => one[name]).join(", ")}`);
 }

@@ -9,8 +9,8 @@ import { startReplayingProxy } from "./replaying-proxy.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
 /**
- * R3: a runner is stopped in the middle of a run until its lease is over, and let go on. What its command did
- * meanwhile it brings to the coordinator: nothing of that may be stored, and each try must be on the record.
+ * R3: freezes a runner in the middle of a run until its lease has expired, then continues it. It reports what its command
+ * did meanwhile: none of that may be stored, and each attempt to write must be on record.
  */
 export async function staleWriter(
   { stops, lanes, leaseMs = 1000 }: { stops: number; lanes: number; leaseMs?: number },
@@ -48,10 +48,10 @@ export async function staleWriter(
   });
 }
 
-/** When each attempt was last written to, by events or a finish, as far as it left its runner. */
+/** Records when the runner last sent events or a finish for each attempt. */
 function noteWrites(brought: Map<string, number>, path: string, body: Buffer): void {
   if (path !== "/runner/report") return;
-  // made by our own runner
+  // Sent by our own runner.
   const { events, finishes } = JSON.parse(body.toString("utf8")) as Pick<ReportRequest, "events" | "finishes">;
   for (const { run_id, attempt } of [...events, ...finishes]) brought.set(`${run_id}.${attempt}`, performance.now());
 }
@@ -60,8 +60,8 @@ interface Stale {
   run_id: string;
   attempt: number;
   lostMs: number;
-  /** From here on whatever it brings is stale. */
-  wentOnAt: number;
+  /** Everything the runner sends after this time is stale. */
+  continuedAt: number;
 }
 
 async function openLane(place: Place, lane: number, url: string): Promise<Map<string, Child>> {
@@ -80,8 +80,8 @@ async function openLane(place: Place, lane: number, url: string): Promise<Map<st
 }
 
 /**
- * The attempt that was overtaken, or what did not happen in time. Missed: its run had ended, or its runner given it up
- * because a report took longer than the lease, before it was stopped.
+ * Returns the superseded attempt, or a description of what did not happen in time. `missed` means that, before the
+ * freeze, the run had ended or its runner had given it up because a report took longer than the lease.
  */
 async function stopOnce(
   { client }: Place,
@@ -89,7 +89,7 @@ async function stopOnce(
   tag: string,
   agent_name: string,
 ): Promise<Stale | "missed" | { fault: string }> {
-  // it prints while its runner stands still, and ends before that goes on
+  // The command prints while its runner is frozen and ends before the runner continues.
   const { run_id } = await client.submit({
     agent_name,
     parameters: { lines: 8, pause: "0.08" },
@@ -117,8 +117,8 @@ async function stopOnce(
     120_000,
     25,
   );
-  const wentOnAt = performance.now();
-  const lostMs = wentOnAt - stoppedAt;
+  const continuedAt = performance.now();
+  const lostMs = continuedAt - stoppedAt;
   victim.signal("SIGCONT");
   if (overtaken === null) return { fault: `${run_id} was not taken from the runner that stood still` };
   const settled = await waitFor(
@@ -139,7 +139,7 @@ async function stopOnce(
     };
   const { items } = await client.runs.events(run_id, { limit: 1000 });
   if (!wasLost(items, begun.attempt)) return "missed";
-  return { run_id, attempt: begun.attempt, lostMs, wentOnAt };
+  return { run_id, attempt: begun.attempt, lostMs, continuedAt };
 }
 
 async function judge(
@@ -148,9 +148,11 @@ async function judge(
   unsettled: readonly string[],
   brought: ReadonlyMap<string, number>,
 ): Promise<Finding> {
-  // one that had shipped all there was before it was stopped is told by its heartbeat, and brings nothing
-  const wrote = stale.filter(({ run_id, attempt, wentOnAt }) => (brought.get(`${run_id}.${attempt}`) ?? 0) > wentOnAt);
-  // the last of them may still be on its way to be refused
+  // A runner that had sent everything before the freeze learns of the loss from its heartbeat and sends nothing.
+  const wrote = stale.filter(
+    ({ run_id, attempt, continuedAt }) => (brought.get(`${run_id}.${attempt}`) ?? 0) > continuedAt,
+  );
+  // The last write may still be in flight.
   const unaudited = await waitFor(
     async () => {
       const { fenced } = await readAudit(place);
@@ -188,7 +190,7 @@ async function judge(
   };
 }
 
-/** The loss is the coordinator's own event, back to pending or the result: from there on the attempt has no say. */
+/** The position of the coordinator's own event (requeued or result) after which the attempt may not write. */
 function lossOf(log: readonly StoredEvent[], attempt: number): number {
   return log.findIndex(
     ({ n, event, ...of }) =>

@@ -1,9 +1,9 @@
 import type { Place } from "./place.ts";
 
-/** How long a coordinator may keep everybody else waiting for one request. */
+/** How long one request may block a coordinator's event loop. */
 export const stallMs = 100;
 
-/** The longest of any coordinator, and what they complained of. */
+/** The longest stall of any coordinator, and the defects they reported. */
 export async function stallsOf({
   coordinators,
 }: Place): Promise<{ longest: number; withOthers: number; defects: string[] }> {

@@ -1,9 +1,9 @@
 import { isTerminal } from "../src/model/states.ts";
 import type { Place } from "./place.ts";
 import { allRuns } from "./record.ts";
-import { each, patiently, pause, upTo } from "./wait.ts";
+import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
 
-/** So many blows, one after the other, while something else goes on. */
+/** A series of faults, one after the other, injected while other work continues. */
 export interface Storm {
   readonly done: number;
   readonly total: number;
@@ -20,7 +20,7 @@ export function startStorm(total: number, blow: () => Promise<void>, progress: (
     }
   };
   const over = run();
-  // told to whoever waits for its end, which may be later
+  // The rejection is handled where `over` is awaited.
   over.catch(() => undefined);
   return {
     get done() {
@@ -31,7 +31,7 @@ export function startStorm(total: number, blow: () => Promise<void>, progress: (
   };
 }
 
-/** Asks for as many runs with each blow: the ids that were acknowledged. Each request is repeated until it is answered. */
+/** Submits runs in step with the storm and repeats each request until it is answered. Returns the acknowledged ids. */
 export async function submitDuring(
   { client }: Place,
   runs: number,
@@ -41,7 +41,9 @@ export async function submitDuring(
   const asked: string[] = [];
   await each(upTo(runs), 8, async (at) => {
     while (at / runs > (storm.done + 1) / storm.total) await pause(20);
-    const run = await patiently(() => client.submit({ agent_name: "work", parameters, idempotency_key: `run ${at}` }));
+    const run = await retryWhileUnreachable(() =>
+      client.submit({ agent_name: "work", parameters, idempotency_key: `run ${at}` }),
+    );
     asked.push(run.run_id);
   });
   return asked;
@@ -50,13 +52,13 @@ export async function submitDuring(
 const stuckMs = 60_000;
 
 /**
- * How many runs are open when none has ended for a minute, and nothing else was done: how long a backlog takes is the
- * machine's business.
+ * Waits until all runs have ended or nothing has progressed for a minute, since a backlog may take any time. Returns the
+ * number of runs still open.
  */
 export async function untilNothingMoves({ client }: Place, done: () => number = () => 0): Promise<number> {
   let ended = -1;
   for (let since = performance.now(); performance.now() - since < stuckMs; await pause(500)) {
-    const runs = await patiently(() => allRuns(client));
+    const runs = await retryWhileUnreachable(() => allRuns(client));
     const count = runs.filter(({ status }) => isTerminal(status)).length;
     if (count === runs.length) return 0;
     if (count + done() > ended) since = performance.now();

@@ -1,6 +1,6 @@
 /**
- * A program that takes a coordinator's port once it is free: `node stranger.cjs PORT KIND LOG REAL`. It writes every byte
- * it hears to LOG; REAL is the port of a coordinator that lives, for the one that relays.
+ * A program that takes over a coordinator's port once it is free: `node stranger.cjs PORT KIND LOG REAL`. It writes every
+ * received byte to LOG. REAL is the port of a live coordinator, for the kind that relays.
  */
 export const strangerScript = `
 const { appendFileSync } = require("node:fs");
@@ -30,7 +30,7 @@ const kinds = {
     socket.on("close", () => clearInterval(timer));
   },
   relay: (socket, body) => ask(body, (chunk) => socket.write(chunk)),
-  // what the living one proved for its own address, now and for an earlier nonce
+  // Replays the live coordinator's proofs, for its own address and for an earlier nonce.
   replay: (socket, body) => {
     const asked = JSON.parse(body);
     ask(JSON.stringify({ ...asked, origin: "http://127.0.0.1:" + real }), (chunk) => {
@@ -54,7 +54,7 @@ const server = createServer((socket) => {
     kinds[kind](socket, body);
   });
 });
-// the one that was killed may not have let go of it yet
+// The killed coordinator may still hold the port.
 const listen = () => server.listen(Number(port), "127.0.0.1", () => process.stdout.write("listening\\n"));
 server.on("error", () => setTimeout(listen, 50));
 listen();

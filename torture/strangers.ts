@@ -6,19 +6,19 @@ import type { Finding, Tools } from "./finding.ts";
 import { answering } from "./coordinators.ts";
 import { inPlace, type Place } from "./place.ts";
 import { strangerKinds, strangerScript } from "./stranger-script.ts";
-import { patiently, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, waitFor } from "./wait.ts";
 
 type Kind = (typeof strangerKinds)[number];
 
 interface Heard {
   bytes: string;
-  /** What a command that was given meanwhile said. */
+  /** The result of a command issued meanwhile. */
   command: string;
 }
 
 /**
- * H5: a coordinator dies and another program takes its port. Neither its runner nor a command tells that program anything
- * but a nonce, takes anything from it, or stays away once the coordinator is back.
+ * H5: a coordinator dies and another program takes over its port. Its runner and a command send that program nothing but
+ * a nonce, accept nothing from it, and return once the coordinator is back.
  */
 export async function strangers({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 4000, pollHoldMs: 2000 }, async (place) => {
@@ -27,7 +27,7 @@ export async function strangers({ rounds }: { rounds: number }, tools: Tools): P
     const { child: runner } = await place.startRunner({ name: "steady", slots: 2, times });
     const script = join(place.directory, "stranger.cjs");
     writeFileSync(script, strangerScript);
-    // it knows the token as well, and would be a stranger's to ask
+    // It knows the token too, so a stranger could try to relay proofs from it.
     const realPort = await startSecond(place, tools);
     const broken: string[] = [];
     let asked = 0;
@@ -57,19 +57,19 @@ async function startSecond(place: Place, { host }: Tools): Promise<number> {
   return port;
 }
 
-/** The stranger has the port until it was asked by the runner and by a command. */
+/** The stranger keeps the port until both the runner and a command have contacted it. */
 async function takeOver(place: Place, script: string, kind: Kind, realPort: number, log: string): Promise<Heard> {
-  const seat = place.coordinators[0]!;
-  seat.child.signal("SIGKILL");
-  await seat.child.closed;
-  const { port } = new URL(seat.url);
+  const slot = place.coordinators[0]!;
+  slot.child.signal("SIGKILL");
+  await slot.child.closed;
+  const { port } = new URL(slot.url);
   const stranger = place.processes.start([process.execPath, script, port, kind, log, String(realPort)], {
     cwd: place.directory,
     env: {},
   });
   await stranger.says(/listening/, 60_000);
   const read = (): string => (existsSync(log) ? readFileSync(log, "latin1") : "");
-  // a poll and a report, each more than once
+  // A poll and a report, each more than once.
   await waitFor(async () => ((read().match(/POST \/proof /g)?.length ?? 0) >= 4 ? true : null), 60_000, 20);
   const command = await place.client.submit({ agent_name: "work", parameters: { secret: "parameter" } }).then(
     () => "accepted",
@@ -91,9 +91,9 @@ function faultsOf({ directory, token }: Place, kind: Kind, { bytes, command }: H
 }
 
 async function works({ client }: Place): Promise<boolean> {
-  const { run_id } = await patiently(() => client.submit({ agent_name: "work", parameters: { lines: 1 } }));
+  const { run_id } = await retryWhileUnreachable(() => client.submit({ agent_name: "work", parameters: { lines: 1 } }));
   const done = await waitFor(
-    async () => ((await patiently(() => client.runs.get(run_id))).status === "completed" ? true : null),
+    async () => ((await retryWhileUnreachable(() => client.runs.get(run_id))).status === "completed" ? true : null),
     120_000,
     50,
   );

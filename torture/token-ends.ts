@@ -11,7 +11,7 @@ import { pause, waitFor } from "./wait.ts";
 const roles = ["admin", "user", "viewer", "runner"] as const;
 const closed = routes.filter(({ rule }) => !needsNoToken(rule));
 
-/** Good at one coordinator, ended at another, refused at the first; a stream that was open there ends. */
+/** A token that is ended at one coordinator is refused at another at once, and its open stream there ends. */
 export async function endOne(place: Place, ids: Ids, round: number, seen: Seen): Promise<void> {
   const [here, there] = pair(place, round);
   const admin = createClient({ url: here, token: place.token });
@@ -61,7 +61,7 @@ function openStream(url: string, token: string) {
     stream.open = response.status === 200;
     for await (const _ of response.body ?? []) continue;
   };
-  // ended from either side, which is what is waited for
+  // Either side may end the stream.
   void read().then(
     () => (stream.open = false),
     () => (stream.open = false),
@@ -69,7 +69,7 @@ function openStream(url: string, token: string) {
   return stream;
 }
 
-/** At both at once, and then again: one of them has it. */
+/** Uses one enrolment at both coordinators concurrently, and then again. Exactly one succeeds. */
 export async function enrolTwice(place: Place, round: number, seen: Seen): Promise<void> {
   const [here, there] = pair(place, round);
   const admin: ApiClient = createClient({ url: here, token: place.token });
@@ -85,7 +85,7 @@ export async function enrolTwice(place: Place, round: number, seen: Seen): Promi
   if (got !== 1 || again) seen.broken.push(`one enrolment was used ${got + Number(again)} times`);
 }
 
-/** The token of an attempt ends with it. */
+/** An attempt's token expires with the attempt. */
 export async function finishOne(place: Place, round: number, seen: Seen): Promise<void> {
   const [here, there] = pair(place, round);
   const port = createHttpPort({ url: here, token: place.token });

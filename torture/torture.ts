@@ -3,9 +3,9 @@ import type { EngineName, Finding, Tools } from "./finding.ts";
 export interface Torture {
   name: string;
   promise: string;
-  /** One alone: the other would be the same again, or has no such thing. */
+  /** Only one if the row would be the same on the other engine, or does not exist there. */
   engines: readonly EngineName[];
-  /** At a fraction of its full size, at least once. */
+  /** Runs the row at a fraction of its full size. */
   run: (scale: number, tools: Tools) => Promise<Finding>;
 }
 
@@ -13,7 +13,7 @@ export const both = ["sqlite", "postgres"] as const;
 export const sqlite = ["sqlite"] as const;
 export const postgres = ["postgres"] as const;
 
-/** A fraction of the full size, at least one. */
+/** Scales a size, to at least one. */
 export function of(full: number, scale: number): number {
   return Math.max(1, Math.round(full * scale));
 }

@@ -5,7 +5,7 @@ import { sha256Of } from "../test/fixtures/dispatch/claimed.ts";
 import { everyFile } from "../test/fixtures/e2e/canaries.ts";
 import type { Place } from "./place.ts";
 
-/** Everything below the place but the folders that are for files. */
+/** All files below the place, except those in the directories for uploads. */
 export function namesIn({ directory }: Place): Set<string> {
   return new Set(everyFile(directory).filter((name) => !/\/files\//.test(name)));
 }
@@ -15,12 +15,12 @@ export function outsiders(place: Place, before: ReadonlySet<string>): string[] {
   return [...namesIn(place)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
 }
 
-/** Of uploads that were cut off nothing is left; of ones whose coordinator died, nothing that has a name. */
+/** Finds remains of uploads: interrupted ones leave nothing, and ones whose coordinator died leave no complete-looking file. */
 export async function partsOf(place: Place): Promise<string[]> {
   if (place.fleet) return wrongBlobs(place.fleet.url);
-  const folder = blobsDirectory(recordDirectory(place.state));
-  const files = existsSync(folder) ? everyFile(folder) : [];
-  const unfinished = readdirSync(folder).filter((name) => name.length > 2);
+  const directory = blobsDirectory(recordDirectory(place.state));
+  const files = existsSync(directory) ? everyFile(directory) : [];
+  const unfinished = readdirSync(directory).filter((name) => name.length > 2);
   return files
     .filter((file) => !unfinished.some((name) => file.includes(name)))
     .filter((file) => sha256Of(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))

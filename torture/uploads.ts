@@ -3,11 +3,11 @@ import { request } from "node:http";
 import { createClient } from "../src/wire/client.ts";
 import { type ClaimedRun, claimOverHttp, sha256Of } from "../test/fixtures/dispatch/claimed.ts";
 import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
-import type { Seat } from "./coordinators.ts";
+import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { namesIn, outsiders, partsOf } from "./upload-traces.ts";
-import { each, patiently, upTo, waitFor } from "./wait.ts";
+import { each, retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
 
 interface Seen {
   kept: number;
@@ -19,8 +19,8 @@ interface Seen {
 }
 
 /**
- * S11: files with hostile names, other sizes and hashes than announced, uploads that are cut off or whose coordinator is
- * killed in the middle. Nothing is outside its place, nothing is there in part, and what was kept comes back as it was,
+ * S11: files with hostile names or with other sizes and hashes than announced, and uploads that are interrupted or whose
+ * coordinator is killed. Nothing is written outside its directory or stored in part, and stored files come back unchanged
  * from any coordinator.
  */
 export async function uploads({ rounds, kills }: { rounds: number; kills: number }, tools: Tools): Promise<Finding> {
@@ -31,7 +31,7 @@ export async function uploads({ rounds, kills }: { rounds: number; kills: number
       await oneRound(place, round, seen);
       if ((round + 1) % 25 === 0) tools.progress(`${round + 1} of ${rounds} runs`);
     });
-    // one after the other: a restart would spoil the rounds
+    // After the rounds, which a restart would disturb.
     for (const at of upTo(kills)) await killedInUpload(place, at, seen);
     seen.broken.push(...outsiders(place, before), ...(await partsOf(place)));
     const { broken, ...counts } = seen;
@@ -84,7 +84,7 @@ async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise
   seen.hostile += hostilePaths.length;
 }
 
-/** Another hash, another size, more than is taken, and bytes that were never brought. */
+/** A wrong hash, a wrong size, too many bytes, and a file that was never uploaded. */
 async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(5000);
   const tries: Record<string, () => Promise<unknown>> = {
@@ -113,7 +113,7 @@ async function cutOff({ token }: Place, url: string, run: ClaimedRun, seen: Seen
   await run.append({ type: "file", path: "cut", size: bytes.length, sha256: sha256Of(bytes), media_type: "a/b" });
 }
 
-/** Sends as much and breaks the connection. */
+/** Sends `most` bytes and breaks the connection. */
 function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, most: number): Promise<void> {
   const query = new URLSearchParams({
     runner_id: run.runner.runner_id,
@@ -129,23 +129,23 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, mo
       headers: { authorization: `Bearer ${token}`, "content-length": bytes.length },
       agent: false,
     });
-    sent.on("error", () => undefined); // it is broken off, by either side
+    sent.on("error", () => undefined); // either side may break it
     sent.once("close", () => resolve());
     sent.write(bytes.subarray(0, most), () => setTimeout(() => sent.destroy(), 20));
   });
 }
 
-/** Its coordinator dies in the middle; the runner brings it again, to whoever is there. */
+/** The coordinator dies in the middle of an upload, and the runner repeats it at another. */
 async function killedInUpload(place: Place, at: number, seen: Seen): Promise<void> {
-  const seat = place.coordinators[at % place.coordinators.length]!;
-  const run = await patiently(() => claimOverHttp(as(place, place.url), `killed-${at}`));
+  const slot = place.coordinators[at % place.coordinators.length]!;
+  const run = await retryWhileUnreachable(() => claimOverHttp(as(place, place.url), `killed-${at}`));
   const bytes = randomBytes(8_000_000);
-  const sending = sendSome(seat.url, place.token, run, bytes, bytes.length - 1);
+  const sending = sendSome(slot.url, place.token, run, bytes, bytes.length - 1);
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
-  seat.child.signal("SIGKILL");
-  await seat.child.closed;
+  slot.child.signal("SIGKILL");
+  await slot.child.closed;
   await sending;
-  await seat.start();
+  await slot.start();
   seen.killed += 1;
   const file = {
     type: "file",
@@ -155,14 +155,14 @@ async function killedInUpload(place: Place, at: number, seen: Seen): Promise<voi
     media_type: "a/b",
   } as const;
   await again(() => run.append(file));
-  await compare(place, seat, run.run_id, new Map(), seen);
+  await compare(place, slot, run.run_id, new Map(), seen);
   await again(() => run.keep("brought again", bytes));
-  await compare(place, seat, run.run_id, new Map([["brought again", bytes]]), seen);
+  await compare(place, slot, run.run_id, new Map([["brought again", bytes]]), seen);
   await again(() => run.finish());
   run.port.close();
 }
 
-/** Until the balancer leads to one that is there. */
+/** Retries until the balancer reaches a live coordinator. */
 async function again(work: () => Promise<void>): Promise<void> {
   let last: unknown = null;
   const done = await waitFor(
@@ -179,15 +179,15 @@ async function again(work: () => Promise<void>): Promise<void> {
   if (done === null) throw last;
 }
 
-/** A run has these files and no others, as another coordinator gives them. */
+/** Checks that the run has exactly these files, as read from another coordinator. */
 async function compare(
   { token }: Place,
-  seat: Seat,
+  slot: CoordinatorSlot,
   run_id: string,
   kept: ReadonlyMap<string, Buffer>,
   seen: Seen,
 ): Promise<void> {
-  const client = createClient({ url: seat.url, token });
+  const client = createClient({ url: slot.url, token });
   const listed = (await client.runs.files(run_id)).items.map(({ path }) => path).sort();
   if (JSON.stringify(listed) !== JSON.stringify([...kept.keys()].sort()))
     seen.broken.push(`${run_id} has ${JSON.stringify(listed).slice(0, 500)}`);

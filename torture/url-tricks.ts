@@ -10,8 +10,8 @@ import { each } from "./wait.ts";
 const signal = new AbortController().signal;
 
 /**
- * S8: webhooks at every address that must not be reached, registered at a coordinator, sent past that check, and as the
- * target of redirects. A server on loopback counts who connects.
+ * S8: webhooks to every forbidden address: registered at a coordinator, sent bypassing that check, and as redirect
+ * targets. A server on loopback counts connections.
  */
 export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
   const target = await startReceiver();
@@ -27,7 +27,7 @@ export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): P
           () => (registered += 1),
           () => undefined,
         );
-      // a host that is a name after all, such as ftp's, is none of ours to refuse before it is resolved
+      // Some hosts, such as those of ftp URLs, are plain names and can only be refused after resolution.
       let sent = 0;
       const tries = Array.from({ length: rounds }, () => [...hidden, ...names]).flat();
       await each(tries, 20, async (text) => {
@@ -61,7 +61,7 @@ function send(url: URL, rules: ReturnType<typeof createAddressRules>, resolve: R
   return post(url, { headers: {}, body: Buffer.from("{}"), rules, signal, ...(resolve ? { resolve } : {}) });
 }
 
-/** undefined: this machine's resolver says. A name of nobody resolves to nothing. */
+/** undefined means this machine's resolver. Unknown names resolve to nothing. */
 function resolveTo(hostname: string): Resolve | undefined {
   if ((systemNames as readonly string[]).some((name) => name.toLowerCase() === hostname)) return undefined;
   const answer: ((asked: number) => LookupAddress[]) | undefined = nameTricks[hostname];

@@ -5,7 +5,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Asks until there is an answer that is not null; null when the time is over. */
+/** Calls `ask` until it returns something other than null. Returns null on timeout. */
 export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number, everyMs = 50): Promise<T | null> {
   for (const until = performance.now() + withinMs; ;) {
     const answer = await ask();
@@ -14,8 +14,8 @@ export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number,
   }
 }
 
-/** The same call again while nobody answers. What is refused is refused. */
-export async function patiently<T>(call: () => Promise<T>, withinMs = 120_000): Promise<T> {
+/** Repeats the call while the coordinator is unreachable. A refusal is final. */
+export async function retryWhileUnreachable<T>(call: () => Promise<T>, withinMs = 120_000): Promise<T> {
   for (const until = performance.now() + withinMs; ;) {
     try {
       return await call();
@@ -27,7 +27,7 @@ export async function patiently<T>(call: () => Promise<T>, withinMs = 120_000): 
   }
 }
 
-/** Every one of them, so many at a time. */
+/** Runs the work for every item, `atOnce` at a time. */
 export async function each<T>(items: Iterable<T>, atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
   const iterator = items[Symbol.iterator]();
   const worker = async (): Promise<void> => {

@@ -5,14 +5,14 @@ import { type Finding, largest, percentile, type Tools } from "./finding.ts";
 import { inPlace } from "./place.ts";
 import { pause, upTo } from "./wait.ts";
 
-/** Longer, and it was not woken: it found the run when it looked by itself. */
+/** Beyond this, the poll was not woken but found the run by itself. */
 const unwokenMs = 60_000;
-/** On an idle machine. */
+/** The limit for the p99 on an idle machine. */
 const lateMs = 100;
 
-/** A runner's poll waits at one coordinator, and a run is asked for at another: how long until the poll has it? */
+/** A runner's poll waits at one coordinator while a run is submitted at another. Measures how long the poll takes to get it. */
 export async function wake({ times }: { times: number }, tools: Tools): Promise<Finding> {
-  // so that looking by itself, at a third of the lease, is easily told from being woken
+  // A long lease, so that the poll's own check at a third of it cannot be mistaken for a wake-up.
   return inPlace(tools, { leaseMs: 600_000, pollHoldMs: 150_000 }, async ({ coordinators, token, putAgent }) => {
     const [here, there] = [coordinators[0]!, coordinators[1]!];
     await putAgent("work");
@@ -24,7 +24,7 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
     for (const at of upTo(times)) {
       const claim_id = `claim ${at}`;
       const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(200_000));
-      // by then it is held: nothing but being woken ends it
+      // By then the poll is held, and only a wake-up ends it.
       await pause(5 + Math.random() * 10);
       const since = performance.now();
       const { run_id } = await asking.submit({ agent_name: "work" });

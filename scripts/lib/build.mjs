@@ -1,5 +1,5 @@
-// Bundles src/ into dist/. Every dynamic import of our own becomes a bundle of its own, so that a command
-// loads only what it uses: start-up time is a feature.
+// Bundles src/ into dist/. Every dynamically imported module of ours becomes a separate bundle, so that a command loads
+// only what it uses and starts fast.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ export async function ensureBuilt(root) {
   writeFileSync(stampFile, stamp);
 }
 
-/** The commands whose cold start counts, by the bundle they begin in. Only speed depends on it: where it fails, Drover compiles at each start. */
+/** Precompiles the commands whose cold start matters. If this fails, Drover compiles at each start and is only slower. */
 function compileAhead(root) {
   for (const words of [
     ["cli-exec", "exec", "true"],
@@ -24,7 +24,7 @@ function compileAhead(root) {
   ]) {
     const script = join(root, "scripts", "lib", "compile-ahead.mjs");
     const { status, stderr } = spawnSync(process.execPath, [script, ...words], { cwd: root, encoding: "utf8" });
-    if (status !== 0) process.stderr.write(`Not compiled ahead: ${stderr}\n`);
+    if (status !== 0) process.stderr.write(`Could not precompile ${words.join(" ")}: ${stderr}\n`);
   }
 }
 
@@ -32,10 +32,10 @@ function compileAhead(root) {
 async function build(root) {
   const { build: esbuild, stop } = await import("esbuild");
   const dist = join(root, "dist");
-  // made aside and moved file by file: a Drover that runs from dist/ never sees half a build
-  const aside = join(root, `dist.${process.pid}.tmp`);
-  rmSync(aside, { recursive: true, force: true });
-  mkdirSync(aside);
+  // Build in a temporary directory and move the files, so that a Drover running from dist/ never sees half a build.
+  const staging = join(root, `dist.${process.pid}.tmp`);
+  rmSync(staging, { recursive: true, force: true });
+  mkdirSync(staging);
   const version = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
   const common = {
     absWorkingDir: root,
@@ -53,7 +53,7 @@ async function build(root) {
   await esbuild({
     ...common,
     entryPoints: ["src/index.ts"],
-    outfile: join(aside, "index.mjs"),
+    outfile: join(staging, "index.mjs"),
     format: "esm",
     plugins: [lazyChunks(root, (file) => pending.push(file), throughLoader)],
     banner: {
@@ -68,26 +68,26 @@ async function build(root) {
     await esbuild({
       ...common,
       entryPoints: [entry],
-      outfile: join(aside, chunkName(entry)),
+      outfile: join(staging, chunkName(entry)),
       format: "cjs",
-      // sources look for their folder with __dirname first, and with import.meta only where that is missing
+      // Sources use import.meta only if __dirname is missing.
       logOverride: { "empty-import-meta": "silent" },
-      // a script compiled ahead has no import(); the host, which needs it for users' modules, is started as a program
+      // A precompiled script cannot use import(). The module host needs it for users' modules, so it is not precompiled.
       supported: { "dynamic-import": entry === moduleHost },
       minifySyntax: true,
       minifyWhitespace: true,
       plugins: [lazyChunks(root, (file) => pending.push(file))],
     });
   }
-  // its service would live as long as we do
+  // Otherwise esbuild's service would keep running.
   await stop();
   mkdirSync(dist, { recursive: true });
-  const built = readdirSync(aside);
-  // V8 knows the source of a cache by its length alone
+  const built = readdirSync(staging);
+  // V8 checks a cache only against the length of its source, so remove stale caches.
   for (const file of readdirSync(dist)) if (file.endsWith(".cache")) rmSync(join(dist, file));
-  for (const file of built) renameSync(join(aside, file), join(dist, file));
+  for (const file of built) renameSync(join(staging, file), join(dist, file));
   for (const file of readdirSync(dist)) if (/\.[cm]js$/.test(file) && !built.includes(file)) rmSync(join(dist, file));
-  rmSync(aside, { recursive: true });
+  rmSync(staging, { recursive: true });
 }
 
 /** src/cli/runs-list.ts -> cli-runs-list.cjs */
@@ -95,12 +95,12 @@ function chunkName(entry) {
   return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
 }
 
-/** The library has no loader around it: what it loads gets the one of the command line, with its code compiled ahead. */
+/** The library's entry is not precompiled itself. It loads its chunks through the command line's loader, which uses caches. */
 function throughLoader(path) {
   return `require("../bin/load-compiled.js")(${JSON.stringify(path.slice("./".length, -".cjs".length))})`;
 }
 
-/** Each becomes a `require` of its bundle, done when it is asked for: the loader behind a real import() costs milliseconds. */
+/** Turns each dynamic import into a lazy `require` of its bundle, which is milliseconds faster than a real import(). */
 function lazyChunks(root, found, load = (path) => `require(${JSON.stringify(path)})`) {
   return {
     name: "lazy-chunks",

@@ -1,5 +1,5 @@
-// node compile-ahead.mjs BUNDLE WORD...: calls main(WORD...) of dist/BUNDLE.cjs once for real, or its runAgent where it has
-// one, and keeps what V8 compiled of each bundle it loaded in dist/NAME.cache.
+// node compile-ahead.mjs BUNDLE WORD...: calls main(WORD...) of dist/BUNDLE.cjs, or its runAgent if it has one, and stores
+// the V8 code cache of each loaded bundle in dist/NAME.cache.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ const [bundle, ...words] = process.argv.slice(2);
 
 const state = mkdtempSync(join(tmpdir(), "drover-compile-"));
 process.env.DROVER_STATE_DIR = join(state, "state");
-// before it, so that what only an existing state directory leads to is compiled too
+// Run once before, so that code for an existing state directory is compiled too.
 if (words.length > 0) execFileSync(process.execPath, [join(root, "bin", "drover.js"), ...words]);
 
 const load = createRequire(import.meta.url)(join(root, "bin", "load-compiled.js"));
@@ -33,7 +33,7 @@ else {
   const options = { agent, prompt: "compiled", stateDir: process.env.DROVER_STATE_DIR, cwd: state };
   await runAgent(options);
   const { success } = await runAgent(options);
-  // only loaded: a run with it needs an optional package and a key
+  // Only load this one: running it would need an optional package and a key.
   load("execute-executors-claude-sdk-claude-sdk");
   process.exit(success ? 0 : 1);
 }

@@ -86,9 +86,9 @@ test("a run that failed shows as failed in the list, on the page and in the hist
   await expect.poll(() => page.url()).toContain("only=failing");
   await page.getByRole("link", { name: "failing", exact: true }).click();
   await expect.poll(() => page.url()).toContain(`/schedules/${made.schedule_id}`);
-  await text(page).toMatch(/Its last run failed: exit_nonzero/);
+  await text(page).toMatch(/The last run failed: exit_nonzero/);
   const [slot] = (await ui.client.schedules.history(made.schedule_id)).items;
-  await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*by hand\s+exit_nonzero/);
+  await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*manually\s+exit_nonzero/);
   await page.getByRole("link", { name: "last run" }).click();
   await expect.poll(() => page.url()).toContain(`/runs/${slot!.run_id}`);
   await page.getByRole("link", { name: "schedule · failing" }).click();

@@ -18,13 +18,13 @@ export interface ClientPlace {
   home: string;
   /** Of the model server. */
   url: string;
-  /** Where the clients' package.json lies; this folder unless given. */
-  folder?: string;
+  /** Where the clients' package.json lies; this directory unless given. */
+  directory?: string;
 }
 
 /** Writes the client's configuration into `home`. */
 export function prepareClient(name: ClientName, place: ClientPlace): PreparedClient {
-  const packages = join(place.folder ?? import.meta.dirname, "node_modules");
+  const packages = join(place.directory ?? import.meta.dirname, "node_modules");
   return prepare[name](place.home, place.url, packages);
 }
 

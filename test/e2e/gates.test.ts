@@ -13,7 +13,7 @@ import { databaseSilence, oneHangs } from "../../torture/outage.ts";
 import { secrets } from "../../torture/secrets.ts";
 import { soak } from "../../torture/soak.ts";
 import { uploads } from "../../torture/uploads.ts";
-import { whoMay } from "../../torture/who-may.ts";
+import { accessRules } from "../../torture/access-rules.ts";
 import { tortureTools } from "./torture-tools.ts";
 
 let sqlite: Tools;
@@ -90,7 +90,7 @@ describe.concurrent("together", () => {
   });
 
   test("S4: what ends a token at one coordinator ends it at another", async () => {
-    expectWhole(await whoMay({ rounds: 8 }, postgres), { "tokens ended": 8, "answered otherwise": 0 });
+    expectWhole(await accessRules({ rounds: 8 }, postgres), { "tokens ended": 8, "answered otherwise": 0 });
   });
 
   test("S6: secrets that a run prints are found nowhere", async () => {

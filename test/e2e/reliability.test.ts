@@ -1,7 +1,7 @@
 // The promises of docs/torture.md at a size that fits; `npm run torture` has the full one, and judges times too.
 import { beforeAll, expect, test } from "vitest";
 import { coordinatorKilled } from "../../torture/coordinator-killed.ts";
-import { deaf } from "../../torture/deaf.ts";
+import { ignoredSigterm } from "../../torture/ignored-sigterm.ts";
 import { drain } from "../../torture/drain.ts";
 import { escapes } from "../../torture/escapes.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
@@ -87,7 +87,7 @@ if (hostHas("pid")) {
 }
 
 test("K2: a run that ignores SIGTERM ends after its timeout", async () => {
-  expectWhole(await deaf({ runs: 3, atOnce: 3 }, tools), { runs: 3 });
+  expectWhole(await ignoredSigterm({ runs: 3, atOnce: 3 }, tools), { runs: 3 });
 });
 
 test("H1: a runner forges starts, ends and times, and nobody else's record is changed", async () => {

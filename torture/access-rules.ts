@@ -10,18 +10,18 @@ import { inPlace, type Place } from "./place.ts";
 import { endOne, enrolTwice, finishOne } from "./token-ends.ts";
 import { each, upTo } from "./wait.ts";
 
-/** How long a stream or poll that is open may outlive the token it came with. */
+/** How long an open stream or poll may outlive its token. */
 const lateMs = 2000;
 
 /**
- * S4: every route asked as everybody, at every coordinator, answers as its rule says; and what ends a token at one of
- * them (revoked, rotated, expired, used up, its run finished) ends it at the others by the time that is answered.
+ * S4: every route, called with every role at every coordinator, answers as its rule says. A token that ends at one
+ * coordinator (revoked, rotated, expired, used up, its run finished) is refused at the others by the time that call returns.
  */
-export async function whoMay({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
+export async function accessRules({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 600_000, pollHoldMs: 2000 }, async (place) => {
     const seen: Seen = { asked: 0, ended: 0, enrolled: 0, cutMs: [], broken: [] };
     const ids = await makeObjects(place);
-    await askEverything(place, ids, seen);
+    await callEveryRoute(place, ids, seen);
     await each(upTo(rounds), 4, async (round) => {
       await endOne(place, ids, round, seen);
       if (round % 10 === 0) await enrolTwice(place, round, seen);
@@ -43,7 +43,7 @@ export async function whoMay({ rounds }: { rounds: number }, tools: Tools): Prom
   });
 }
 
-/** All of it ann's. */
+/** Creates one object of each kind, all owned by ann. */
 async function makeObjects({ client, url, coordinators, putAgent }: Place): Promise<Ids> {
   await putAgent("work");
   const ann = await client.tokens.create({ role: "user", subject: "ann" });
@@ -54,7 +54,7 @@ async function makeObjects({ client, url, coordinators, putAgent }: Place): Prom
   const hers = createClient({ url, token: ann.token });
   const run = await hers.submit({
     agent_name: "work",
-    // nobody takes it
+    // No runner claims it.
     demands: { tags: ["nowhere"] },
   });
   const { run_id, session_id } = run;
@@ -77,7 +77,7 @@ async function makeObjects({ client, url, coordinators, putAgent }: Place): Prom
   };
 }
 
-async function askEverything({ client, coordinators }: Place, ids: Ids, seen: Seen): Promise<void> {
+async function callEveryRoute({ client, coordinators }: Place, ids: Ids, seen: Seen): Promise<void> {
   const make = async (role: TokenRole, subject: string) => ({
     role,
     subject,
@@ -113,7 +113,7 @@ interface Who {
   subject: string;
 }
 
-/** Of what is let in only that it is: what is made of it is for other tests. */
+/** For an allowed request only that it is let in. Other tests check its effect. */
 function expected({ rule }: Route, { role, subject }: Who): (status: number) => boolean {
   const letIn = (status: number): boolean => status !== 401 && status !== 403 && status < 500;
   if ("open" in rule) return letIn;

@@ -6,21 +6,21 @@ import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { upTo, waitFor } from "./wait.ts";
 
-/** What a command leaves in its temporary folder, in words of perl. */
+/** What a command leaves in its temporary directory, as Perl code. */
 const kinds = {
-  "deep folders": (depth: number) => `for (1..${depth}) { mkdir "d"; chdir "d" }`,
+  "deep directories": (depth: number) => `for (1..${depth}) { mkdir "d"; chdir "d" }`,
   "long names": (depth: number) => `my $n = "n" x 250; for (1..${Math.ceil(depth / 50)}) { mkdir $n; chdir $n }`,
-  "closed folders": () => `mkdir "a"; mkdir "a/b"; chmod 0000, "a/b"; chmod 0500, "a"`,
+  "closed directories": () => `mkdir "a"; mkdir "a/b"; chmod 0000, "a/b"; chmod 0500, "a"`,
   "immutable files": () => `open(my $f, ">", "f"); close $f; system("chattr", "+i", "f")`,
   "a loop of links": () => `mkdir "a"; symlink "..", "a/up"; symlink "/", "a/root"`,
   "a pipe and strange names": () => `system("mkfifo", "p"); mkdir "-rf"; mkdir "a\\nb"; mkdir "\\xff\\xfe"`,
 } as const;
 
 /**
- * H6: commands leave folders behind that are hard to remove, and their runner ends, or is killed with its command. It starts
- * again, takes other runs, and leaves nothing of them but what nobody can remove.
+ * H6: commands leave directories that are hard to remove, and their runner stops or is killed together with the command.
+ * The runner starts again, takes other runs, and leaves nothing behind except what cannot be removed.
  */
-export async function deepFolders(
+export async function deepDirectories(
   { rounds, depth }: { rounds: number; depth: number },
   tools: Tools,
 ): Promise<Finding> {
@@ -40,7 +40,7 @@ export async function deepFolders(
         }
       }
     } finally {
-      // by programs that can: the place could not be removed
+      // Node could not remove these, so use programs that can.
       spawnSync("chattr", ["-R", "-i", join(place.directory, "runners")], { stdio: "ignore" });
       spawnSync("rm", ["-rf", join(place.directory, "runners")]);
     }
@@ -79,12 +79,12 @@ async function leaveAndStart(place: Place, kind: string, script: string, isKille
   return kind !== "immutable files" && leftOf(place, run_id) ? "something is left" : null;
 }
 
-/** Not in the logs; and not below the folders themselves, which may be deep. */
+/** Ignores logs, and does not descend into the directories, which may be deep. */
 function leftOf({ directory }: Place, run_id: string): boolean {
-  const look = (folder: string, levels: number): boolean =>
-    readdirSync(folder, { withFileTypes: true }).some((entry) => {
+  const isIn = (path: string, levels: number): boolean =>
+    readdirSync(path, { withFileTypes: true }).some((entry) => {
       if (!entry.isDirectory() || entry.name === "logs") return false;
-      return entry.name.includes(run_id) || (levels > 0 && look(join(folder, entry.name), levels - 1));
+      return entry.name.includes(run_id) || (levels > 0 && isIn(join(path, entry.name), levels - 1));
     });
-  return look(join(directory, "runners", runner), 2);
+  return isIn(join(directory, "runners", runner), 2);
 }

@@ -1,22 +1,22 @@
 import { connect, type Socket } from "node:net";
 import { isTerminal } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { felt, openOther } from "./others.ts";
+import { impactOf, openBystander } from "./bystander.ts";
 import { inPlace, type Place } from "./place.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 interface Size {
-  /** Of the run's log: 900,000 are 5.9 MB. */
+  /** The number of lines in the run's log: 900,000 lines are 5.9 MB. */
   lines: number;
   readers: number;
-  /** To see how fast others are answered without them. */
+  /** How long the baseline without load is measured. */
   idleMs?: number;
-  /** How long they stay. */
+  /** How long the readers stay connected. */
   stayMs?: number;
 }
 
-/** H7: readers ask for the log of a run that has ended and never read it. Nobody else waits for them. */
-export async function deafReaders(
+/** H7: clients request the log of a finished run and never read the response. Nobody else is slowed down. */
+export async function stalledReaders(
   { lines, readers, idleMs = 5000, stayMs = 5000 }: Size,
   tools: Tools,
 ): Promise<Finding> {
@@ -26,7 +26,7 @@ export async function deafReaders(
     const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
     const ended = await waitFor(async () => isTerminal((await place.client.runs.get(run_id)).status) || null, 120_000);
     if (ended === null) throw new Error("The run that the readers ask for did not end.");
-    const other = await openOther(place, tools.host);
+    const other = await openBystander(place, tools.host);
     const idle = await other.during(pause(idleMs));
     const { token } = await place.client.tokens.create({ role: "admin", subject: "deaf" });
     const sockets: Socket[] = [];
@@ -37,14 +37,14 @@ export async function deafReaders(
       })(),
     );
     const counted = await countLines(place, run_id);
-    const { seen, late, broken } = await felt(place, idle, under);
+    const { seen, late, broken } = await impactOf(place, idle, under);
     for (const socket of sockets) socket.destroy();
     if (counted !== lines) broken.push(`one who reads got ${counted} of ${lines} lines`);
     return { seen: { lines, readers, ...seen }, broken, late };
   });
 }
 
-/** Every form in which a log is read; the head of the answer is not even read. */
+/** Requests the log in one of its formats and never reads the response, not even its headers. */
 function ask({ coordinators }: Place, token: string, run_id: string, at: number): Promise<Socket> {
   const forms = [
     [`/runs/${run_id}/events`, "text/event-stream"],
@@ -56,7 +56,7 @@ function ask({ coordinators }: Place, token: string, run_id: string, at: number)
   const { hostname, port, host } = new URL(coordinators[0]!.url);
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname);
-    // one that is cut off is no fault of the one who cuts
+    // The coordinator may disconnect the reader.
     socket.on("error", () => resolve(socket));
     socket.pause();
     const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\naccept: ${accept}\r\n\r\n`;

@@ -2,9 +2,9 @@ import { setPriority } from "node:os";
 import type { Place } from "./place.ts";
 import { stallMs, stallsOf } from "./stalls.ts";
 
-/** Another user of the same coordinators, who asks for something now and then and waits for the answer. */
-export interface Other {
-  /** How long its requests took while the work went on. */
+/** Another user of the same coordinators, who sends requests now and then and measures the response times. */
+export interface Bystander {
+  /** Response times while the work is in progress. */
   during(work: Promise<unknown>): Promise<Waits>;
 }
 
@@ -14,18 +14,18 @@ export interface Waits {
   longest: number;
 }
 
-/** An agent whose parameters are checked by an ordinary pattern, and another by one that only the checker's thread may try. */
+/** The parameters of one agent have a simple pattern, those of another a pattern that only the checker's thread may evaluate. */
 const plain = { type: "object", properties: { name: { type: "string", pattern: "^[a-z][a-z0-9-]*$" } } };
 const grouped = { type: "object", properties: { name: { type: "string", pattern: "^([a-z]+-?)*$" } } };
 
-/** In a process of its own: the work of this one must not count as the coordinator's. */
-export async function openOther(
+/** Runs in its own process, so that this process's load does not distort the measurement. */
+export async function openBystander(
   { client: admin, coordinators, processes, directory }: Place,
   host: string,
-): Promise<Other> {
+): Promise<Bystander> {
   const url = coordinators[0]!.url;
   const { token } = await admin.tokens.create({ role: "user", subject: "other" });
-  // nobody has the tag: none of their runs begins, and takes a core away
+  // No runner has the tag, so that their runs never start and use no CPU.
   const demands = { tags: ["nobody"] };
   await admin.agents.put("plain", { type: "procedural", command: "true", parameters_schema: plain, demands });
   await admin.agents.put("grouped", { type: "procedural", command: "true", parameters_schema: grouped, demands });
@@ -37,7 +37,7 @@ export async function openOther(
   // stands for programs on other machines, which would take no core away from this one
   setPriority(19);
   let measured = 0;
-  /** Since it was asked before. */
+  /** Response times since the last call. */
   const ask = async (): Promise<Waits> => {
     measured += 1;
     child.signal("SIGUSR2");
@@ -53,8 +53,8 @@ export async function openOther(
   };
 }
 
-/** What another user and the event loop felt of it: numbers, and what took too long. */
-export async function felt(
+/** The impact on another user and on the event loop: numbers, and exceeded limits. */
+export async function impactOf(
   place: Place,
   idle: Waits,
   under: Waits,
@@ -62,7 +62,7 @@ export async function felt(
   const { longest, withOthers, defects } = await stallsOf(place);
   const late: string[] = [];
   if (longest >= stallMs) late.push(`the event loop stood still for ${longest} ms, with a core to run on`);
-  // a request of a few milliseconds is tripled by one turn of the scheduler
+  // Below 5 ms a single scheduler slice triples a request's time.
   if (under.p99 > 3 * Math.max(idle.p99, 5))
     late.push(`another user waited ${Math.round(under.p99)} ms (p99), ${Math.round(idle.p99)} idle`);
   return {

@@ -5,13 +5,16 @@ import { allRuns } from "./record.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
 const timeoutMs = 1000;
-/** What a command gets between SIGTERM and SIGKILL. */
+/** The time between SIGTERM and SIGKILL. */
 const graceMs = 2000;
-/** How much later a run may end than its timeout and grace say. */
+/** How much later than timeout plus grace a run may end. */
 const lateMs = 500;
 
-/** K2: runs that ignore SIGTERM end in time after their timeout. */
-export async function deaf({ runs, atOnce }: { runs: number; atOnce: number }, tools: Tools): Promise<Finding> {
+/** K2: runs that ignore SIGTERM still end in time after their timeout. */
+export async function ignoredSigterm(
+  { runs, atOnce }: { runs: number; atOnce: number },
+  tools: Tools,
+): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     const { client } = place;
     await place.putAgent("deaf", { timeout_seconds: timeoutMs / 1000 });
