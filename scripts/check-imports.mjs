@@ -73,9 +73,9 @@ function directoryOf(file) {
   return parts.length === 1 ? "" : parts[0];
 }
 
-function* walk(folder) {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
+function* walk(directory) {
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* walk(path);
     // Tests compose, so they may import anything.
     else if (/\.tsx?$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) yield path;

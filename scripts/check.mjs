@@ -8,7 +8,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensureInstalled(join(root, "web"), "product", "the dashboard's packages");
 // Type-checking the dashboard's tests needs their packages.
-ensureInstalled(join(root, "test", "browser"), "product", "what drives a browser in tests");
+ensureInstalled(join(root, "test", "browser"), "product", "the browser driver for tests");
 const bin = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
   ["types", bin("tsc"), ["--noEmit", "-p", "."]],

@@ -12,8 +12,8 @@ interface Locked {
 }
 
 /** The packages that `npm start` installs: all in the lockfile except tools and other platforms' binaries. */
-function installed(folder = root): { path: string; name: string; isBinary: boolean }[] {
-  const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
+function installed(directory = root): { path: string; name: string; isBinary: boolean }[] {
+  const lock = JSON.parse(readFileSync(join(directory, "package-lock.json"), "utf8")) as {
     packages: Record<string, Locked>;
   };
   return Object.entries(lock.packages)
@@ -148,11 +148,11 @@ it("the packages of claude-code and bedrock are optional peers", () => {
 });
 
 /** Excludes nested packages, which are counted separately. */
-function bytesIn(folder: string): number {
-  return readdirSync(folder, { withFileTypes: true })
+function bytesIn(directory: string): number {
+  return readdirSync(directory, { withFileTypes: true })
     .filter(({ name }) => name !== "node_modules")
     .reduce((sum, entry) => {
-      const path = join(folder, entry.name);
+      const path = join(directory, entry.name);
       return sum + (entry.isDirectory() ? bytesIn(path) : lstatSync(path).size);
     }, 0);
 }

@@ -8,16 +8,17 @@ import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
-const folder = resolve(process.argv[2] ?? join(root, "screenshots"));
+const directory = resolve(process.argv[2] ?? join(root, "screenshots"));
 const { status } = spawnSync(
   join(root, "node_modules", ".bin", "vitest"),
   ["run", "--project", "browser", "test/browser/accessible.test.ts"],
-  { cwd: root, stdio: "inherit", env: { ...process.env, DROVER_SCREENSHOTS: folder } },
+  { cwd: root, stdio: "inherit", env: { ...process.env, DROVER_SCREENSHOTS: directory } },
 );
-process.stderr.write(`Saved the pictures to ${folder}\n`);
+process.stderr.write(`Saved the pictures to ${directory}\n`);
 if (status === 0) {
   const images = join(root, "docs", "images");
   mkdirSync(images, { recursive: true });
-  for (const name of ["overview", "run"]) copyFileSync(join(folder, `readme-${name}.png`), join(images, `${name}.png`));
+  for (const name of ["overview", "run"])
+    copyFileSync(join(directory, `readme-${name}.png`), join(images, `${name}.png`));
 }
 process.exit(status ?? 1);

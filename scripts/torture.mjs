@@ -18,8 +18,8 @@ if (names.length === 0 || names.includes("S9") || names.includes("agents"))
 await ensureBuilt(root);
 
 const { build } = await import("esbuild");
-const folder = join(root, "dist-test");
-mkdirSync(folder, { recursive: true });
+const directory = join(root, "dist-test");
+mkdirSync(directory, { recursive: true });
 const scripts = {
   "torture/main.ts": "torture.cjs",
   "test/fixtures/torture/host.ts": "torture-host.cjs",
@@ -31,7 +31,7 @@ for (const [source, script] of Object.entries(scripts)) {
   await build({
     absWorkingDir: root,
     entryPoints: [source],
-    outfile: join(folder, script),
+    outfile: join(directory, script),
     bundle: true,
     platform: "node",
     format: "cjs",
@@ -43,7 +43,7 @@ for (const [source, script] of Object.entries(scripts)) {
 }
 const [main, ...helpers] = Object.values(scripts)
   .slice(0, 3)
-  .map((script) => join(folder, script));
+  .map((script) => join(directory, script));
 const words = [main, root, ...helpers, ...process.argv.slice(2)];
 const child = spawn(process.execPath, words, { cwd: root, stdio: "inherit" });
 // The child cleans up after itself on Ctrl-C; wait for it.

@@ -40,18 +40,18 @@ export async function ensureWebBuilt(root) {
 
 function sourceStamp(root) {
   const hash = createHash("sha256");
-  const folders = ["web", "src/model", "src/wire"].flatMap((folder) => [...walk(join(root, folder), root)]);
-  for (const file of ["scripts/lib/build-web.mjs", ...folders]) {
+  const directories = ["web", "src/model", "src/wire"].flatMap((directory) => [...walk(join(root, directory), root)]);
+  for (const file of ["scripts/lib/build-web.mjs", ...directories]) {
     const { mtimeMs, size } = statSync(join(root, file));
     hash.update(`${file}\0${mtimeMs}\0${size}\n`);
   }
   return hash.digest("hex");
 }
 
-function* walk(folder, root) {
-  for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+function* walk(directory, root) {
+  for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (entry.name === "node_modules" || entry.name.endsWith(".test.ts")) continue;
-    const path = join(folder, entry.name);
+    const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* walk(path, root);
     else yield relative(root, path);
   }

@@ -128,9 +128,9 @@ function sourceStamp(root) {
   return hash.digest("hex");
 }
 
-function* walk(folder, root) {
-  for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const path = join(folder, entry.name);
+function* walk(directory, root) {
+  for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* walk(path, root);
     else if (entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts")) yield relative(root, path);
   }

@@ -7,7 +7,7 @@ import { useDrover } from "./drover-ui.ts";
 import { opened, seed, settled } from "./every-page.ts";
 
 const ui = useDrover();
-/** `npm run screenshots` keeps what is seen. */
+/** Set by `npm run screenshots`, which saves a picture of each page. */
 const kept = process.env["DROVER_SCREENSHOTS"];
 if (kept) mkdirSync(kept, { recursive: true });
 
@@ -23,7 +23,7 @@ const looks = [
   { colorScheme: "dark", width: 390 },
 ] as const;
 
-// first, while what was made still runs
+// First, while the seeded runs are still active.
 test.runIf(kept)("the pictures of the README", async () => {
   for (const [name, at, colorScheme] of [
     ["overview", "overview", "light"],
@@ -39,7 +39,7 @@ test.runIf(kept)("the pictures of the README", async () => {
 });
 
 for (const { colorScheme, width } of looks) {
-  // what fades in has another contrast on its way
+  // Elements that fade in have a lower contrast until the animation ends.
   const look = { colorScheme, reducedMotion: "reduce" } as const;
   const suffix = `${colorScheme}-${width}`;
   const viewport = { width, height: width === 390 ? 844 : 900 };
@@ -55,7 +55,7 @@ for (const { colorScheme, width } of looks) {
     expect(found).toEqual({});
   }, 1_800_000);
 
-  test(`so is what opens above a page: ${colorScheme}, ${width} px`, async () => {
+  test(`dialogs and menus are clean for axe and no wider than the screen: ${colorScheme}, ${width} px`, async () => {
     const { page } = await ui.open({ ...look, viewport });
     const found: Record<string, unknown> = {};
     for (const [name, { at, open, only }] of Object.entries(opened)) {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { useDrover } from "./drover-ui.ts";
 
-/** Answers with a counter, so that turns can be told apart; asks before it writes. */
+/** Gives numbered answers, so that turns can be distinguished, and asks before it writes. */
 const script = {
   turns: [
     { text: "The first answer.", usage: { input_tokens: 1000, output_tokens: 100 } },
@@ -23,7 +23,7 @@ const asking = {
   ],
 };
 
-/** It has no `input`: what is said to it while it works is the next turn. */
+/** An executor without `input`, so that messages sent while it works become the next turn. */
 const patient = `import { defineExecutor } from "drover";
 export const executor = defineExecutor({
   name: "patient",
@@ -75,7 +75,7 @@ async function say(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-test("forks a conversation after the turn that is chosen, and shows what the copy kept", async () => {
+test("forks a conversation after the selected turn, and shows the turns that the copy kept", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=talker`);
   await say(page, "one");
@@ -87,7 +87,7 @@ test("forks a conversation after the turn that is chosen, and shows what the cop
   await page.getByRole("button", { name: "Actions for this turn" }).first().click();
   await page.getByRole("menuitem", { name: "Fork after this turn" }).click();
   await page.getByText("after its first turn").waitFor();
-  // the place is in the address, and the draft is kept: a reload loses neither
+  // The fork is in the URL and the draft is stored, so a reload loses neither.
   await page.getByLabel("Message", { exact: true }).fill("another two");
   await page.reload();
   await page.getByText("after its first turn").waitFor();
@@ -105,7 +105,7 @@ test("forks a conversation after the turn that is chosen, and shows what the cop
   expect(faults).toEqual([]);
 });
 
-test("asks an earlier question again with other words, in a copy", async () => {
+test("edits an earlier message and asks again in a copy", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=talker`);
   await say(page, "begin");
@@ -124,7 +124,7 @@ test("asks an earlier question again with other words, in a copy", async () => {
   expect(faults).toEqual([]);
 });
 
-test("queues messages while the agent works: one is withdrawn, one is handed over after the step", async () => {
+test("queues messages while the agent works: one is withdrawn, one is sent after the step", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=asker`);
   await say(page, "write a note");
@@ -133,14 +133,14 @@ test("queues messages while the agent works: one is withdrawn, one is handed ove
   await say(page, "forget this one");
   await say(page, "and sign it");
   await expect.poll(() => queue(page).innerText()).toMatch(/forget this one[\s\S]*and sign it/);
-  // they are kept: nothing has been sent yet
+  // The queue survives a reload.
   await page.reload();
   await expect.poll(() => queue(page).innerText()).toContain("forget this one");
   await page.getByRole("button", { name: "Withdraw forget this one" }).click();
   expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("forget this one");
   await expect.poll(() => queue(page).innerText()).not.toContain("forget this one");
   await page.getByRole("button", { name: "Approve" }).first().click();
-  // its first step is over: it has the message, and reads it with its next turn
+  // After its first step the run has the message and reads it with its next turn.
   await thread(page).toMatch(/write a note[\s\S]*not read yet\s+and sign it/);
   expect(await queue(page).innerText()).toContain("sent, not read yet");
   await page.getByRole("button", { name: "Approve" }).click();
@@ -154,12 +154,12 @@ test("queues messages while the agent works: one is withdrawn, one is handed ove
     event.type === "system" && event.subtype === "user_input" ? [event.data] : [],
   );
   expect(said).toEqual([expect.objectContaining({ text: "and sign it" })]);
-  // what the file got is a diff of its own
+  // The second write is shown as a diff too.
   await thread(page).toContain("+2");
   expect(faults).toEqual([]);
 });
 
-test("a message for an agent that reads none while it works becomes the next turn", async () => {
+test("a message for an executor without input becomes the next turn", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=patient`);
   await say(page, "first");
@@ -174,7 +174,7 @@ test("a message for an agent that reads none while it works becomes the next tur
   expect(faults).toEqual([]);
 });
 
-test("Stop ends the run, and what was queued stays until somebody sends it", async () => {
+test("Stop ends the run, and queued messages stay until someone sends them", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=asker`);
   await say(page, "write another note");

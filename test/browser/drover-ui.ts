@@ -12,16 +12,16 @@ import { findChromium } from "./find-chromium.mjs";
 const root = dirname(dirname(import.meta.dirname));
 const bin = join(root, "bin", "drover.js");
 
-/** A whole Drover with its examples and an agent whose model is a script, and a browser that is nobody yet. */
+/** A complete Drover with its examples and agents with scripted models, and a browser that is not signed in. */
 export interface Ui {
   readonly url: string;
   readonly client: ApiClient;
   readonly browser: Browser;
-  /** A link that signs in once. */
+  /** Returns a link that signs in once. */
   link(token?: string): Promise<string>;
   /**
-   * A page of a new browser profile that is signed in, with the admin's token unless another is given. It is closed at
-   * the end of the test, which fails if any page of that profile was at fault.
+   * Opens a page in a new browser profile, signed in with the admin's token or the given one. It is closed at the end of
+   * the test, which fails if any page of that profile had a fault.
    */
   open(options?: Parameters<Browser["newContext"]>[0] & { url?: string; token?: string }): Promise<OpenPage>;
 }
@@ -29,11 +29,11 @@ export interface Ui {
 export interface OpenPage {
   page: Page;
   context: BrowserContext;
-  /** Errors, refusals of the page's policy and requests to anybody else. */
+  /** Errors, violations of the content security policy, and requests to other hosts. */
   faults: string[];
 }
 
-/** One for all tests of a file, with `more` files in its project. Everything is waited for on the page itself, as long as a busy machine takes. */
+/** Starts one Drover for all tests of a file, with `more` files in its project. Timeouts are long enough for a busy machine. */
 export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   let place = "";
   let url = "";
@@ -58,15 +58,15 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
       stdio: ["ignore", "ignore", "pipe"],
     });
     end = () => new Promise((resolve) => (up.once("close", () => resolve()), up.kill("SIGKILL")));
-    let said = "";
+    let output = "";
     await new Promise<void>((resolve, reject) => {
       up.stderr.on("data", (chunk: Buffer) => {
-        said += chunk.toString();
-        if (/^Dashboard: /m.test(said)) resolve();
+        output += chunk.toString();
+        if (/^Dashboard: /m.test(output)) resolve();
       });
-      up.once("close", () => reject(new Error(`drover up ended: ${said}`)));
+      up.once("close", () => reject(new Error(`drover up exited: ${output}`)));
     });
-    url = /^Drover is up at (\S+)/m.exec(said)![1]!;
+    url = /^Drover is up at (\S+)/m.exec(output)![1]!;
     client = createClient({
       url,
       token: readFileSync(tokenFile(recordDirectory(join(place, "state")), "token"), "utf8").trim(),
@@ -101,7 +101,7 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
     async open({ url: base = url, token, ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       context.setDefaultTimeout(240_000);
-      const faults = watch(context, base);
+      const faults = collectFaults(context, base);
       onTestFinished(async () => {
         await context.close();
         expect(faults).toEqual([]);
@@ -115,8 +115,8 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   };
 }
 
-/** Over all pages of the profile, those it opens later too. */
-function watch(context: BrowserContext, base: string): string[] {
+/** Collects the faults of all pages of the profile, including those opened later. */
+function collectFaults(context: BrowserContext, base: string): string[] {
   const faults: string[] = [];
   context.on("weberror", (error) => faults.push(`error: ${error.error().message}`));
   context.on("dialog", (dialog) => {

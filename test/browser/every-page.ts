@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, vi } from "vitest";
 import type { ApiClient } from "../../src/wire/client.ts";
 
-/** Runs of every kind, so that no page is empty. Gives the pages to look at, by name. */
+/** Creates runs of every kind, so that no page is empty. Returns the paths of all pages by name. */
 export async function seed(client: ApiClient): Promise<Record<string, string>> {
   const done = async (agent_name: string, more: object): Promise<string> => {
     const { run_id } = await client.submit({ agent_name, ...more });
@@ -63,7 +63,7 @@ export async function seed(client: ApiClient): Promise<Record<string, string>> {
   };
 }
 
-/** Schedules that work, fail, skip and rest, and a webhook whose receiver cannot be reached. Gives the schedule that fails. */
+/** Creates schedules that succeed, fail, skip and are disabled, and a webhook with an unreachable receiver. Returns the failing schedule. */
 async function seedTriggers(client: ApiClient): Promise<string> {
   const { schedules, hooks, webhooks } = client;
   const crawl = await schedules.create({ agent_name: "nightly-crawl", name: "crawl", every: "10s" });
@@ -111,18 +111,18 @@ async function seedTriggers(client: ApiClient): Promise<string> {
     for await (const _ of client.runs.follow(run_id)) void _;
   }
   await schedules.run(crawl.schedule_id);
-  // its next slot comes while that run is busy
+  // The next slot falls due while that run is active.
   await until(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
   await schedules.change(crawl.schedule_id, { every: "1d" });
   await until(async () => ((await webhooks.deliveries()).items[0]?.attempts ?? 0) > 0);
   return failing.schedule_id;
 }
 
-/** As expect.poll, which works inside of tests alone. */
+/** Like expect.poll, which works only inside tests. */
 const until = (holds: () => Promise<boolean>) =>
   vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 240_000, interval: 100 });
 
-/** The page has its heading, its data and its fonts. */
+/** Waits until the page has its heading, data and fonts. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
   await expect.poll(() => page.locator("[aria-busy]").count(), { message: page.url() }).toBe(0);
@@ -130,16 +130,16 @@ export async function settled(page: Page): Promise<void> {
 }
 
 interface Opened {
-  /** The page it lies above, by its name. */
+  /** The name of the page it opens on. */
   at: string;
   open: (page: Page) => Promise<unknown>;
-  /** At this width alone. */
+  /** Only at this width. */
   only?: 390 | 1440;
 }
 
 const shown = (page: Page, role: "dialog" | "menu") => page.getByRole(role).waitFor();
 
-/** Dialogs, menus and the other states of a page, each reached as a person would. */
+/** Dialogs, menus and other states of a page, each opened as a user would. */
 export const opened: Record<string, Opened> = {
   palette: {
     at: "runs",

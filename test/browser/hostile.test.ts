@@ -5,7 +5,7 @@ import { allowReceivers, openReceiver } from "./receiver.ts";
 
 const ui = useDrover({ "drover.yaml": allowReceivers });
 
-test("300 payloads in what models, commands and users write run no script and ask nobody else", async () => {
+test("300 payloads in the text of models, commands and users run no script and contact no other host", async () => {
   expect(payloads).toHaveLength(300);
   const all = payloads.join("\n\n");
   await ui.client.agents.put("hostile-command", {
@@ -76,7 +76,7 @@ test("300 payloads in what models, commands and users write run no script and as
     await expect.poll(() => page.locator("[aria-busy]").count(), { message: path }).toBe(0);
     expect([path, await page.evaluate("window.pwned"), faults]).toEqual([path, undefined, []]);
   }
-  // they are shown as the text they are
+  // They are shown as plain text.
   await page.goto(`${ui.url}/ui/runs/${said}?tab=conversation`);
   await expect
     .poll(() => page.locator("main").innerText())
@@ -84,7 +84,7 @@ test("300 payloads in what models, commands and users write run no script and as
   expect(await page.locator("main script, main iframe, main img, main form").count()).toBe(0);
 }, 600_000);
 
-test("a question shows marks that turn its text round, so that nobody approves what they did not read", async () => {
+test("a question shows text-direction characters, so that nobody approves something else than they read", async () => {
   const step = "open \u202Egpj.exe";
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps: [step] } });
   const { page } = await ui.open();

@@ -7,10 +7,10 @@ const ui = useDrover();
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
 
-/** Null where it shows where the focus is: an outline around the element, its row or its field, or an edge in the accent. */
+/** Null if the focus is visible: as an outline around the element, its row or its field, or as an accented edge. */
 const focusIsVisible = `(() => {
   const at = document.activeElement;
-  // past the last element, before the first one again
+  // Between the last element and the first one.
   if (at === document.body) return null;
   const probe = document.body.appendChild(document.createElement("i"));
   probe.style.color = "var(--accent)";
@@ -26,7 +26,7 @@ const focusIsVisible = `(() => {
   return seen && inside ? null : at.outerHTML.slice(0, 200);
 })()`;
 
-/** Presses Tab until it is there. The focus has to be visible at every stop on the way. */
+/** Presses Tab until the target has the focus, which must be visible at every stop. */
 async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
   await target.waitFor({ state: "attached" });
   for (let stops = 0; stops < 150; stops += 1) {
@@ -37,7 +37,7 @@ async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Ta
   throw new Error(`${key} never reaches ${String(target)}`);
 }
 
-/** Two keys count as one shortcut within a second, and a busy machine may take longer between them: then once more. */
+/** Two keys form a shortcut only within a second. Retries, because a busy machine may take longer between them. */
 async function go(page: Page, keys: string, heading: string | RegExp): Promise<void> {
   const there = page.locator("main h1").filter({ hasText: heading });
   await expect
@@ -51,7 +51,7 @@ async function go(page: Page, keys: string, heading: string | RegExp): Promise<v
     .toBe(1);
 }
 
-/** As the arrow keys reach it, once the menu listens to them. */
+/** Presses the arrow keys until the target has the focus, once the menu listens to them. */
 async function arrowTo(page: Page, target: Locator): Promise<void> {
   await target.waitFor();
   await expect
@@ -62,7 +62,7 @@ async function arrowTo(page: Page, target: Locator): Promise<void> {
     .toBe(true);
 }
 
-test("the first stop skips the navigation; every page is two keys away; the list of keys opens and closes", async () => {
+test("the first Tab stop skips the navigation, every page is two keys away, and the list of keys opens and closes", async () => {
   const { page } = await ui.open();
   await page.keyboard.press("Tab");
   expect(await isFocused(page.getByText("Skip to content"))).toBe(true);
@@ -123,12 +123,12 @@ test("starts echo, reads its result, edits and re-runs it, and copies it as curl
   await text(page).toContain('message: "typed again"');
 });
 
-test("finds an agent in the palette, starts it, sees it in the list by j and k, and stops it", async () => {
+test("finds an agent in the palette, starts it, reaches it in the list with j and k, and stops it", async () => {
   await ui.client.agents.put("patient", { command: "sleep 600" });
   const { page } = await ui.open();
   await page.keyboard.press("Control+k");
   await page.getByPlaceholder("Search or jump to").waitFor();
-  // the first match is chosen among the entries that are there
+  // The palette selects the first match among the loaded entries.
   await page.getByRole("option", { name: "Run patient" }).waitFor();
   await page.keyboard.type("run patient");
   await page.getByRole("option", { name: "Run patient", selected: true }).waitFor();
@@ -153,7 +153,7 @@ test("finds an agent in the palette, starts it, sees it in the list by j and k, 
   await page.locator('main h1 + [data-status="cancelled"]').waitFor();
 });
 
-test("approves, edits and denies without a mouse; the field to type in has the focus", async () => {
+test("approves, edits and denies without a mouse, and focuses the field to type in", async () => {
   const { page } = await ui.open();
   const steps = ["First step", "Second step", "Third step"];
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
@@ -168,10 +168,10 @@ test("approves, edits and denies without a mouse; the field to type in has the f
   await tabTo(page, page.getByRole("button", { name: "Approve the changed input" }));
   await page.keyboard.press("Enter");
   await text(page).toContain("Third step");
-  // the button that had the focus is gone, and no stray key may answer another question
+  // The focused button is gone, and no stray key may answer another question.
   await page.keyboard.press("d");
   await expect.poll(() => isFocused(page.getByLabel("Why not?"))).toBe(true);
-  // and not the key that opened it
+  // The key that opened the field is not typed into it.
   expect(await page.getByLabel("Why not?").inputValue()).toBe("");
   await page.keyboard.type("a reason");
   await tabTo(page, page.getByRole("button", { name: "Deny", exact: true }));
@@ -180,7 +180,7 @@ test("approves, edits and denies without a mouse; the field to type in has the f
   await text(page).toContain("a reason");
 });
 
-test("chats, makes an agent and chooses a theme without a mouse", async () => {
+test("chats, creates an agent and chooses a theme without a mouse", async () => {
   const { page } = await ui.open();
   await go(page, "gc", "Chat");
   await tabTo(page, page.getByLabel("Agent"));
@@ -190,7 +190,7 @@ test("chats, makes an agent and chooses a theme without a mouse", async () => {
   await page.keyboard.type("a haiku, please");
   await page.keyboard.press("Enter");
   await text(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
-  // out of the field, so that keys are keys again
+  // Leave the field, so that keys act as shortcuts again.
   await tabTo(page, page.getByText("Skip to content"));
   await go(page, "ga", "Agents");
   await tabTo(page, page.getByRole("button", { name: "New agent" }).or(page.getByRole("link", { name: "New agent" })));
@@ -208,7 +208,7 @@ test("chats, makes an agent and chooses a theme without a mouse", async () => {
   await expect.poll(() => page.locator("html").getAttribute("data-theme")).toBe("dark");
 });
 
-test("makes a schedule, runs it now and opens the run, without a mouse", async () => {
+test("creates a schedule, runs it now and opens the run without a mouse", async () => {
   const { page } = await ui.open();
   await go(page, "gd", "Schedules");
   await tabTo(page, page.getByRole("button", { name: "New schedule" }));

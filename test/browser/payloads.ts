@@ -1,4 +1,4 @@
-/** Ways to run a script or to ask another host, as a model, a command or a user might write them. */
+/** Text that tries to run a script or contact another host, as a model, command or user might write it. */
 const seeds = [
   "<script>window.pwned = 1</script>",
   "<img src=x onerror=window.pwned=1>",
@@ -45,5 +45,5 @@ const wrappings: ((text: string) => string)[] = [
   (text) => text.replaceAll("<", "&lt;"),
 ];
 
-/** 300 of them. */
+/** 300 payloads. */
 export const payloads: readonly string[] = wrappings.flatMap((wrap) => seeds.map(wrap));

@@ -1,2 +1,2 @@
-// Types for those whose own folder does not have this package.
+// Re-exports types for directories in which this package is not installed.
 export type { Browser, BrowserContext, Page } from "playwright-core";

@@ -1,19 +1,19 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Of `drover.yaml`, so that webhooks may reach it. */
+/** Content of `drover.yaml` that lets webhooks reach the receiver. */
 export const allowReceivers = "webhooks:\n  allow: [127.0.0.1]\n";
 
 export interface Receiver {
   url: string;
-  /** What it answers from now on. */
+  /** The response to further requests. */
   answer: { status: number; text: string };
-  /** The ids of deliveries, as they came. */
+  /** The ids of deliveries in the order they arrived. */
   readonly received: string[];
   close(): Promise<void>;
 }
 
-/** Somebody on loopback who is notified of what happens to runs. */
+/** A webhook receiver on loopback. */
 export async function openReceiver(): Promise<Receiver> {
   const received: string[] = [];
   const server = createServer((request, response) => {
@@ -22,7 +22,7 @@ export async function openReceiver(): Promise<Receiver> {
     response.writeHead(receiver.answer.status, { "content-type": "text/plain" }).end(receiver.answer.text);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // a server that listens on a port has one
+  // A server that listens on a port has an address with a port.
   const { port } = server.address() as AddressInfo;
   const receiver: Receiver = {
     url: `http://127.0.0.1:${port}/in`,

@@ -43,11 +43,11 @@ async function ended(agent_name: string, more: object): Promise<string> {
   return run_id;
 }
 
-test("the waterfall opens at what failed, finds steps by their input, and shows tokens over time", async () => {
+test("the waterfall opens at the failure, finds steps by their input, and shows tokens over time", async () => {
   const run_id = await ended("worker", { prompt: "go" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
-  // the first failure is chosen, and its detail stands beside it
+  // The first failure is selected, with its details beside it.
   await text(page).toContain("absent-file.txt: there is no such file or folder");
   await expect
     .poll(() => steps(page).innerText())
@@ -75,7 +75,7 @@ test("the waterfall opens at what failed, finds steps by their input, and shows 
   expect(faults).toEqual([]);
 });
 
-test("files are shown by their kind, and all are downloaded as one archive", async () => {
+test("files are previewed by type, and all are downloaded as one archive", async () => {
   const run_id = await ended("worker", { prompt: "go" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files&file=report.md`);
@@ -99,7 +99,7 @@ test("files are shown by their kind, and all are downloaded as one archive", asy
   expect(faults).toEqual([]);
 });
 
-test("a line of the log has a link, leaving the end stops following, and filters leave the numbers as they are", async () => {
+test("log lines have links, scrolling up stops following, and filters keep line numbers", async () => {
   await ui.client.agents.put("chatty", {
     command: "sh -c 'i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo line $i.; done; echo oops >&2'",
   });

@@ -21,7 +21,7 @@ async function scheduleOf(name: string) {
   return items[0];
 }
 
-test("a schedule is made with a live preview in its timezone and the reader's, and what is wrong shows at its field", async () => {
+test("creates a schedule with a live preview in its timezone and the browser's, and shows errors at their fields", async () => {
   const { page, faults } = await ui.open({ timezoneId: "America/New_York" });
   await page.keyboard.press("g");
   await page.keyboard.press("d");
@@ -60,7 +60,7 @@ test("a schedule is made with a live preview in its timezone and the reader's, a
     attended: null,
     source: "api",
   });
-  // the same name again is refused at its field
+  // A duplicate name is refused at its field.
   await page.goto(`${ui.url}/ui/schedules/new?agent=disk-usage`);
   await page.getByLabel("Name").fill("weekly");
   await button(page, "Create").click();
@@ -69,7 +69,7 @@ test("a schedule is made with a live preview in its timezone and the reader's, a
   expect(faults).toEqual([]);
 });
 
-test("a run that failed shows as failed in the list, on the page and in the history, without a reload", async () => {
+test("a failed run shows as failed in the list, on the page and in the history without a reload", async () => {
   const made = await ui.client.schedules.create({
     agent_name: "disk-usage",
     name: "failing",
@@ -96,7 +96,7 @@ test("a run that failed shows as failed in the list, on the page and in the hist
   expect(faults).toEqual([]);
 });
 
-test("a slot that is skipped appears with its reason while the page is open; disabling and enabling show at once", async () => {
+test("a skipped slot appears with its reason while the page is open, and disabling and enabling show at once", async () => {
   await ui.client.agents.put("long", { command: "sleep 600" });
   const made = await ui.client.schedules.create({ agent_name: "long", name: "overlapping", every: "10s" });
   const { page, faults } = await ui.open();
@@ -120,7 +120,7 @@ test("a slot that is skipped appears with its reason while the page is open; dis
   expect(faults).toEqual([]);
 });
 
-test("an edit changes what it says and nothing else: an interval that stays keeps counting from where it began", async () => {
+test("an edit changes only the edited fields, and an unchanged interval keeps counting from its start", async () => {
   const made = await ui.client.schedules.create({ agent_name: "writer", name: "draft", every: "2h", prompt: "one" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
@@ -151,7 +151,7 @@ test("an edit changes what it says and nothing else: an interval that stays keep
   expect(faults).toEqual([]);
 });
 
-test("a schedule of an agent file shows everywhere, says where to edit it, and can be disabled but not changed", async () => {
+test("a schedule from an agent file shows everywhere, says where to edit it, and can be disabled but not changed", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/agents/report`);
   await page.getByRole("link", { name: "nightly" }).waitFor();
@@ -168,7 +168,7 @@ test("a schedule of an agent file shows everywhere, says where to edit it, and c
   expect(faults).toEqual([]);
 });
 
-test("a viewer sees schedules and can change none", async () => {
+test("a viewer sees schedules but cannot change them", async () => {
   const made = await ui.client.schedules.create({ agent_name: "disk-usage", name: "watched", cron: "0 3 * * *" });
   const { token } = await ui.client.tokens.create({ role: "viewer", subject: "admin" });
   const { page, faults } = await ui.open({ token });

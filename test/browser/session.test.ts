@@ -8,11 +8,11 @@ import { useDrover } from "./drover-ui.ts";
 const ui = useDrover();
 const foreignScript = readFileSync(join(import.meta.dirname, "foreign-page.js"), "utf8");
 
-/** Asked by a script of the page, with the page's cookie. */
+/** A request from a script of the page, with the page's cookie. */
 const ask = (path: string, init: object = {}): string =>
   `fetch(${JSON.stringify(path)}, ${JSON.stringify({ headers: { "content-type": "application/json" }, ...init })}).then(({ status }) => status)`;
 
-test("a viewer's browser may look and nothing more, and no script can read its cookie", async () => {
+test("a viewer's browser is read-only, and no script can read its cookie", async () => {
   const { token } = await ui.client.tokens.create({ role: "viewer", subject: "vera" });
   const { page, context } = await ui.open({ token });
   expect(await page.evaluate("document.cookie")).toBe("");
@@ -27,16 +27,16 @@ test("a viewer's browser may look and nothing more, and no script can read its c
     ["/tokens", {}],
   ] as const)
     expect([path, await page.evaluate(ask(path, init))]).toEqual([path, 403]);
-  // and the page says so instead of offering it
+  // The page does not offer it either.
   await page.goto(`${ui.url}/ui/settings`);
   await page.getByText("vera, viewer").waitFor();
   expect(await page.getByRole("button", { name: "New token" }).count()).toBe(0);
 });
 
-test("revoking a token ends the streams of its browsers, and their pages show it", async () => {
+test("revoking a token ends the streams of its browsers, and their pages sign out", async () => {
   const { token, token_id } = await ui.client.tokens.create({ role: "user", subject: "rob" });
   const { page } = await ui.open({ token });
-  // a stream of the page's own beside the one that all tabs share
+  // A second stream beside the one that all tabs share.
   await page.evaluate(`void (window.streamEnd = fetch("/events", { headers: { accept: "text/event-stream" } }).then(async ({ body }) => {
     const reader = body.getReader();
     window.streamOpen = true;
@@ -50,10 +50,10 @@ test("revoking a token ends the streams of its browsers, and their pages show it
   expect(await page.locator("nav[aria-label=Pages]").count()).toBe(0);
 });
 
-test("a page of another origin can neither read nor write with the cookie of a signed-in browser", async () => {
+test("a page from another origin can neither read nor write with the cookie of a signed-in browser", async () => {
   const { context, faults } = await ui.open();
-  const before = await standing();
-  // same host: even a cookie for the same site alone is sent there; and another name, to which it is not
+  const before = await snapshot();
+  // On the same host, where even a SameSite cookie is sent, and on another host, where it is not.
   const server = createServer((_, response) => {
     response.setHeader("content-type", "text/html").end(`<body><script>${foreignScript}</script>`);
   });
@@ -78,7 +78,7 @@ test("a page of another origin can neither read nor write with the cookie of a s
         "look into a window": "refused",
       },
     ]);
-    // the dashboard was not framed: a page of the browser's own is there instead
+    // The dashboard was not framed; the frame shows the browser's error page instead.
     expect(page.frames().map((frame) => new URL(frame.url()).origin)).toEqual([origin, "null"]);
     for (const enctype of ["text/plain", "application/x-www-form-urlencoded"]) {
       await page.goto(origin);
@@ -87,12 +87,12 @@ test("a page of another origin can neither read nor write with the cookie of a s
     }
     await page.close();
   }
-  expect(await standing()).toEqual(before);
-  // those of the foreign page, which are what is wanted
+  expect(await snapshot()).toEqual(before);
+  // The foreign page's faults are expected.
   faults.length = 0;
 });
 
-async function standing(): Promise<unknown> {
+async function snapshot(): Promise<unknown> {
   const [runs, agents, tokens] = await Promise.all([
     ui.client.runs.list({ limit: 1000 }),
     ui.client.agents.list(),

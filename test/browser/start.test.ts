@@ -8,7 +8,7 @@ import { useDrover } from "./drover-ui.ts";
 const ui = useDrover();
 const root = dirname(dirname(import.meta.dirname));
 
-test("npm start shows a first run and ends with one link, which signs a browser in", async () => {
+test("npm start shows a first run and ends with a link that signs a browser in", async () => {
   const place = mkdtempSync(join(tmpdir(), "drover-start-"));
   const start = spawn(process.execPath, [join(root, "scripts", "start.mjs"), "--port", "0"], {
     env: { ...process.env, HOME: place, DROVER_STATE_DIR: join(place, "state") },

@@ -5,11 +5,11 @@ import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
 
-/** Playwright waits for what it acts on; what is read is polled for. */
+/** Playwright waits before it acts, but reads must be polled. */
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const count = (page: Page, selector: string) => expect.poll(() => page.locator(selector).count());
 
-test("a link signs in once; a used one says so and how to get another", async () => {
+test("a link signs in once, and a used link says how to get another", async () => {
   const { page } = await ui.open();
   await text(page, "nav[aria-label=Pages]").toContain("Overview");
   expect(page.url()).not.toContain("code=");
@@ -23,13 +23,13 @@ test("a link signs in once; a used one says so and how to get another", async ()
   await stranger.goto(ui.url + link);
   await text(stranger).toContain("was used already");
   await text(stranger).toContain("drover ui");
-  // signing out ends it everywhere in this browser, and nothing of the record is left on the page
+  // Signing out ends the session in the whole browser, and the page shows no data any more.
   await page.goto(`${ui.url}/ui/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();
   await text(page).toContain("You are signed out");
 });
 
-test("starts echo from its form, reads its JSON and exit code, and runs it again with another message", async () => {
+test("starts echo from its form, shows its JSON and exit code, and re-runs it with another message", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/agents`);
   await page.getByRole("button", { name: "Run echo" }).click();
@@ -62,7 +62,7 @@ test("shows the reason, the exit code and the log of a run that failed", async (
   await text(page).toContain("exit 1");
 });
 
-test("a run started elsewhere is announced, and moves without a reload until it is stopped", async () => {
+test("announces a run started elsewhere, and updates it without a reload until it is stopped", async () => {
   await ui.client.agents.put("slow", { command: "sleep 600" });
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/runs`);
@@ -81,7 +81,7 @@ test("a run started elsewhere is announced, and moves without a reload until it 
   expect((await ui.client.runs.get(run_id)).status).toBe("cancelled");
 });
 
-test("says why a run waits", async () => {
+test("says why a run is waiting", async () => {
   const { run_id } = await ui.client.submit({
     agent_name: "echo",
     parameters: { message: "x" },
@@ -94,7 +94,7 @@ test("says why a run waits", async () => {
   await ui.client.runs.stop(run_id);
 });
 
-test("approves, edits and denies what a run asks, from the inbox, by keyboard", async () => {
+test("approves, edits and denies questions from the inbox by keyboard", async () => {
   const { page } = await ui.open();
   const steps = ["First step", "Second step", "Third step"];
   const { run_id } = await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
@@ -122,7 +122,7 @@ test("approves, edits and denies what a run asks, from the inbox, by keyboard", 
   ]);
 });
 
-test("shows what a tool would change; approves, edits and denies it with the mouse, and says which it was", async () => {
+test("shows a tool's changes, approves, edits and denies them with the mouse, and shows each decision", async () => {
   const { page } = await ui.open();
   const { run_id } = await ui.client.submit({ agent_name: "careful", prompt: "write three files", attended: true });
   await page.goto(`${ui.url}/ui/inbox`);
@@ -150,7 +150,7 @@ test("shows what a tool would change; approves, edits and denies it with the mou
   await text(page).toContain("Somebody changed it.");
 });
 
-test("resumes and forks from a run's own page; the fork stands below its session and links to it", async () => {
+test("resumes and forks from a run's page, and lists the fork below its session with a link to it", async () => {
   const { run_id, session_id } = await ui.client.submit({ agent_name: "writer", prompt: "the first message" });
   for await (const _ of ui.client.runs.follow(run_id)) void _;
   const { page } = await ui.open();
@@ -178,7 +178,7 @@ test("resumes and forks from a run's own page; the fork stands below its session
   await text(page, "[role=log]").toMatch(/the first message[\s\S]*the second message/);
 });
 
-test("chats with an agent on the scripted provider, resumes and forks it", async () => {
+test("chats with an agent on the scripted provider, then resumes and forks the conversation", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/chat`);
   await page.getByLabel("Agent").selectOption("writer");
@@ -200,7 +200,7 @@ test("chats with an agent on the scripted provider, resumes and forks it", async
   await text(page, "[role=log]").toContain("in a copy");
 });
 
-test("chats with echo, whose parameters it asks for by a form", async () => {
+test("chats with echo, asking for its parameters in a form", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=echo`);
   await page.locator("main form").getByLabel("message").fill("said in the chat");
@@ -208,7 +208,7 @@ test("chats with echo, whose parameters it asks for by a form", async () => {
   await text(page, "[role=log]").toMatch(/Completed[\s\S]*exit code 0[\s\S]*message: "said in the chat"/);
 });
 
-test("creates an agent, whose Command field is for procedural ones only, and edits it", async () => {
+test("creates and edits an agent, with a Command field only for procedural agents", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/agents/new`);
   await page.getByLabel("Name").fill("greeter");
@@ -228,7 +228,7 @@ test("creates an agent, whose Command field is for procedural ones only, and edi
   expect(await ui.client.agents.get("greeter")).toMatchObject({ command: "echo hi", description: "Greets" });
 });
 
-test("loses its connection in the middle of a run, says so, and has every line once afterwards", async () => {
+test("shows a lost connection in the middle of a run, and has every line once afterwards", async () => {
   await ui.client.agents.put("lines", {
     command: "sh -c 'i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo line $i.; sleep 0.02; done'",
   });
@@ -253,10 +253,10 @@ test("loses its connection in the middle of a run, says so, and has every line o
   await proxy.close();
 });
 
-test("ten tabs share one stream of events, and each shows what happens", async () => {
+test("ten tabs share one event stream, and each shows updates", async () => {
   const { page: first, context } = await ui.open();
   const streams = async (): Promise<number> => Number(/^drover_event_streams (\d+)$/m.exec(await metrics())?.[1]);
-  // those of the tests before have ended with their pages
+  // Streams of earlier tests ended with their pages.
   await expect.poll(streams).toBe(1);
   const tabs = [first, ...(await Promise.all(Array.from({ length: 9 }, () => context.newPage())))];
   for (const tab of tabs) {

@@ -8,7 +8,7 @@ const ui = useDrover({ "drover.yaml": allowReceivers });
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
-/** From the menu at the end of a row. */
+/** Chooses an entry from the menu at the end of a row. */
 async function choose(page: Page, name: string, what: string): Promise<void> {
   await page.getByRole("button", { name: `Actions for ${name}` }).click();
   await page.getByRole("menuitem", { name: what }).click();
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => receiver.close());
 
-test("a webhook is made, its secret shown once; a delivery that fails shows the answer, and is redelivered", async () => {
+test("creates a webhook and shows its secret once, shows the response of a failed delivery, and redelivers it", async () => {
   const { page, faults } = await ui.open();
   await page.keyboard.press("g");
   await page.keyboard.press("w");
@@ -58,7 +58,7 @@ test("a webhook is made, its secret shown once; a delivery that fails shows the 
   await expect.poll(() => dialog.innerText()).toContain("thanks");
   await dialog.getByRole("button", { name: "Close" }).last().click();
 
-  // what has arrived is sent only when somebody asks for it, with the id it had
+  // A delivered message is sent again only on request, with the same id.
   const before = receiver.received.length;
   await page.getByRole("button", { name: "Redeliver completed to ops" }).click();
   await expect.poll(() => receiver.received.length).toBe(before + 1);
@@ -79,7 +79,7 @@ test("a webhook is made, its secret shown once; a delivery that fails shows the 
   expect(faults).toEqual([]);
 });
 
-test("a hook is made, and a request signed with the secret that was shown starts a run", async () => {
+test("creates a hook, and a request signed with the secret it showed starts a run", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/webhooks?tab=in`);
   await text(page).toContain("drover hooks add greetings echo --param message=/text");
