@@ -7,21 +7,21 @@ import type { RunEvent } from "../../model/event.ts";
 import type { StopReason } from "../../model/states.ts";
 import { keepFiles } from "./keep-files.ts";
 
-let folder: string;
+let directory: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-keep-"));
+  directory = mkdtempSync(join(tmpdir(), "drover-keep-"));
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(() => rm(directory, { recursive: true, force: true }));
 
 /** Two files. Calls `meanwhile` while the first is read. */
 function setUp(meanwhile: () => void) {
-  for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
+  for (const name of ["a", "b"]) writeFileSync(join(directory, name), name);
   const files = ["a", "b"].map((path) => ({
     path,
     size: 1,
     open() {
       if (path === "a") meanwhile();
-      return open(join(folder, path));
+      return open(join(directory, path));
     },
   }));
   const [run, lost] = [new AbortController(), new AbortController()];

@@ -8,15 +8,15 @@ import type { RunEvent } from "../../model/event.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
 
-const folders: string[] = [];
+const directories: string[] = [];
 afterEach(async () => {
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
+  for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true });
 });
 
 function setUp({ memoryBytes = 1_000_000, maxBytes = 100_000_000, wrap = (file: LogFile): LogFile => file } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-journal-"));
-  folders.push(folder);
-  const path = join(folder, "r.1.jsonl");
+  const directory = mkdtempSync(join(tmpdir(), "drover-journal-"));
+  directories.push(directory);
+  const path = join(directory, "r.1.jsonl");
   const journal = openJournal({
     run_id: "r",
     attempt: 1,

@@ -4,11 +4,11 @@ import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { interruptedEnd } from "../../model/interrupted-end.ts";
 import { maxLineBytes, nestedExecutionId, type NestedLine, parseNestedLine } from "./nested-line.ts";
 
-/** Turns lines that commands wrote into events of their run. */
+/** Turns the reports of nested commands into events of their run. */
 export interface LogReader {
-  /** Records whole lines that were added since the last call. True where there may be more: a call is short. */
+  /** Records complete lines added since the last call, one chunk at a time. Returns whether there may be more. */
   read(): boolean;
-  /** Ends what has begun and not ended. Returns every execution that it knows of. */
+  /** Ends the open executions. Returns the ids of all executions. */
   end(why: string): ReadonlySet<string>;
 }
 
@@ -19,17 +19,17 @@ export interface LogReaderOptions {
   owner: ExecutionStart["owner"];
   now: () => Date;
   record: (event: RunEvent) => void;
-  /** When the attempt began, in milliseconds: nothing in it is older. */
+  /** The start of the attempt, in milliseconds. No command in it is older. */
   since: number;
-  /** Of a run whose Drover died: what is on the record already, and whether it has ended there. */
+  /** For a run whose Drover died: the executions that are already recorded. */
   known?: ReadonlyMap<string, "open" | "ended">;
 }
 
-/** Of one attempt. What is beyond is left out, and the run says so once. */
+/** Limits for one attempt. The rest is ignored, with one error event. */
 const maxExecutions = 2000;
 const maxRefused = 1000;
 const maxBytes = 8 * 1024 * 1024;
-/** Of one call. */
+/** Read by one call of read(). */
 const chunkBytes = 128 * 1024;
 
 export function createLogReader(options: LogReaderOptions): LogReader {
@@ -45,7 +45,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
     const execution_id = nestedExecutionId(`${run_id}.${attempt}`, line.id);
     const state = executions.get(execution_id);
     if ("start" in line) {
-      // a Drover that died had recorded it
+      // already recorded before the runner died
       if (options.known?.has(execution_id)) return true;
       if (state !== undefined) return false;
       if (executions.size >= maxExecutions) return fill();
@@ -62,7 +62,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
 
   function fill(): true {
     if (!isFull) {
-      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRefused} other lines, ${maxBytes / 1048576} MB); the rest is not on the record.`;
+      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRefused} other lines, ${maxBytes / 1048576} MB); the rest was not recorded.`;
       record({ type: "error", code: "nested_log_full", message });
     }
     return (isFull = true);
@@ -84,7 +84,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
       [rest, isSkipping] = [Buffer.alloc(0), false];
     }
     rest = Buffer.concat([rest, chunk.subarray(from)]);
-    // nobody waits for the end of a line that is too long
+    // skip the rest of a line that is too long
     if (rest.length > maxLineBytes) [rest, isSkipping] = [Buffer.alloc(0), true];
   }
 
@@ -103,7 +103,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
       for (const [execution_id, state] of executions)
         if (state === "open") endOne(execution_id, interruptedEnd(execution_id, options.now().toISOString(), why));
       if (refused === 0) return new Set(executions.keys());
-      const message = `${refused === 1 ? "One line" : `${refused} lines`} that a command wrote to DROVER_NESTED_LOG ${refused === 1 ? "is" : "are"} no report of an execution, and ${refused === 1 ? "was" : "were"} ignored.`;
+      const message = `${refused === 1 ? "One line" : `${refused} lines`} in DROVER_NESTED_LOG ${refused === 1 ? "was" : "were"} not a valid report of an execution and ${refused === 1 ? "was" : "were"} ignored.`;
       record({ type: "error", code: "nested_log_invalid", message });
       return new Set(executions.keys());
     },

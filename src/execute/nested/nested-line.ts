@@ -1,22 +1,22 @@
 import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { environmentModes, type Isolation, isolationLevels } from "../../model/process.ts";
 
-/** What a nested `drover exec` says of its command. The outer Drover adds the rest: ids, owner, who reported it. */
+/** What a nested `drover exec` reports about its command. The outer Drover adds the ids, the owner and `reported_by`. */
 export type NestedLine =
   | { id: string; start: Omit<ExecutionStart, "execution_id" | "owner" | "reported_by"> }
   | { id: string; end: Omit<ExecutionEnd, "execution_id" | "interrupted" | "reported_by"> };
 
-/** Of one line, in bytes. The sink shortens a command that is longer. */
+/** The sink shortens a command that would make a longer line. */
 export const maxLineBytes = 64 * 1024;
 
-/** Made of the attempt's, RUN.ATTEMPT, so that no line can name an execution of anything else. */
+/** Prefixes the id with RUN.ATTEMPT, so that a line cannot name an execution of another run. */
 export function nestedExecutionId(attempt: string, id: string): string {
   return `${attempt}.${id}`;
 }
 
 /**
- * Untrusted: any program of the run can write there. Returns null for a line that is not one of ours. Times outside
- * `from` and `to`, in milliseconds, are moved to the nearer one.
+ * Parses a line that any program of the run may have written. Returns null if it is not a valid report. Clamps times to
+ * the range from `from` to `to`, in milliseconds.
  */
 export function parseNestedLine(text: string, from: number, to: number): NestedLine | null {
   const line = objectOf(tryJson(text));
@@ -78,7 +78,7 @@ function endOf(fields: Fields, ended_at: string | null, longestMs: number): End 
     exit_code,
     signal,
     stopped,
-    // what failed cannot be called a success
+    // do not trust a success that contradicts the rest
     success: success && exit_code === 0 && signal === null && error === null,
     timed_out,
     ended_at,
@@ -141,10 +141,10 @@ function errorOf(value: unknown): End["error"] | undefined {
   return isText(code) && code.length <= 100 && isText(message) ? { code, message } : undefined;
 }
 
-/** undefined where it is neither null nor a finite number from 0 to `most`. */
-function countOrNull(value: unknown, most = Number.MAX_SAFE_INTEGER): number | null | undefined {
+/** undefined if the value is neither null nor a number from 0 to `max`. */
+function countOrNull(value: unknown, max = Number.MAX_SAFE_INTEGER): number | null | undefined {
   if (value === null) return null;
-  return typeof value === "number" && value >= 0 && value <= most ? value : undefined;
+  return typeof value === "number" && value >= 0 && value <= max ? value : undefined;
 }
 
 function matching(value: unknown, shape: RegExp): string | null | undefined {
@@ -161,7 +161,7 @@ function isTexts(value: unknown): value is string[] {
 }
 
 function objectOf(value: unknown): Fields | null {
-  // an object of JSON has no keys but strings
+  // the keys of a JSON object are strings
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 }
 

@@ -22,15 +22,15 @@ import { openNestedLog } from "./nested-log.ts";
 import { openNestedSink } from "./nested-sink.ts";
 import { recoverNested } from "./recover-nested.ts";
 
-const folders: string[] = [];
-afterEach(() => folders.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
+const directories: string[] = [];
+afterEach(() => directories.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
 
 const owner = { pid: 1, start: "outer", host: "here" };
 const id = "01a1ed77-09ab-76ae-9d3e-aad11a2b46bf";
 
 function opened() {
   const runs = mkdtempSync(join(tmpdir(), "drover-nested-"));
-  folders.push(runs);
+  directories.push(runs);
   const events: RunEvent[] = [];
   const record = (event: RunEvent): void => void events.push(event);
   const options = { runs, run_id: "run", attempt: 2, owner, now: () => new Date(), record };
@@ -82,7 +82,7 @@ async function recorded(text: string): Promise<RunEvent[]> {
   return events;
 }
 
-test("records what a nested exec reports, as the word of a command, under the ids of the attempt", async () => {
+test("records what a nested exec reports, marked as reported by a command, under ids of the attempt", async () => {
   const { events, log } = opened();
   const sink = openNestedSink(log.path);
   sink.started(id, { ...startOf({ command: "npm test" }), execution_id: "anything", owner });
@@ -98,7 +98,7 @@ test("records what a nested exec reports, as the word of a command, under the id
   expect(() => sink.started(id, { ...startOf(), execution_id: "x", owner })).toThrow(/has ended/);
 });
 
-test("records a start while the run goes on, and ends what never ended as interrupted", async () => {
+test("records a start during the run, and ends a command without an end as interrupted", async () => {
   const { events, log } = opened();
   appendFileSync(log.path, line({ id, start: startOf() }));
   await expect.poll(() => types(events), { timeout: 20_000 }).toEqual(["execution_started"]);
@@ -114,21 +114,21 @@ describe("lines that no nested exec writes", () => {
     "an end without a start": { id, end: endOf() },
     "a start and an end in one": { id, start: startOf(), end: endOf() },
     "an array": [id, startOf()],
-    "a command that is no text": { id, start: startOf({ command: { toString: "x" } }) },
+    "a command that is not a string": { id, start: startOf({ command: { toString: "x" } }) },
     "argv with a number in it": { id, start: startOf({ argv: ["a", 1] }) },
     "an empty argv": { id, start: startOf({ argv: [] }) },
-    "a time that is none": { id, start: startOf({ started_at: "yesterday" }) },
-    "limits that are no numbers": { id, start: startOf({ limits: { disk_bytes: "all" } }) },
+    "an invalid time": { id, start: startOf({ started_at: "yesterday" }) },
+    "limits that are not numbers": { id, start: startOf({ limits: { disk_bytes: "all" } }) },
     "an unknown environment mode": { id, start: startOf({ environment: { mode: "all", given: [], withheld: [] } }) },
     "a correlation id of a megabyte": { id, start: startOf({ correlation: { task_id: "x".repeat(1000) } }) },
-    "no object at all": null,
+    null: null,
   };
-  test.each(Object.entries(forged))("%s is refused, and the run says so", async (_, value) => {
+  test.each(Object.entries(forged))("refuses %s with an error event", async (_, value) => {
     expect(types(await recorded(line(value)))).toEqual(["nested_log_invalid"]);
   });
 
   test.each(["garbage\n", "{\n", "\0\0\0\n", "no end of line", `{"id":"${id}"`, `${"[".repeat(60_000)}\n`])(
-    "garbage %# is refused",
+    "refuses garbage %#",
     async (text) => {
       expect(types(await recorded(text))).toEqual(["nested_log_invalid"]);
     },
@@ -146,20 +146,20 @@ describe("lines that no nested exec writes", () => {
     { error: "none" },
     { stdout_bytes: -5 },
   ];
-  test.each(wrongEnds)("an end with %o does not end it: it counts as interrupted", async (wrong) => {
+  test.each(wrongEnds)("ignores an end with %o, so that the command counts as interrupted", async (wrong) => {
     const events = await recorded(line({ id, start: startOf() }) + line({ id, end: endOf(wrong) }));
     expect(types(events)).toEqual(["execution_started", "execution_ended", "nested_log_invalid"]);
     expect(events[1]).toMatchObject({ execution: { interrupted: true } });
   });
 
-  test("fields of Drover's own are not taken from a line", async () => {
+  test("does not take Drover's own fields from a line", async () => {
     const own = { owner: { pid: 666, start: "", host: "" }, execution_id: "other", reported_by: null, extra: 1 };
     const [event] = await recorded(line({ id, ...own, start: startOf(own) }));
     expect(event).toMatchObject({ execution: { execution_id: `run.2.${id}`, owner, reported_by: "command" } });
     expect(JSON.stringify(event)).not.toContain("extra");
   });
 
-  test("times before the run or in the future are moved into it, and a failure is no success", async () => {
+  test("clamps times to the run, and does not record a failed command as a success", async () => {
     const from = Date.now();
     const [start, end] = await recorded(
       line({ id, start: startOf({ started_at: "2001-01-01T00:00:00Z" }) }) +
@@ -172,18 +172,18 @@ describe("lines that no nested exec writes", () => {
     expect(end).toMatchObject({ execution: { success: false } });
   });
 
-  test("the same start or end twice is recorded once", async () => {
+  test("records a repeated start or end once", async () => {
     const twice = line({ id, start: startOf() }).repeat(2) + line({ id, end: endOf() }).repeat(2);
     expect(types(await recorded(twice))).toEqual(["execution_started", "execution_ended", "nested_log_invalid"]);
   });
 });
 
-describe("what a run puts in place of its log is never opened", () => {
+describe("never opens what a run puts in place of its log", () => {
   const replacements: Record<string, (path: string) => void> = {
     "a pipe": (path) => void spawnSync("mkfifo", [path]),
     "a link to a file of the host": (path) => symlinkSync("/etc/passwd", path),
     "a link to nowhere": (path) => symlinkSync("/nowhere", path),
-    "a folder": (path) => void mkdirSync(path, { recursive: true }),
+    "a directory": (path) => void mkdirSync(path, { recursive: true }),
     "another file": (path) => writeFileSync(path, line({ id, start: startOf() })),
     nothing: () => undefined,
   };
@@ -205,7 +205,7 @@ describe("what a run puts in place of its log is never opened", () => {
 });
 
 test.each(["true", "mkdir -p a/b && touch a/b/c", "mkfifo p; ln -s / l", "mkdir a && chmod 0 a", "rm -f run.2"])(
-  "the folder of a log is gone with it after `%s`",
+  "removes the log's directory after `%s`",
   async (script) => {
     const { log, options } = opened();
     spawnSync("sh", ["-c", script], { cwd: dirname(log.path) });
@@ -214,10 +214,10 @@ test.each(["true", "mkdir -p a/b && touch a/b/c", "mkfifo p; ln -s / l", "mkdir 
   },
 );
 
-describe("a run that writes without end", () => {
+describe("a run that writes too much", () => {
   const full = (events: RunEvent[]) => types(events).filter((type) => type === "nested_log_full");
 
-  test("a sparse file of a terabyte, a line of 10 MB and a million lines are read to a limit, and that is said once", async () => {
+  test("reads a sparse file of a terabyte, a line of 10 MB and a million lines up to a limit, and reports that once", async () => {
     const { events, log } = opened();
     truncateSync(log.path, 1024 ** 4);
     expect(statSync(log.path).size).toBe(1024 ** 4);
@@ -227,7 +227,7 @@ describe("a run that writes without end", () => {
     expect(full(await recorded("{}\n".repeat(1_000_000)))).toHaveLength(1);
   });
 
-  test("more executions than one attempt may report are left out, and those before are ended", async () => {
+  test("leaves out executions beyond the limit of an attempt, and ends those before", async () => {
     const text = Array.from({ length: 2100 }, (_, n) => line({ id: `nested-${1000 + n}`, start: startOf() })).join("");
     const seen = types(await recorded(text));
     expect(seen.filter((type) => type === "execution_started")).toHaveLength(2000);
@@ -236,7 +236,7 @@ describe("a run that writes without end", () => {
   });
 });
 
-test("a command line of a megabyte is reported, shortened", async () => {
+test("shortens the report of a command line of a megabyte", async () => {
   const { events, log } = opened();
   const long = startOf({ command: "x".repeat(1024 * 1024), argv: ["echo", "y".repeat(1024 * 1024)] });
   openNestedSink(log.path).started(id, { ...long, execution_id: "x", owner });
@@ -245,7 +245,7 @@ test("a command line of a megabyte is reported, shortened", async () => {
   expect(JSON.stringify(events[0]).length).toBeLessThan(64 * 1024);
 });
 
-test("what a killed Drover had not read is recovered once: known starts stay, their ends are added", async () => {
+test("recovers the unread reports of a killed Drover once, and adds the ends of known starts", async () => {
   const { options } = opened();
   const events: RunEvent[] = [];
   const record = (event: RunEvent): void => void events.push(event);

@@ -4,10 +4,10 @@ import { HostError } from "../../model/errors.ts";
 import { nestedLogFile } from "../../model/state-layout.ts";
 import type { LogReader, LogReaderOptions } from "./log-reader.ts";
 
-/** Where the `drover exec` commands inside one attempt report, and the outer Drover reads. */
+/** The file to which `drover exec` commands inside one attempt report, and which the outer Drover reads. */
 export interface NestedLog {
   readonly path: string;
-  /** Everything of the run has ended: records what is left, ends what has no end, and removes the file. Idempotent. */
+  /** Call this when the run's processes have ended. Records the rest, ends open executions and removes the file. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -15,12 +15,12 @@ export interface NestedLogOptions extends Omit<LogReaderOptions, "fd" | "since" 
   runs: string;
 }
 
-/** A command that takes shorter is read at its end only. */
-const everyMs = 250;
+/** How often the file is read during a run. Shorter runs are read once, at their end. */
+const readEveryMs = 250;
 
 /**
- * Makes the file and keeps it open: whatever the run puts in its place, a pipe, a link or a folder, is never opened.
- * Nothing else is loaded unless a command writes to it.
+ * Creates the file and keeps it open, so that a pipe, a symlink or a directory that the run puts in its place is never
+ * opened. Loads the parser only if a command writes to the file.
  */
 export function openNestedLog(options: NestedLogOptions): NestedLog {
   const path = nestedLogFile(options.runs, options.run_id, options.attempt);
@@ -36,8 +36,8 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
       reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, since });
       while (reader.read()) await new Promise((resolve) => setImmediate(resolve));
     }));
-  // a disk that cannot be read now is read at the end, which throws
-  const timer = setInterval(() => void read().catch(() => undefined), everyMs).unref();
+  // ignore a read error here: close() reads again and throws
+  const timer = setInterval(() => void read().catch(() => undefined), readEveryMs).unref();
 
   async function close(): Promise<void> {
     clearInterval(timer);
@@ -45,7 +45,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
       await reading.catch(() => undefined);
       reading = Promise.resolve();
       await read();
-      reader?.end("The command that ran it ended first, and did not report its end.");
+      reader?.end("The run ended before the end of this command was reported.");
     } finally {
       closeSync(fd);
       await removeLog(path);
@@ -54,7 +54,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
   return { path, close: () => (closing ??= close()) };
 }
 
-/** The folder is nearly always there. */
+/** Creates the directory only if needed, since it nearly always exists. */
 function openNew(path: string): number {
   const flags = constants.O_RDONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   try {
@@ -79,24 +79,24 @@ function createFile(path: string): number {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new HostError({
       code: full ? "DROVER-STA-002" : "DROVER-STA-001",
-      message: `The file that commands of the run report to cannot be created: ${why}`,
+      message: `The file ${path}, to which commands of the run report, cannot be created: ${why}`,
       next: full
-        ? "Free space there, then run it again."
-        : "Make the folder writable for this user, then run it again.",
+        ? "Free space on that disk, then run it again."
+        : "Make the directory writable for this user, then run it again.",
       cause,
     });
   }
 }
 
-/** With its folder, which the run may have put other things in. What cannot be removed stays, and is in nobody's way. */
+/** Removes the log with its directory, in which the run may have put other files. Ignores what cannot be removed. */
 export async function removeLog(path: string): Promise<void> {
-  const folder = dirname(path);
+  const directory = dirname(path);
   try {
     unlinkSync(path);
-    rmdirSync(folder);
+    rmdirSync(directory);
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     const { removeTree } = await import("../workspace/remove-tree.ts");
-    await removeTree(folder).catch(() => undefined);
+    await removeTree(directory).catch(() => undefined);
   }
 }

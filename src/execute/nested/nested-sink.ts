@@ -4,18 +4,18 @@ import { HostError } from "../../model/errors.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { maxLineBytes, nestedExecutionId } from "./nested-line.ts";
 
-/** Where a `drover exec` inside a run reports to the Drover outside, in place of a record of its own. */
+/** With this, a `drover exec` inside a run reports to the Drover outside instead of keeping its own record. */
 export interface NestedSink {
-  /** The run that it is part of. */
+  /** The run that the command is part of. */
   readonly runId: string;
-  /** As the record will name it. */
+  /** The id of the execution in the outer record. */
   executionId(id: string): string;
-  /** On disk when this returns. Throws a HostError where it cannot be written. */
+  /** The start is on disk when this returns. Throws a HostError if it cannot be written. */
   started(id: string, start: ExecutionStart): void;
   ended(id: string, end: ExecutionEnd): void;
 }
 
-/** Checked before anything is started: not a pipe, a link or a folder. */
+/** Refuses to write to anything but a regular file. */
 export function openNestedSink(path: string): NestedSink {
   const append = (line: object, sync: boolean): void => {
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
@@ -24,7 +24,7 @@ export function openNestedSink(path: string): NestedSink {
       const fd = openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
       try {
         if (!fstatSync(fd).isFile()) throw new Error("it is not a file");
-        // in one write, so that commands that report at once do not mix their lines
+        // a single write, so that concurrent commands do not mix their lines
         if (writeSync(fd, bytes) !== bytes.length) throw new Error("the disk is full");
         if (sync) fdatasyncSync(fd);
       } finally {
@@ -39,7 +39,7 @@ export function openNestedSink(path: string): NestedSink {
     runId: attempt.replace(/\.\d+$/, ""),
     executionId: (id) => nestedExecutionId(attempt, id),
     started(id, { execution_id: _id, owner: _owner, ...start }) {
-      append({ id, start: shortened(start) }, true);
+      append({ id, start: shorten(start) }, true);
     },
     ended(id, { execution_id: _id, interrupted: _interrupted, ...end }) {
       append(
@@ -52,10 +52,9 @@ export function openNestedSink(path: string): NestedSink {
 
 type Start = Omit<ExecutionStart, "execution_id" | "owner">;
 
-/** A line has a limit: of a long command, its beginning is on the record. */
-function shortened(start: Start): Start {
-  const most = maxLineBytes / 2;
-  if (Buffer.byteLength(JSON.stringify(start)) <= most) return start;
+/** Keeps only the beginning of a command that is too long for one line. */
+function shorten(start: Start): Start {
+  if (Buffer.byteLength(JSON.stringify(start)) <= maxLineBytes / 2) return start;
   const argv: string[] = [];
   let room = 4000;
   for (const word of start.argv) {
@@ -82,7 +81,7 @@ function notWritable(path: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-016",
     message: `This command cannot be recorded in ${path}: ${why}.`,
-    next: "Nothing is run that is not on the record. To start a run of its own, unset DROVER_NESTED_LOG, DROVER_API_URL and DROVER_API_KEY.",
+    next: "Drover runs nothing that it cannot record. To record this command as a separate run, unset DROVER_NESTED_LOG, DROVER_API_URL and DROVER_API_KEY.",
     cause,
   });
 }

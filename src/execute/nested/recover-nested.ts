@@ -9,8 +9,9 @@ interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "since"> {
 }
 
 /**
- * Reads what the commands of a run reported whose Drover died before it had read it all, ends what has no end, and
- * removes the file. Returns the ids of nested executions. A run can have put anything in its place: only a file is read.
+ * Recovers the reports of nested commands in a run whose Drover died: records unread reports, ends open executions and
+ * removes the file. Returns the ids of the nested executions. Reads only a regular file, since a run can put anything
+ * in its place.
  */
 export async function recoverNested({ runs, ...options }: RecoverOptions, why: string): Promise<ReadonlySet<string>> {
   const prefix = `${options.run_id}.${options.attempt}.`;
@@ -34,7 +35,7 @@ function tryOpen(path: string): number | null {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     return openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   } catch (error) {
-    // gone, a link, a socket, or not readable: there is nothing that can be believed
+    // missing, a symlink, a socket or not readable: nothing to recover
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }

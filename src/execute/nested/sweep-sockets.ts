@@ -4,29 +4,29 @@ import { join } from "node:path";
 import { nestedDirectory, nestedSocketName } from "../../model/state-layout.ts";
 import { removeTree } from "../workspace/remove-tree.ts";
 
-/** A Drover listens soon after it made the folder for its socket. */
-const youngMs = 3_600_000;
+/** An empty directory is removed only after this time, because its Drover may be about to listen in it. */
+const graceMs = 3_600_000;
 
-/** Removes the sockets of Drovers that were killed, with their folders: nobody answers there any more. */
+/** Removes the sockets of Drovers that were killed, with their directories. */
 export async function sweepSockets(runs: string): Promise<void> {
   const directory = nestedDirectory(runs);
-  // a run can put a link in its place, and a plain file refuses a connection as a dead socket does
+  // A run can replace the directory with a symlink. Check for a socket, too: a plain file also refuses connections.
   if (lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   for (const name of namesIn(directory)) {
-    const folder = join(directory, name);
-    const stat = lstatSync(folder, { throwIfNoEntry: false });
+    const socketDirectory = join(directory, name);
+    const stat = lstatSync(socketDirectory, { throwIfNoEntry: false });
     if (stat?.isDirectory() !== true) continue;
-    const socket = join(folder, nestedSocketName);
+    const socket = join(socketDirectory, nestedSocketName);
     const isSocket = lstatSync(socket, { throwIfNoEntry: false })?.isSocket() === true;
     const isDead = isSocket
-      ? (await faultOf(socket)) === "ECONNREFUSED"
-      : namesIn(folder).length === 0 && Date.now() - stat.mtimeMs > youngMs;
-    if (isDead) await removeTree(folder);
+      ? (await connectError(socket)) === "ECONNREFUSED"
+      : namesIn(socketDirectory).length === 0 && Date.now() - stat.mtimeMs > graceMs;
+    if (isDead) await removeTree(socketDirectory);
   }
 }
 
-/** null: somebody answers. */
-function faultOf(path: string): Promise<unknown> {
+/** null if the connection succeeds. */
+function connectError(path: string): Promise<unknown> {
   return new Promise((resolve) => {
     const socket = connect(path, () => {
       socket.destroy();
@@ -36,9 +36,9 @@ function faultOf(path: string): Promise<unknown> {
   });
 }
 
-function namesIn(folder: string): string[] {
+function namesIn(directory: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(directory);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;

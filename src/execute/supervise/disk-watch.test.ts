@@ -71,7 +71,7 @@ test("keeps the text of a run that the final check finds over its limit", async 
   mkdirSync(own);
   const watching = await watchDisk({
     limits: { files: 3 },
-    folders: { own: [own], shared: [] },
+    written: { own: [own], shared: [] },
     except: [],
     signal: new AbortController().signal,
     onPassed: () => undefined,

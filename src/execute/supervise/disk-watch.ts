@@ -15,7 +15,7 @@ export interface DiskWatch {
 
 export interface DiskWatchOptions {
   limits: HeldLimits;
-  folders: RunDirectories;
+  written: RunDirectories;
   /** Drover's own directories, which may lie inside a watched one. */
   except: readonly string[];
   signal: AbortSignal;
@@ -26,19 +26,19 @@ export interface DiskWatchOptions {
 export async function watchDisk(
   options: DiskWatchOptions,
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
-  const { limits, folders, except, signal } = options;
+  const { limits, written, except, signal } = options;
   if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
-  const before = await heldBefore({ roots: folders.shared, except: [...except, ...folders.own] }, limits, signal);
+  const before = await heldBefore({ roots: written.shared, except: [...except, ...written.own] }, limits, signal);
   return before.ok ? { ok: true, watch: startWatch(options, before.held) } : before;
 }
 
 const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promise.resolve(outcome) };
 
-function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOptions, before: DiskUsage): DiskWatch {
+function startWatch({ limits, written, except, signal, onPassed }: DiskWatchOptions, before: DiskUsage): DiskWatch {
   let found: CommandFault | null = null;
   const watch: HeldWatch = watchHeld({
     limits,
-    roots: [...folders.own, ...folders.shared],
+    roots: [...written.own, ...written.shared],
     except,
     before,
     whose: "run",

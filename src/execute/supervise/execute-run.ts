@@ -62,7 +62,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     ...(state === null ? {} : { saved: { ...state, files: keeper.files } }),
     name,
     directories: options.directories,
-    locks: { folder: options.locks, owner: options.owner, isAlive: options.isAlive, newId: options.newId },
+    locks: { claimsDirectory: options.locks, owner: options.owner, isAlive: options.isAlive, newId: options.newId },
     signal,
     onWaiting: (holder) => record({ type: "system", subtype: "waiting_for_directory", data: holder }),
   });
@@ -123,7 +123,7 @@ async function executeIn(
   try {
     const watching = await watchDisk({
       limits: limits.held,
-      folders: opened.folders,
+      written: opened.written,
       except: [options.directories.stateDirectory],
       signal,
       onPassed: () => stop.abort("disk_limit"),

@@ -1,51 +1,51 @@
 import { rename, rm, utimes, writeFile } from "node:fs/promises";
 
-/** The file that says who wants a directory, or has it, kept fresh while it is up. */
+/** A file with which a run claims a directory. Its mtime is refreshed while it exists, as a sign of life. */
 export interface ClaimFile {
-  putUp(): Promise<void>;
-  /** Rejects, with the file gone, where it could not be kept fresh. */
-  takeDown(): Promise<void>;
+  create(): Promise<void>;
+  /** Rejects, after removing the file, if a refresh failed before. */
+  remove(): Promise<void>;
 }
 
-export function createClaimFile(path: string, text: string, freshenMs: number): ClaimFile {
+export function createClaimFile(path: string, text: string, refreshMs: number): ClaimFile {
   let timer: NodeJS.Timeout | undefined;
-  let freshening = Promise.resolve();
+  let refreshing = Promise.resolve();
   let fault: { error: unknown } | null = null;
 
-  async function freshen(): Promise<void> {
+  async function refresh(): Promise<void> {
     try {
       const now = new Date();
       await utimes(path, now, now);
     } catch (error) {
-      // taken for dead by another host, after this one had slept
+      // this host was suspended, and another took the claim for dead and removed it
       if (error instanceof Error && "code" in error && error.code === "ENOENT") await write(path, text);
       else throw error;
     }
   }
 
   return {
-    async putUp() {
+    async create() {
       await write(path, text);
       timer ??= setInterval(() => {
-        freshening = freshening.then(freshen).catch((error: unknown) => void (fault ??= { error }));
-      }, freshenMs).unref();
+        refreshing = refreshing.then(refresh).catch((error: unknown) => void (fault ??= { error }));
+      }, refreshMs).unref();
     },
-    async takeDown() {
+    async remove() {
       clearInterval(timer);
       timer = undefined;
-      await freshening;
-      await Promise.all([rm(path, { force: true }), rm(asideOf(path), { force: true })]);
+      await refreshing;
+      await Promise.all([rm(path, { force: true }), rm(temporaryPath(path), { force: true })]);
       if (fault) throw fault.error;
     },
   };
 }
 
-export const asideSuffix = ".aside";
+export const temporarySuffix = ".aside";
 
-const asideOf = (path: string): string => path + asideSuffix;
+const temporaryPath = (path: string): string => path + temporarySuffix;
 
-/** Never seen half-written. */
+/** Renames a temporary file into place, so that nobody reads a half-written claim. */
 async function write(path: string, text: string): Promise<void> {
-  await writeFile(asideOf(path), text, { mode: 0o600 });
-  await rename(asideOf(path), path);
+  await writeFile(temporaryPath(path), text, { mode: 0o600 });
+  await rename(temporaryPath(path), path);
 }

@@ -4,45 +4,45 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { copyDirectory } from "./copy-directory.ts";
 
-let folder: string;
+let directory: string;
 const names = Array.from({ length: 400 }, (_, index) => `f${String(index).padStart(4, "0")}`);
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-copy-"));
-  mkdirSync(join(folder, "from", "in"), { recursive: true });
-  for (const name of names) writeFileSync(join(folder, "from", "in", name), name);
-  writeFileSync(join(folder, "from", "stays"), "here");
+  directory = mkdtempSync(join(tmpdir(), "drover-copy-"));
+  mkdirSync(join(directory, "from", "in"), { recursive: true });
+  for (const name of names) writeFileSync(join(directory, "from", "in", name), name);
+  writeFileSync(join(directory, "from", "stays"), "here");
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Resolves in the turn in which it is there: what is done next comes before anything else is copied. */
+/** Resolves in the same turn, so that the test acts before anything else is copied. */
 async function until(isThere: () => boolean): Promise<void> {
   while (!isThere()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("what vanishes while it is copied is left out", async () => {
-  const copying = copyDirectory(join(folder, "from"), join(folder, "to"), new AbortController().signal);
-  await until(() => existsSync(join(folder, "to.copy", "in", names[3]!)));
-  for (const name of names.slice(100)) rmSync(join(folder, "from", "in", name));
+test("leaves out files that vanish during the copy", async () => {
+  const copying = copyDirectory(join(directory, "from"), join(directory, "to"), new AbortController().signal);
+  await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
+  for (const name of names.slice(100)) rmSync(join(directory, "from", "in", name));
   expect(await copying).toBe(true);
-  expect(readdirSync(join(folder, "to"))).toEqual(["in", "stays"]);
-  const copied = readdirSync(join(folder, "to", "in"));
+  expect(readdirSync(join(directory, "to"))).toEqual(["in", "stays"]);
+  const copied = readdirSync(join(directory, "to", "in"));
   expect(copied).toEqual(expect.arrayContaining(names.slice(0, 100)));
   expect(copied.length).toBeLessThan(names.length);
-  expect(readdirSync(folder).sort()).toEqual(["from", "to"]);
+  expect(readdirSync(directory).sort()).toEqual(["from", "to"]);
 });
 
-test("a copy that is stopped ends there, and leaves nothing behind", async () => {
+test("stops copying at once and leaves nothing behind", async () => {
   const stopping = new AbortController();
-  const copying = copyDirectory(join(folder, "from"), join(folder, "to"), stopping.signal);
-  await until(() => existsSync(join(folder, "to.copy", "in", names[3]!)));
+  const copying = copyDirectory(join(directory, "from"), join(directory, "to"), stopping.signal);
+  await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   stopping.abort("user");
   const ended = { copying: true, whole: false };
   void copying.finally(() => (ended.copying = false));
   await until(() => {
-    ended.whole ||= existsSync(join(folder, "to.copy", "in", names.at(-1)!));
+    ended.whole ||= existsSync(join(directory, "to.copy", "in", names.at(-1)!));
     return !ended.copying;
   });
   expect(await copying).toBe(false);
   expect(ended.whole).toBe(false);
-  expect(readdirSync(folder)).toEqual(["from"]);
+  expect(readdirSync(directory)).toEqual(["from"]);
 });

@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { removeTree } from "./remove-tree.ts";
 
 /**
- * A copy of a session's folder, moved into its place when it is whole. What vanishes meanwhile is left out, and so are
- * sockets, pipes and devices, which are of their moment. False: it was stopped, and nothing is there.
+ * Copies a session's directory, and renames the copy into place when it is complete. Skips files that vanish meanwhile,
+ * and sockets, pipes and devices. Returns false, leaving nothing behind, if it was stopped.
  */
 export async function copyDirectory(from: string, to: string, signal: AbortSignal): Promise<boolean> {
-  const aside = `${to}.copy`;
-  await removeTree(aside);
+  const temporary = `${to}.copy`;
+  await removeTree(temporary);
   await removeTree(to);
-  await copyEntry(from, aside, signal);
-  if (signal.aborted) await removeTree(aside);
-  else await rename(aside, to);
+  await copyEntry(from, temporary, signal);
+  if (signal.aborted) await removeTree(temporary);
+  else await rename(temporary, to);
   return !signal.aborted;
 }
 
@@ -27,7 +27,7 @@ async function copyEntry(from: string, to: string, signal: AbortSignal): Promise
       const names = await readdir(from);
       await mkdir(to, { mode: 0o700 });
       for (const name of names) await copyEntry(join(from, name), join(to, name), signal);
-      // last: its own may forbid to write in it
+      // last, because the mode may make the directory read-only
       await chmod(to, seen.mode & 0o7777);
     }
   } catch (error) {
@@ -35,7 +35,7 @@ async function copyEntry(from: string, to: string, signal: AbortSignal): Promise
   }
 }
 
-/** ENOTDIR: a folder has become something else since it was looked at. */
+/** ENOTDIR means that a directory was replaced by something else meanwhile. */
 function hasVanished(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 }

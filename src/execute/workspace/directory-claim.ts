@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { executionStartSchema } from "../../model/execution.ts";
 
-/** What a claim file says. */
+/** The content of a claim file. */
 export const directoryClaimSchema = z.object({
   directory: z.string(),
   run_id: z.string(),

@@ -3,18 +3,18 @@ import { join, sep } from "node:path";
 import type { NewId } from "../../model/ids.ts";
 import { sleep } from "../port/backoff.ts";
 import type { DirectoryClaim } from "./directory-claim.ts";
-import { asideSuffix, createClaimFile } from "./claim-file.ts";
+import { createClaimFile, temporarySuffix } from "./claim-file.ts";
 
 type Owner = DirectoryClaim["owner"];
 
 export interface LockOptions {
-  /** Shared by all runners that shall not get into each other's way. */
-  folder: string;
+  /** The directory of the claim files. All runners that lock against each other share it. */
+  claimsDirectory: string;
   owner: Owner;
   isAlive: (owner: Owner) => boolean;
-  /** Grows with time. */
+  /** Ids must sort by time: the older claim wins. */
   newId: NewId;
-  /** A claim that nobody has freshened for so long is dead, where its owner cannot be asked for; a minute unless given. */
+  /** A claim whose owner cannot be checked is dead if it was not refreshed for this long. One minute by default. */
   staleMs?: number;
 }
 
@@ -26,47 +26,49 @@ const pauseMs = 100;
 const minute = 60_000;
 
 /**
- * One run at a time in a directory, or above or below it. Each that wants it puts up a file saying so, and only then
- * looks at the others': of two at once at least one sees the other. The older stays and waits for its turn, the
- * younger takes its file down and tries again; who sees nobody has it. null: the wait was ended.
+ * Locks a directory for one run, together with everything above and below it. Returns null if the signal is aborted.
+ *
+ * Each run first creates its claim file and then reads the others, so of two concurrent runs at least one sees the
+ * other. The run with the older claim keeps it and waits; the younger removes its claim and retries. A run that sees no
+ * other claim has the lock.
  */
 export async function lockDirectory(
   directory: string,
   run_id: string,
-  place: LockOptions,
+  options: LockOptions,
   signal: AbortSignal,
   onWaiting: (holder: { directory: string; run_id: string }) => void,
 ): Promise<DirectoryLock | null> {
-  await mkdir(place.folder, { recursive: true, mode: 0o700 });
-  const name = `${place.newId()}.json`;
-  const text = JSON.stringify({ directory, run_id, owner: place.owner } satisfies DirectoryClaim);
-  const file = createClaimFile(join(place.folder, name), text, (place.staleMs ?? minute) / 6);
+  await mkdir(options.claimsDirectory, { recursive: true, mode: 0o700 });
+  const name = `${options.newId()}.json`;
+  const text = JSON.stringify({ directory, run_id, owner: options.owner } satisfies DirectoryClaim);
+  const file = createClaimFile(join(options.claimsDirectory, name), text, (options.staleMs ?? minute) / 6);
   try {
-    if (await waitForTurn()) return { release: file.takeDown };
+    if (await waitForTurn()) return { release: file.remove };
   } catch (error) {
-    await file.takeDown();
+    await file.remove();
     throw error;
   }
-  await file.takeDown();
+  await file.remove();
   return null;
 
   async function waitForTurn(): Promise<boolean> {
-    let told = false;
-    let isUp = false;
+    let isReported = false;
+    let hasClaim = false;
     while (!signal.aborted) {
-      if (!isUp) await file.putUp();
-      isUp = true;
-      const others = await claimsAgainst(directory, name, place);
+      if (!hasClaim) await file.create();
+      hasClaim = true;
+      const others = await conflictingClaims(directory, name, options);
       if (signal.aborted) break;
       if (others.length === 0) return true;
-      const holder = others.find(({ claimed }) => claimed !== null)?.claimed;
-      if (!told && holder) {
+      const holder = others.find(({ claim }) => claim !== null)?.claim;
+      if (!isReported && holder) {
         onWaiting(holder);
-        told = true;
+        isReported = true;
       }
       if (others.some((other) => other.name < name)) {
-        await file.takeDown();
-        isUp = false;
+        await file.remove();
+        hasClaim = false;
       }
       await sleep(pauseMs, signal);
     }
@@ -74,47 +76,47 @@ export async function lockDirectory(
   }
 }
 
-/** Of whom nobody knows what it claims, it may be this; null stands for that. */
-async function claimsAgainst(
+/** Removes dead claims on the way. The claim is null if its file is unreadable: assume that it covers this directory. */
+async function conflictingClaims(
   directory: string,
   own: string,
-  place: LockOptions,
-): Promise<{ name: string; claimed: DirectoryClaim | null }[]> {
-  const against: { name: string; claimed: DirectoryClaim | null }[] = [];
-  for (const name of (await readdir(place.folder)).sort()) {
-    const isAside = name.endsWith(asideSuffix);
-    if (name === own || !(isAside || name.endsWith(".json"))) continue;
-    const path = join(place.folder, name);
+  options: LockOptions,
+): Promise<{ name: string; claim: DirectoryClaim | null }[]> {
+  const conflicts: { name: string; claim: DirectoryClaim | null }[] = [];
+  for (const name of (await readdir(options.claimsDirectory)).sort()) {
+    const isTemporary = name.endsWith(temporarySuffix);
+    if (name === own || !(isTemporary || name.endsWith(".json"))) continue;
+    const path = join(options.claimsDirectory, name);
     const found = await readClaim(path);
-    if (found === null || (found.claimed && !isAside && !overlap(found.claimed.directory, directory))) continue;
-    if (!isAlive(isAside ? null : found.claimed, found.ageMs, place)) await rm(path, { force: true });
-    else if (!isAside) against.push({ name, claimed: found.claimed });
+    if (found === null || (found.claim && !isTemporary && !overlap(found.claim.directory, directory))) continue;
+    if (!isAlive(isTemporary ? null : found.claim, found.ageMs, options)) await rm(path, { force: true });
+    else if (!isTemporary) conflicts.push({ name, claim: found.claim });
   }
-  return against;
+  return conflicts;
 }
 
-/** Whoever lives freshens its file; where there is no owner that could be looked for, that has to do. */
+/** Checks the owner's process if it is on this host, else the age of the file, which a live owner refreshes. */
 function isAlive(
-  claimed: DirectoryClaim | null,
+  claim: DirectoryClaim | null,
   ageMs: number,
-  { owner, isAlive: lives, staleMs = minute }: LockOptions,
+  { owner, isAlive: isOwnerAlive, staleMs = minute }: LockOptions,
 ) {
-  if (claimed !== null && claimed.owner.host === owner.host) return lives(claimed.owner);
-  return ageMs <= staleMs && (claimed === null || lives(claimed.owner));
+  if (claim !== null && claim.owner.host === owner.host) return isOwnerAlive(claim.owner);
+  return ageMs <= staleMs && (claim === null || isOwnerAlive(claim.owner));
 }
 
-/** null: taken down since it was listed. Without a claim: a crash of the machine can leave an empty file. */
-async function readClaim(path: string): Promise<{ claimed: DirectoryClaim | null; ageMs: number } | null> {
+/** null if the file was removed since it was listed. Its claim is null if a system crash left it empty or damaged. */
+async function readClaim(path: string): Promise<{ claim: DirectoryClaim | null; ageMs: number } | null> {
   try {
     const ageMs = Date.now() - (await stat(path)).mtimeMs;
-    return { claimed: await parseClaim(await readFile(path, "utf8")), ageMs };
+    return { claim: await parseClaim(await readFile(path, "utf8")), ageMs };
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   }
 }
 
-/** Loads the schema only where there is another claim to read. */
+/** Loads the schema only if there is another claim to read. */
 async function parseClaim(text: string): Promise<DirectoryClaim | null> {
   const { directoryClaimSchema } = await import("./directory-claim.ts");
   try {
@@ -129,6 +131,6 @@ function overlap(one: string, other: string): boolean {
   return isWithin(one, other) || isWithin(other, one);
 }
 
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+export function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }

@@ -17,31 +17,32 @@ import {
 import type { SessionOwner } from "./session-marks.ts";
 import { removeSessionDirectory } from "./session-sweep.ts";
 
+/** The directories that a runner gives to its runs. */
 export interface RunnerDirectories {
-  /** The runner's own project_dir. */
+  /** The runner's project_dir. */
   projectDir: string;
-  /** Where else its operator lets runs work. */
+  /** Other directories in which the operator lets runs work. */
   roots: readonly string[];
   home: string;
-  /** Each session gets a HOME of its own in here; null: the operator's own. */
+  /** The parent of each session's own HOME; null if runs use the operator's HOME. */
   sessionHomes: string | null;
-  /** Each session that works nowhere else gets a folder of its own in here. */
+  /** The parent of the work directories of sessions that have no project. */
   scratch: string;
-  /** For whom sessions have their folders, as of now. */
+  /** The current owner of new session directories. */
   owner: () => SessionOwner;
-  /** Of this runner alone: each run gets a folder of its own in it. */
+  /** The parent of each run's temporary directory. Used by this runner alone. */
   tmpRoot: string;
-  /** Drover's own: nothing in there is a run's but the folders above. */
+  /** Drover's state directory. Runs use only the directories above in it. */
   stateDirectory: string;
-  /** The half of it that runs work in. */
+  /** The part of the state directory that runs work in. */
   runs: string;
 }
 
-/** Where a run keeps what it writes. */
+/** The directories that a run writes to. */
 export interface RunDirectories {
-  /** Made by Drover, for it or its session. */
+  /** Created by Drover for the run or its session. */
   own: readonly string[];
-  /** Somebody else's, in which it works. */
+  /** Existing directories in which the run works. */
   shared: readonly string[];
 }
 
@@ -49,12 +50,12 @@ export type Opened =
   | {
       ok: true;
       dirs: RunContext["dirs"];
-      folders: RunDirectories;
-      /** `forget`: no later run can work in this session, so that its own folders go too. */
+      written: RunDirectories;
+      /** With `forget`, also removes the session's directories, since no later run can continue it. */
       close(forget: boolean): Promise<void>;
     }
   | { ok: false; reason: FailureReason; message: string }
-  /** It was stopped while it waited for its directory, or while one was copied. */
+  /** The run was stopped while it waited for its directory or copied one. */
   | { ok: false; reason: null };
 
 export interface OpenOptions {
@@ -62,17 +63,17 @@ export interface OpenOptions {
   directories: RunnerDirectories;
   locks: LockOptions;
   signal: AbortSignal;
-  /** Of the session that the run continues, where the record has it. */
+  /** The saved state of the session that the run continues, if there is one. */
   saved?: { here: boolean; portable: boolean; files(): AsyncIterable<SessionFile> };
   onWaiting: (holder: { directory: string; run_id: string }) => void;
 }
 
-/** The directories of one run. A work directory outside what the operator allowed is refused. */
+/** Opens the directories of one run. Refuses a work directory that the operator did not allow. */
 export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<Opened> {
   const { directories } = options;
-  const home = await homeOf(invocation, options);
+  const home = await openHome(invocation, options);
   if (!home.ok) return home;
-  const work = await workOf(invocation, options);
+  const work = await openWork(invocation, options);
   if (!work.ok) return work;
   const tmpPath = join(directories.tmpRoot, options.name);
   const tmp = lazyDirectory(directories.stateDirectory, tmpPath);
@@ -86,7 +87,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
         return tmp.path();
       },
     },
-    folders: {
+    written: {
       own: [tmpPath, ...(directories.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
       shared: isScratch ? [] : [work.path],
     },
@@ -101,10 +102,10 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   };
 }
 
-type Place = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
-type WorkPlace = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Opened, { ok: true }>;
+type AllowedDirectory = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
+type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Opened, { ok: true }>;
 
-async function workOf(invocation: Invocation, options: OpenOptions): Promise<WorkPlace> {
+async function openWork(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
   const { directories } = options;
   const kind = workspaceKindOf(invocation);
   if (kind === "scratch")
@@ -116,7 +117,7 @@ async function workOf(invocation: Invocation, options: OpenOptions): Promise<Wor
       ...restoring(options.saved, (path, files) => restoreFiles(path, files)),
     });
   const { project_dir } = invocation;
-  const work: Place =
+  const work: AllowedDirectory =
     project_dir === null
       ? { ok: true, path: directories.projectDir }
       : await allowedDirectory(project_dir, directories);
@@ -126,7 +127,7 @@ async function workOf(invocation: Invocation, options: OpenOptions): Promise<Wor
   return lock ? { ok: true, path, lock } : { ok: false, reason: null };
 }
 
-/** A folder that is older than what was saved is made anew, and one that is not there if it can be. */
+/** Restores the saved files if the directory is missing or older than they are. */
 function restoring(
   saved: OpenOptions["saved"],
   into: (path: string, files: AsyncIterable<SessionFile>) => Promise<void>,
@@ -135,9 +136,12 @@ function restoring(
   return { restore: { always: !saved.here, into: (path) => into(path, saved.files()) } };
 }
 
-async function homeOf(invocation: Invocation, { directories, signal, saved }: OpenOptions): Promise<SessionDirectory> {
+async function openHome(
+  invocation: Invocation,
+  { directories, signal, saved }: OpenOptions,
+): Promise<SessionDirectory> {
   if (directories.sessionHomes === null) return { ok: true, path: directories.home };
-  const folder = {
+  const home = {
     root: directories.sessionHomes,
     owner: directories.owner(),
     what: "HOME",
@@ -145,16 +149,16 @@ async function homeOf(invocation: Invocation, { directories, signal, saved }: Op
     ...restoring(saved, async () => {}),
   };
   return workspaceKindOf(invocation) === "plain"
-    ? openSharedDirectory(invocation, folder)
-    : openSessionDirectory(invocation, folder);
+    ? openSharedDirectory(invocation, home)
+    : openSessionDirectory(invocation, home);
 }
 
-/** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */
+/** Created when the first process is started, because a run without processes needs none. */
 function lazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
   let made = false;
   return {
     path() {
-      // each time: a process of the run may have put something else there
+      // each time, because a process of the run may have replaced it
       makePrivateDirectory(base, path);
       made = true;
       return path;
@@ -167,9 +171,9 @@ function lazyDirectory(base: string, path: string): { path(): string; remove(): 
   };
 }
 
-/** Compared by what they really are, so that no link leads out. */
-async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDirectories): Promise<Place> {
-  const refused = (message: string): Place => ({ ok: false, reason: "refused", message });
+/** Compares real paths, so that no symlink leads outside. */
+async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDirectories): Promise<AllowedDirectory> {
+  const refused = (message: string): AllowedDirectory => ({ ok: false, reason: "refused", message });
   if (!isAbsolute(wanted)) return refused(`project_dir must be an absolute path, not ${JSON.stringify(wanted)}.`);
   const real = await realOf(wanted);
   if (real === null) return refused(`project_dir ${wanted} does not exist on this runner.`);
@@ -179,7 +183,7 @@ async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDir
     if (realRoot !== null && isWithin(real, realRoot)) return { ok: true, path: real };
   }
   return refused(
-    `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.`,
+    `project_dir ${wanted} is outside the directories that this runner allows. Add it to project_roots in the runner's profile.`,
   );
 }
 

@@ -4,9 +4,9 @@ import { join, relative, sep } from "node:path";
 import { removeTree } from "./remove-tree.ts";
 
 /**
- * Runs can write where their folders lie, and put a link in the place of one, or of a folder above it, to have something
- * written or removed elsewhere by a runner that may do more than they. Removes whatever is not a folder on the way from
- * `base`, which is the operator's and may be a link, down to `path`.
+ * Removes the first thing that is not a directory on the way from `base` down to `path`. A run could replace its
+ * directory, or one above it, with a symlink to make a more privileged runner write or delete elsewhere. `base` belongs
+ * to the operator and may be a symlink itself.
  */
 export function removeNonDirectories(base: string, path: string): void {
   let at = base;
@@ -18,13 +18,13 @@ export function removeNonDirectories(base: string, path: string): void {
   }
 }
 
-/** The folder itself, for its owner alone, whatever a run has put in its place. */
+/** Creates the directory for its owner alone, replacing anything else that a run has put there. */
 export function makePrivateDirectory(base: string, path: string): void {
   removeNonDirectories(base, path);
   mkdirSync(path, { recursive: true, mode: 0o700 });
 }
 
-/** What lies in it is removed. What cannot be, such as a folder with an immutable file, stays and is reported. */
+/** Empties the directory. Reports what cannot be removed, such as an immutable file, and leaves it there. */
 export async function emptyPrivateDirectory(
   base: string,
   path: string,
@@ -38,7 +38,7 @@ export async function emptyPrivateDirectory(
   for (const name of names) {
     const below = join(path, name);
     await removeTree(below).catch((error: unknown) =>
-      onNotice(`${below} of an earlier run could not be removed`, error),
+      onNotice(`${below}, left by an earlier run, could not be removed`, error),
     );
   }
 }

@@ -2,19 +2,19 @@ import { chmod, lstat, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * Removes a folder with everything in it, also where a program took away its own right to write there or nested folders
- * deeper than a path can name.
+ * Removes a directory tree, even if parts of it are not writable or nested deeper than the longest path that the system
+ * accepts.
  */
 export async function removeTree(path: string): Promise<void> {
   try {
-    // one call where it is empty, as a temporary folder nearly always is
+    // a single call if it is empty, as temporary directories nearly always are
     await rmdir(path);
   } catch {
-    await removeFull(path);
+    await removeContents(path);
   }
 }
 
-async function removeFull(path: string): Promise<void> {
+async function removeContents(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch (error) {
@@ -24,37 +24,37 @@ async function removeFull(path: string): Promise<void> {
   }
 }
 
-/** A RangeError: `rm` calls itself for each level, and runs out of stack. */
+/** `rm` recurses, so a very deep tree makes it throw a RangeError. */
 function canBeFlattened(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : null;
   return error instanceof RangeError || code === "EACCES" || code === "EPERM" || code === "ENAMETOOLONG";
 }
 
-/** Paths below a folder may be this much longer than its own before what is there is moved up. */
-const longest = 1024;
+/** Directories whose path is this much longer than the top's are moved up. */
+const maxExtraLength = 1024;
 
-/** Makes every folder below writable, and moves those that lie too deep to the top. In bytes: a name need not be text. */
+/** Makes every directory writable and moves those that are too deep to the top. Uses buffers: names need not be UTF-8. */
 async function flatten(path: string): Promise<void> {
   const top = Buffer.from(path);
-  const folders: Buffer[] = [top];
+  const pending: Buffer[] = [top];
   let moved = 0;
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    if (!(await lstat(folder)).isDirectory()) continue;
-    await chmod(folder, 0o700);
-    for (const entry of await readdir(folder, { withFileTypes: true, encoding: "buffer" })) {
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    if (!(await lstat(directory)).isDirectory()) continue;
+    await chmod(directory, 0o700);
+    for (const entry of await readdir(directory, { withFileTypes: true, encoding: "buffer" })) {
       if (!entry.isDirectory()) continue;
-      const below = Buffer.concat([folder, slash, entry.name]);
-      if (below.length <= top.length + longest) folders.push(below);
-      else folders.push(await moveUp(below, Buffer.from(join(path, `.removing-${(moved += 1)}`))));
+      const below = Buffer.concat([directory, slash, entry.name]);
+      if (below.length <= top.length + maxExtraLength) pending.push(below);
+      else pending.push(await moveUp(below, Buffer.from(join(path, `.removing-${(moved += 1)}`))));
     }
   }
 }
 
 const slash = Buffer.from("/");
 
-async function moveUp(folder: Buffer, to: Buffer): Promise<Buffer> {
-  // a folder is moved by those who may write in it
-  await chmod(folder, 0o700);
-  await rename(folder, to);
+async function moveUp(directory: Buffer, to: Buffer): Promise<Buffer> {
+  // only a writable directory can be moved
+  await chmod(directory, 0o700);
+  await rename(directory, to);
   return to;
 }

@@ -18,7 +18,7 @@ import { emptyPrivateDirectory, makePrivateDirectory } from "./private-directory
 const { setUp, closing } = shellRunnersOfEachTest();
 const isRoot = process.getuid?.() === 0;
 
-/** Each part of the prompt is a process of its own; the executor writes a file after each, as clients do. */
+/** Runs each part of the prompt as a process, and writes a file after each, as clients do. */
 const inParts = defineExecutor({
   name: "in-parts",
   can: { resume: true, fork: true },
@@ -31,16 +31,16 @@ const inParts = defineExecutor({
   },
 });
 
-/** What a run can do to its temporary folder, or to what is above it, so that something happens to `$OUT`. */
-const ways: Record<string, string> = {
-  "a link to another folder": 'rm -rf "$TMPDIR"; ln -s "$OUT" "$TMPDIR"',
+/** Ways in which a run can replace its temporary directory, or one above it, to affect `$OUT`. */
+const attacks: Record<string, string> = {
+  "a link to another directory": 'rm -rf "$TMPDIR"; ln -s "$OUT" "$TMPDIR"',
   "a relative link": 'rm -rf "$TMPDIR"; ln -s "$(realpath --relative-to="$TMPDIR/.." "$OUT")" "$TMPDIR"',
   "a link to a link": 'rm -rf "$TMPDIR"; ln -sfn "$OUT" "$OUT/../second"; ln -s "$OUT/../second" "$TMPDIR"',
   "a link inside": 'ln -sfn "$OUT" "$TMPDIR/a"; mkdir "$TMPDIR/b"; ln -sfn "$OUT" "$TMPDIR/b/c"; chmod 0 "$TMPDIR/b"',
   "a link above it": 'P=$(dirname "$TMPDIR"); rm -rf "$P"; ln -s "$OUT" "$P"',
-  "a link above it, with a folder of its name there":
+  "a link above it, to where a directory has its name":
     'P=$(dirname "$TMPDIR"); mv -T "$OUT/folder" "$OUT/$(basename "$TMPDIR")"; rm -rf "$P"; ln -s "$OUT" "$P"',
-  "its folder moved away and linked":
+  "a link to where it was moved, and another link there":
     'M="$OUT/../moved-$$"; mv "$TMPDIR" "$M"; ln -s "$M" "$TMPDIR"; rm -rf "$M"; ln -s "$OUT" "$M"',
   "a link to a file": 'rm -rf "$TMPDIR"; ln -s "$OUT/kept" "$TMPDIR"',
   "a link to nothing": 'rm -rf "$TMPDIR"; ln -s "$OUT/nothing" "$TMPDIR"',
@@ -49,21 +49,21 @@ const ways: Record<string, string> = {
   "a hard link to a file": 'rm -rf "$TMPDIR"; ln "$OUT/kept" "$TMPDIR"',
   "a FIFO": 'rm -rf "$TMPDIR"; mkfifo "$TMPDIR"',
   "nothing at all": 'rm -rf "$TMPDIR"; rmdir "$(dirname "$TMPDIR")"',
-  "a folder that nobody may enter": 'chmod 0 "$TMPDIR"',
+  "a directory without permissions": 'chmod 0 "$TMPDIR"',
   "a link in the place of a file to be written": 'ln -sf "$OUT/kept" "$TMPDIR/by-drover-9"',
   ...(isRoot ? { "a device": 'rm -rf "$TMPDIR"; mknod "$TMPDIR" c 1 3' } : {}),
 };
 
-describe.each(Object.entries(ways))("a temporary folder replaced by %s", (_, way) => {
-  test("is made anew for the next process, and neither its end nor a new runner touches anything outside", async () => {
+describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (_, attack) => {
+  test("is created again for the next process, and its removal touches nothing outside", async () => {
     const { fixture, supervise, runner, folder, submit, ended } = await setUp({ executor: inParts });
     const outside = join(folder, "outside");
     mkdirSync(join(outside, "folder", "below"), { recursive: true });
     for (const name of ["kept", "folder/kept", "folder/below/kept"]) writeFileSync(join(outside, name), "as it was");
     const parts = [
-      `export OUT='${outside}'; ${way}`,
+      `export OUT='${outside}'; ${attack}`,
       'echo x > "$TMPDIR/by-command"',
-      `export OUT='${outside}'; ${way}`,
+      `export OUT='${outside}'; ${attack}`,
     ];
     expect((await ended(submit(parts.join("\n---\n")))).status).toBe("completed");
     expect((await ended(submit('echo x > "$TMPDIR/next"'))).status).toBe("completed");
@@ -77,7 +77,7 @@ describe.each(Object.entries(ways))("a temporary folder replaced by %s", (_, way
   });
 });
 
-test("a link anywhere between the state directory and a folder is replaced, one above the state directory is not", async () => {
+test("replaces a symlink below the state directory, but not one above it", async () => {
   const { folder } = await setUp();
   for (const name of ["outside/b/c", "real"]) mkdirSync(join(folder, name), { recursive: true });
   symlinkSync("real", join(folder, "state"));
@@ -96,13 +96,13 @@ test.each([
   ["homes, all of it", 'h=$(dirname "$HOME"); rm -rf "$h"; ln -s $OUT "$h"'],
   ["the marks of sessions", 'o=$(echo "$(dirname "$HOME")".owners/*); rm -rf "$o"; ln -s $OUT "$o"'],
   ["one mark", 'm=$(echo "$(dirname "$HOME")".owners/*/*); rm -f $m; for f in $m; do ln -s $OUT/kept $f; done'],
-])("a session's folder replaced by a link (%s) is not followed by its next runs", async (_, way) => {
+])("later runs do not follow a symlink in place of a session's directory (%s)", async (_, attack) => {
   const { folder, submit, ended } = await setUp({}, true);
   const outside = join(folder, "outside");
   mkdirSync(outside);
   chmodSync(outside, 0o755);
   writeFileSync(join(outside, "kept"), "as it was");
-  const first = submit(`OUT='${outside}'; ${way}; echo done`);
+  const first = submit(`OUT='${outside}'; ${attack}; echo done`);
   await ended(first);
   const touch = 'touch made "$HOME/made"; echo done';
   await ended(submit(touch, { mode: "resume", session_id: first, executor_session_id: "x" }));

@@ -5,26 +5,26 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openSessionDirectory } from "./session-directory.ts";
 
-let place: string;
+let stateDirectory: string;
 let root: string;
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), "drover-sessions-"));
-  // whose folders these are is kept beside it
-  root = join(place, "sessions");
+  stateDirectory = mkdtempSync(join(tmpdir(), "drover-sessions-"));
+  // the marks are kept beside it
+  root = join(stateDirectory, "sessions");
   mkdirSync(root);
   mkdirSync(join(root, "origin"));
   for (let at = 0; at < 500; at += 1) writeFileSync(join(root, "origin", `file-${at}`), "x");
 });
-afterEach(() => rmSync(place, { recursive: true, force: true }));
+afterEach(() => rmSync(stateDirectory, { recursive: true, force: true }));
 
 const owner = { runner_id: "r", store_id: "s" };
-const folder = (signal: AbortSignal) => ({ root, owner, what: "work directory", signal });
+const options = (signal: AbortSignal) => ({ root, owner, what: "work directory", signal });
 const fork = (session_id: string, signal = new AbortController().signal) =>
-  openSessionDirectory(invocationOf("run", {}, { mode: "fork", session_id, forked_from: "origin" }), folder(signal));
+  openSessionDirectory(invocationOf("run", {}, { mode: "fork", session_id, forked_from: "origin" }), options(signal));
 const resume = (signal = new AbortController().signal) =>
-  openSessionDirectory(invocationOf("run", {}, { mode: "resume", session_id: "origin" }), folder(signal));
+  openSessionDirectory(invocationOf("run", {}, { mode: "resume", session_id: "origin" }), options(signal));
 
-test("a resume begins when nothing is copied of its session any more", async () => {
+test("a resume waits until all copies of its session are done", async () => {
   const order: string[] = [];
   const [first, second] = [fork("one"), fork("two")];
   const resumed = resume().then(() => order.push("resumed"));
@@ -32,7 +32,7 @@ test("a resume begins when nothing is copied of its session any more", async () 
   expect(order).toEqual(["copied", "copied", "resumed"]);
 });
 
-test("a stop ends the wait, and another session does not wait", async () => {
+test("a stop ends the wait, and other sessions do not wait", async () => {
   const forked = fork("one");
   const stop = new AbortController();
   const waiting = resume(stop.signal);
@@ -40,7 +40,7 @@ test("a stop ends the wait, and another session does not wait", async () => {
   expect(await waiting).toEqual({ ok: false, reason: null });
   const other = openSessionDirectory(
     invocationOf("run", {}, { mode: "start", session_id: "other" }),
-    folder(new AbortController().signal),
+    options(new AbortController().signal),
   );
   expect(await Promise.race([other.then(() => "other"), forked.then(() => "forked")])).toBe("other");
   await forked;

@@ -11,20 +11,20 @@ import { isSessionName } from "./session-name.ts";
 export type SessionDirectory =
   | { ok: true; path: string }
   | { ok: false; reason: FailureReason; message: string }
-  /** It was stopped while a folder was copied. */
+  /** The run was stopped while it copied or waited for a copy. */
   | { ok: false; reason: null };
 
 export interface SessionDirectoryOptions {
   root: string;
   owner: SessionOwner;
-  /** Names the folder to people. */
+  /** What messages call the directory. */
   what: string;
   signal: AbortSignal;
-  /** Makes the folder as the record has it: where there is none, or `always`. */
+  /** Restores the saved files if there is no directory, or `always`. */
   restore?: { always: boolean; into(path: string): Promise<void> };
 }
 
-/** The folder that a session has under `root`: new for a start, the same for a resume, a copy of its parent's for a fork. */
+/** Opens a session's directory under `root`: a new one for a start, the same for a resume, a copy for a fork. */
 export async function openSessionDirectory(
   { mode: asked, continues, session_id, forked_from }: Invocation,
   { root, owner, what, signal, restore }: SessionDirectoryOptions,
@@ -34,7 +34,7 @@ export async function openSessionDirectory(
   const path = join(root, session_id);
   const mode = continues ? "resume" : asked;
   const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
-  if (restore && (restore.always || !(await isFolder(from)))) {
+  if (restore && (restore.always || !(await isDirectory(from)))) {
     await markSession(root, session_id, owner);
     await removeTree(path);
     await mkdir(path, { recursive: true, mode: 0o700 });
@@ -42,32 +42,32 @@ export async function openSessionDirectory(
     return { ok: true, path };
   }
   if (mode === "resume") {
-    if (!(await untilCopied(path, signal))) return { ok: false, reason: null };
-    if (!(await isFolder(path))) return missing(what, session_id);
-    // made before there were marks, perhaps: that the session is known here has just been shown
+    if (!(await waitForCopies(path, signal))) return { ok: false, reason: null };
+    if (!(await isDirectory(path))) return missing(what, session_id);
+    // an older Drover may have made the directory without a mark
     await markSession(root, session_id, owner);
     return { ok: true, path };
   }
   if (mode === "start") {
     await markSession(root, session_id, owner);
-    // what an earlier attempt left is not this one's
+    // a start must not see files of an earlier attempt
     await removeTree(path);
     await mkdir(path, { recursive: true, mode: 0o700 });
     return { ok: true, path };
   }
   if (forked_from === null || !isSessionName(forked_from)) return refused(String(forked_from));
   const parent = join(root, forked_from);
-  return underWay(parent, async () => {
-    if (!(await isFolder(parent))) return missing(what, forked_from);
+  return trackCopy(parent, async () => {
+    if (!(await isDirectory(parent))) return missing(what, forked_from);
     await markSession(root, session_id, owner);
     return (await copyDirectory(parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
   });
 }
 
-/** Of sessions' folders, under way: a session lies with one runner, so everybody who could ask is in this process. */
+/** Copies in progress, by directory. One runner has a session, so only this process can copy it. */
 const copies = new Map<string, Set<Promise<unknown>>>();
 
-async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function trackCopy<T>(path: string, work: () => Promise<T>): Promise<T> {
   const copy = work();
   const others = copies.get(path) ?? new Set();
   copies.set(path, others.add(copy));
@@ -79,15 +79,15 @@ async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A fork is of the session as it was: the next run of that one begins when nothing is copied of it any more. */
-async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
+/** A fork must not see later changes, so the next run of its parent waits until the copy is done. */
+async function waitForCopies(path: string, signal: AbortSignal): Promise<boolean> {
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   for (let others = copies.get(path); others !== undefined && !signal.aborted; others = copies.get(path))
     await Promise.race([Promise.allSettled(others), stopped]);
   return !signal.aborted;
 }
 
-/** The same folder for whatever is run in a session, made by whoever comes first. */
+/** Opens one directory for all commands of a session. The first one creates it. */
 export async function openSharedDirectory(
   { session_id }: Invocation,
   { root, owner }: Pick<SessionDirectoryOptions, "root" | "owner">,
@@ -99,8 +99,8 @@ export async function openSharedDirectory(
   return { ok: true, path };
 }
 
-/** A link is none: whoever put it there would choose where the session works. */
-async function isFolder(path: string): Promise<boolean> {
+/** False for a symlink, which a run could use to choose where the session works. */
+async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await lstat(path)).isDirectory();
   } catch (error) {
@@ -110,7 +110,7 @@ async function isFolder(path: string): Promise<boolean> {
 }
 
 function refused(id: string): SessionDirectory {
-  return { ok: false, reason: "refused", message: `${JSON.stringify(id)} is no session's id.` };
+  return { ok: false, reason: "refused", message: `${JSON.stringify(id)} is not a valid session id.` };
 }
 
 function missing(what: string, session_id: string): SessionDirectory {

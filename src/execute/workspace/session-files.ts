@@ -12,11 +12,11 @@ import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
 import { codeOf, gone } from "../scaffold/find-files.ts";
 import { openDirectoryWalker } from "../scaffold/directory-walker.ts";
 
-/** Notices what changes in a session's own work directory, so that it can be saved. */
+/** Tracks the changes in a session's work directory, so that they can be saved. */
 export interface FileTracker {
-  /** Everything in there was saved when it was last looked at. */
+  /** Whether the last save included every file, so that another runner can continue the session. */
   readonly portable: boolean;
-  /** Nothing was saved yet. */
+  /** Whether nothing was saved yet. */
   readonly isNew: boolean;
   changes(): Promise<Changes>;
 }
@@ -24,24 +24,24 @@ export interface FileTracker {
 interface Changes {
   files: (SessionFile | RemovedFile)[];
   portable: boolean;
-  /** From here on only later changes count. */
+  /** Call after the save: the next changes() then starts from here. */
   saved(): void;
 }
 
-const mostEntries = 20_000;
-/** Of the files in one save, and so of each of them. */
-const mostBytes = maxStateBytes;
+const maxEntries = 20_000;
+/** Limit for the files in one save, and so for each file. */
+const maxBatchBytes = maxStateBytes;
 
-interface Seen {
+interface Entry {
   type: SessionFile["type"];
-  /** Differs once it was written to or replaced. */
-  mark: string;
+  /** Changes when the file is written or replaced. */
+  fingerprint: string;
   size: number;
 }
 
-/** Files that are too many or too large are left out; the session can then be continued only where they are. */
+/** Leaves out files that are too many or too large. The session can then be continued only on this runner. */
 export function trackFiles(root: string): FileTracker {
-  let known = new Map<string, Seen>();
+  let saved = new Map<string, Entry>();
   let portable = false;
   let isNew = true;
   return {
@@ -52,23 +52,23 @@ export function trackFiles(root: string): FileTracker {
       return isNew;
     },
     async changes() {
-      const found = await look(root);
+      const found = await scan(root);
       const files: Changes["files"] = [];
       let whole = found.whole;
-      for (const [path, seen] of found.entries) {
-        if (known.get(path)?.mark === seen.mark) continue;
-        const bytes = await read(root, path, seen);
+      for (const [path, entry] of found.entries) {
+        if (saved.get(path)?.fingerprint === entry.fingerprint) continue;
+        const bytes = await read(root, path, entry);
         if (bytes === null) {
           whole = false;
           found.entries.delete(path);
-        } else files.push({ path, type: seen.type, bytes });
+        } else files.push({ path, type: entry.type, bytes });
       }
-      for (const path of known.keys()) if (!found.entries.has(path)) files.push({ path, type: null });
+      for (const path of saved.keys()) if (!found.entries.has(path)) files.push({ path, type: null });
       return {
         files,
         portable: whole,
         saved() {
-          known = found.entries;
+          saved = found.entries;
           portable = whole;
           isNew = false;
         },
@@ -77,13 +77,13 @@ export function trackFiles(root: string): FileTracker {
   };
 }
 
-/** One at least; each is small enough for one save. */
+/** Returns at least one batch. Each is small enough for one save. */
 export function batches<F extends SessionFile | RemovedFile>(files: readonly F[]): F[][] {
   const all: F[][] = [[]];
   let bytes = 0;
   for (const file of files) {
     const size = file.type === null ? 0 : file.bytes.length;
-    if (bytes + size > mostBytes) {
+    if (bytes + size > maxBatchBytes) {
       all.push([]);
       bytes = 0;
     }
@@ -93,11 +93,11 @@ export function batches<F extends SessionFile | RemovedFile>(files: readonly F[]
   return all;
 }
 
-/** Into a new, empty folder. What it is given comes from another machine: nothing is written outside, no link is followed. */
+/** Restores into a new, empty directory. The files come from another machine: never write outside or follow a symlink. */
 export async function restoreFiles(root: string, files: AsyncIterable<SessionFile>): Promise<void> {
   const links: SessionFile[] = [];
   for await (const file of files) {
-    if (!isWorkPath(file.path)) throw new Error(`a saved file is called ${JSON.stringify(file.path)}`);
+    if (!isWorkPath(file.path)) throw new Error(`a saved file has the invalid path ${JSON.stringify(file.path)}`);
     const path = join(root, file.path);
     if (file.type === "folder") await mkdir(path, { recursive: true, mode: 0o700 });
     else if (file.type === "link") links.push(file);
@@ -118,14 +118,14 @@ export async function restoreFiles(root: string, files: AsyncIterable<SessionFil
   }
 }
 
-async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: boolean }> {
-  const entries = new Map<string, Seen>();
+async function scan(root: string): Promise<{ entries: Map<string, Entry>; whole: boolean }> {
+  const entries = new Map<string, Entry>();
   const walker = openDirectoryWalker(root);
-  const folders: Buffer[][] = [[]];
+  const directories: Buffer[][] = [[]];
   let bytes = 0;
   let whole = true;
   try {
-    for (const above of folders) {
+    for (const above of directories) {
       const folder = await unlessGone(() => walker.enter(above));
       if (folder === null) continue;
       for await (const found of folder.entries(64))
@@ -136,13 +136,14 @@ async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: 
           if (seen === null) continue;
           bytes += kind === "file" ? Number(seen.size) : 0;
           const type = kind === "file" && (Number(seen.mode) & 0o111) !== 0 ? "executable" : kind;
-          if (type === "other" || path === null || entries.size >= mostEntries || bytes > maxSessionFileBytes) {
+          if (type === "other" || path === null || entries.size >= maxEntries || bytes > maxSessionFileBytes) {
             whole = false;
             continue;
           }
-          if (type === "folder") folders.push(parts);
-          const mark = type === "folder" ? type : [type, seen.ino, seen.size, seen.mtimeNs, seen.ctimeNs].join(" ");
-          entries.set(path, { type, mark, size: Number(seen.size) });
+          if (type === "folder") directories.push(parts);
+          const fingerprint =
+            type === "folder" ? type : [type, seen.ino, seen.size, seen.mtimeNs, seen.ctimeNs].join(" ");
+          entries.set(path, { type, fingerprint, size: Number(seen.size) });
         }
     }
   } finally {
@@ -151,10 +152,10 @@ async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: 
   return { entries, whole };
 }
 
-/** null: it cannot be saved. */
-async function read(root: string, path: string, { type, size }: Seen): Promise<Uint8Array | null> {
+/** null if the file cannot be saved. */
+async function read(root: string, path: string, { type, size }: Entry): Promise<Uint8Array | null> {
   if (type === "folder") return new Uint8Array();
-  if (size > mostBytes) return null;
+  if (size > maxBatchBytes) return null;
   const parts = path.split("/").map((part) => Buffer.from(part));
   const walker = openDirectoryWalker(root);
   try {
@@ -171,7 +172,7 @@ async function readFile(folder: ConfinedDirectory, name: Buffer): Promise<Uint8A
   const handle = await folder.file(name);
   try {
     const bytes = await handle.readFile();
-    return bytes.length > mostBytes ? null : bytes;
+    return bytes.length > maxBatchBytes ? null : bytes;
   } finally {
     await handle.close();
   }

@@ -9,7 +9,7 @@ import { markSession } from "./session-marks.ts";
 
 const { closing, setUp } = shellRunnersOfEachTest();
 
-test("folders of sessions that are gone are removed, others and those in use are not", async () => {
+test("removes the directories of deleted sessions, except those in use", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
   const names = (of: string) => foldersIn(join(folder, of));
   const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
@@ -28,7 +28,7 @@ test("folders of sessions that are gone are removed, others and those in use are
   await poll(() => names("work")).toEqual([kept]);
 });
 
-test("a coordinator that is away keeps every folder", async () => {
+test("removes nothing while the coordinator is away", async () => {
   const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 10 } });
   const run_id = submit("echo ok");
   await ended(run_id);
@@ -39,7 +39,7 @@ test("a coordinator that is away keeps every folder", async () => {
   coordinator.faults.away = null;
 });
 
-test("folders that another coordinator or a person made are nobody's to remove", async () => {
+test("does not remove directories that another coordinator or a person made", async () => {
   const { fixture, supervise, runner, folder, submit, ended } = await setUp({ times: { sweepMs: 20 } }, true);
   const elsewhere = submit("echo ok");
   await ended(elsewhere);
@@ -61,7 +61,7 @@ test("folders that another coordinator or a person made are nobody's to remove",
   expect(foldersIn(join(folder, "homes"))).toEqual(left);
 });
 
-test("an answer that came from another record than the folders were made for removes nothing", async () => {
+test("removes nothing if the answer comes from another record than the directories belong to", async () => {
   const { port } = createMemoryCoordinator();
   const state = { storeId: "store", answered: 0 };
   const fixture = runnerFixture({ port, executor: shell });
@@ -72,7 +72,7 @@ test("an answer that came from another record than the folders were made for rem
     port: {
       ...port,
       register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
-      // the record is exchanged between question and answer, and the runner has registered with the new one by then
+      // the record is replaced between request and answer, and the runner has registered with the new one
       async sessions({ session_ids }) {
         const runner = await opening;
         state.storeId = "other";
@@ -89,7 +89,7 @@ test("an answer that came from another record than the folders were made for rem
   expect(existsSync(join(root, "s1"))).toBe(true);
 });
 
-test("a resume makes a folder that has no mark its own", async () => {
+test("a resume marks a directory that has no mark", async () => {
   const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 20 } });
   mkdirSync(join(folder, "work", "s1"), { recursive: true });
   await ended(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
@@ -98,7 +98,7 @@ test("a resume makes a folder that has no mark its own", async () => {
   await poll(() => foldersIn(join(folder, "work"))).toEqual([]);
 });
 
-test("a session whose folder has become a link is not continued", async () => {
+test("refuses to continue a session whose directory has become a symlink", async () => {
   const { folder, submit, ended } = await setUp();
   mkdirSync(join(folder, "work"));
   symlinkSync(folder, join(folder, "work", "s1"));
@@ -106,7 +106,7 @@ test("a session whose folder has become a link is not continued", async () => {
   expect(await ended(submit("pwd", resume))).toMatchObject({ status: "failed", reason: "session_not_found" });
 });
 
-test("at its start a runner clears the temporary folders that it left when it died", async () => {
+test("removes temporary directories of its previous process at the start", async () => {
   const coordinator = createMemoryCoordinator();
   const fixture = runnerFixture({ port: coordinator.port, executor: shell });
   closing.push(fixture.remove);
@@ -116,7 +116,7 @@ test("at its start a runner clears the temporary folders that it left when it di
   expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
 });
 
-test("which variables a run got and which were kept from it is told once, by name", async () => {
+test("records the names of passed and withheld variables once", async () => {
   const parentEnvironment = {
     PATH: process.env["PATH"],
     MINE: "1",

@@ -10,9 +10,9 @@ import { markedSessions, type SessionOwner, unmarkSession } from "./session-mark
 export interface SessionSweepOptions {
   port: RunnerPort;
   identity: Identity;
-  /** Folders in which each session has one of its name. */
+  /** Directories that contain one directory for each session, named by its id. */
   roots: readonly string[];
-  /** Never removed, whatever the coordinator says. */
+  /** Sessions in use are not removed, whatever the coordinator says. */
   isUsed: (session_id: string) => boolean;
   everyMs: number;
   onNotice: (message: string, cause?: unknown) => void;
@@ -21,15 +21,16 @@ export interface SessionSweepOptions {
 const batch = 200;
 
 /**
- * Removes the folders of sessions that nobody can continue any more: at once, and then every so often. Only those that
- * runners of this state directory made for this coordinator's record: it does not know others' sessions, which proves nothing.
+ * Removes the directories of deleted sessions, now and then every `everyMs`. Considers only directories that are marked
+ * for this coordinator's record, because it does not know the sessions of other records.
  */
 export function startSessionSweep(options: SessionSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       await sweepOnce(options, stopping.signal).catch((error: unknown) => {
-        if (!stopping.signal.aborted) options.onNotice("folders of sessions that are gone could not be removed", error);
+        if (!stopping.signal.aborted)
+          options.onNotice("the directories of deleted sessions could not be removed", error);
       });
       await sleep(options.everyMs, stopping.signal);
     }
@@ -52,32 +53,32 @@ async function sweepOnce(
   const listed = await Promise.all(
     roots.map(async (root) => (await markedSessions(root, registered)).map((session_id) => ({ root, session_id }))),
   );
-  const folders = listed.flat();
-  const ids = [...new Set(folders.map(({ session_id }) => session_id))];
+  const directories = listed.flat();
+  const ids = [...new Set(directories.map(({ session_id }) => session_id))];
   for (let at = 0; at < ids.length && !signal.aborted; at += batch) {
     const session_ids = ids.slice(at, at + batch);
     const answer = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
-      // an outage is told by the lanes that matter more, and the next look comes
+      // polls and reports already report an outage; the next sweep tries again
       if (portFault(error) === "refused") throw error;
       return null;
     });
-    // who answered may be another record that the same address and epoch lead to now
+    // the answer may come from another record that now has the same address
     if (answer === null || (await identity.settled()).store_id !== store_id) return;
     const gone = new Set(answer.gone);
-    for (const { root, session_id } of folders) {
+    for (const { root, session_id } of directories) {
       if (!session_ids.includes(session_id) || !gone.has(session_id) || isUsed(session_id)) continue;
       await removeSessionDirectory(root, session_id, registered).catch((error: unknown) =>
-        onNotice(`the folder of session ${session_id} could not be removed`, error),
+        onNotice(`the directory of session ${session_id} could not be removed`, error),
       );
     }
   }
 }
 
-/** A session's folder with everything that belongs to it. */
+/** Removes a session's directory, an unfinished copy of it, and its mark. */
 export async function removeSessionDirectory(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   removeNonDirectories(dirname(root), root);
   const path = join(root, session_id);
   await removeTree(path);
-  await removeTree(`${path}.copy`); // which a runner died over
+  await removeTree(`${path}.copy`); // left by a runner that died during the copy
   await unmarkSession(root, session_id, owner);
 }

@@ -1,8 +1,10 @@
 import type { Invocation } from "../../model/executor.ts";
 
 /**
- * Where a run works. `plain`: a command, in the directory it was given, beside whatever else works there.
- * `in_place`: alone in somebody's directory. `scratch`: in a folder of its session's own.
+ * Where a run works:
+ * - `plain`: a command in the given directory, which others may use at the same time
+ * - `in_place`: in an existing directory, locked for this run
+ * - `scratch`: in a directory of its session
  */
 export type WorkspaceKind = "plain" | "in_place" | "scratch";
 

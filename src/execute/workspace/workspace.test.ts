@@ -18,7 +18,7 @@ import { foldersIn, shell, shellRunnersOfEachTest } from "../../../test/fixtures
 
 const { setUp } = shellRunnersOfEachTest();
 
-test("a session without a project works in a private folder of its own, which its resume finds again", async () => {
+test("a session without a project works in a private directory, and its resume finds it again", async () => {
   const { folder, submit, ended } = await setUp();
   const first = submit("pwd; echo 1 > note");
   expect((await ended(first)).text).toBe(`${join(folder, "work", first)}\n`);
@@ -27,7 +27,7 @@ test("a session without a project works in a private folder of its own, which it
   expect((await ended(second)).text).toBe("1\n");
 });
 
-test("a session that no run can continue leaves no folder: its executor cannot, or its first run was refused", async () => {
+test("removes the directories of a session that no run can continue", async () => {
   const once: Executor = { ...shell, can: { ...shell.can, resume: false, fork: false } };
   const cannot = await setUp({ executor: once }, true);
   const reviewed = cannot.submit("echo code > note; echo done");
@@ -51,7 +51,7 @@ test("a session that no run can continue leaves no folder: its executor cannot, 
     }
 });
 
-test("a start finds nothing that an earlier attempt left", async () => {
+test("a start does not see files of an earlier attempt", async () => {
   const { folder, submit, ended } = await setUp();
   mkdirSync(join(folder, "work", "s1"), { recursive: true });
   writeFileSync(join(folder, "work", "s1", "left"), "x");
@@ -61,7 +61,7 @@ test("a start finds nothing that an earlier attempt left", async () => {
   expect((await ended(submit("ls; echo done", named))).text).toBe("done\n");
 });
 
-test("a resume whose folder is gone says so", async () => {
+test("a resume fails with session_not_found if its directory is gone", async () => {
   const { submit, ended } = await setUp();
   expect(await ended(submit("pwd", { mode: "resume", session_id: "s1", executor_session_id: "x" }))).toMatchObject({
     status: "failed",
@@ -70,7 +70,7 @@ test("a resume whose folder is gone says so", async () => {
   });
 });
 
-test("a fork has a copy of work directory and HOME, and its parent keeps its own", async () => {
+test("a fork gets a copy of the work directory and HOME, and its parent keeps its own", async () => {
   const { folder, submit, ended } = await setUp({}, true);
   const parent = submit("echo 1 > note; ln -s note link; mkfifo pipe; echo h > ~/.conf; chmod 500 .");
   await ended(parent);
@@ -85,7 +85,7 @@ test("a fork has a copy of work directory and HOME, and its parent keeps its own
   expect(foldersIn(join(folder, "work"))).toEqual([parent, "s2"].sort());
 });
 
-test("what a fork copied is not what it made", async () => {
+test("does not count copied files as results of a fork", async () => {
   const { coordinator, submit, ended } = await setUp();
   const parent = submit("echo 1 > note");
   await ended(parent);
@@ -99,7 +99,7 @@ test("what a fork copied is not what it made", async () => {
   expect(coordinator.events(fork).filter(({ type }) => type === "file")).toMatchObject([{ path: "mine" }]);
 });
 
-test("HOME is the operator's, or the session's own where the profile says so", async () => {
+test("HOME is the operator's, or the session's own if the profile says so", async () => {
   const users = await setUp();
   expect((await users.ended(users.submit("echo $HOME"))).text).toBe(`${users.folder}\n`);
   const own = await setUp({}, true);
@@ -110,7 +110,7 @@ test("HOME is the operator's, or the session's own where the profile says so", a
 });
 
 test.each(["../evil", "..", "a/b", "", ".hidden", "x".repeat(200)])(
-  "a session called %j gets no folder",
+  "a session called %j gets no directory",
   async (session_id) => {
     const { folder, submit, ended } = await setUp();
     mkdirSync(join(folder, "evil"));
@@ -126,7 +126,7 @@ test.each(["../evil", "..", "a/b", ".hidden"])("a command in a session called %j
   expect(existsSync(join(folder, "evil")) || existsSync(join(folder, "homes"))).toBe(false);
 });
 
-test("agent.workspace decides over the project directory", async () => {
+test("agent.workspace takes precedence over the project directory", async () => {
   const { folder, submit, ended } = await setUp();
   mkdirSync(join(folder, "p"));
   const project_dir = join(folder, "p");
@@ -138,7 +138,7 @@ test("agent.workspace decides over the project directory", async () => {
 
 const waiting = "waiting_for_directory";
 
-test("two runs in one directory wait for each other, also by a link, and above or below", async () => {
+test("runs in one directory wait for each other, also through a symlink and above or below it", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ slots: 8 });
   mkdirSync(join(folder, "p", "sub"), { recursive: true });
   symlinkSync(join(folder, "p"), join(folder, "alias"));
@@ -150,7 +150,7 @@ test("two runs in one directory wait for each other, also by a link, and above o
   const runs = ["p", "alias", "p/sub", "p"].map((name) =>
     submit(script + "; echo ok", { project_dir: join(folder, name) }),
   );
-  // of claims made at one moment the first may have waited too
+  // if they claim at the same moment, the first may have waited too
   await poll(() => runs.filter((run_id) => subtypes(run_id).includes(waiting)).length).toBeGreaterThanOrEqual(3);
   writeFileSync(join(folder, "log.go"), "");
   for (const run_id of runs) expect(await ended(run_id)).toMatchObject({ status: "completed" });
@@ -159,7 +159,7 @@ test("two runs in one directory wait for each other, also by a link, and above o
   expect(coordinator.runs.size).toBe(4);
 });
 
-test("directories beside each other do not wait, and the wait is not part of the time limit", async () => {
+test("runs in sibling directories do not wait, and waiting does not count towards the time limit", async () => {
   const { folder, submit, ended, subtypes } = await setUp({ slots: 8 });
   for (const name of ["p", "p2"]) mkdirSync(join(folder, name));
   const first = submit("sleep 5; echo ok", { project_dir: join(folder, "p") });
@@ -186,7 +186,7 @@ test("a stop ends the wait for a directory", async () => {
   expect(readdirSync(join(folder, "locks"))).toEqual([]);
 });
 
-test("what a dead runner held is free again", async () => {
+test("takes over the lock of a dead runner", async () => {
   const dead = spawn("/bin/true");
   await new Promise((resolve) => dead.once("exit", resolve));
   const isAlive = ({ pid }: { pid: number }) => pid !== dead.pid;
@@ -197,7 +197,7 @@ test("what a dead runner held is free again", async () => {
   expect(await ended(submit("echo ok", { project_dir: folder }))).toMatchObject({ status: "completed" });
 });
 
-test("a procedural run neither waits nor locks", async () => {
+test("a procedural run neither waits for a lock nor takes one", async () => {
   const { folder, submit, ended, subtypes } = await setUp();
   const run_id = submit("pwd", { project_dir: folder }, { type: "procedural", command: "true" });
   expect((await ended(run_id)).text).toBe(`${folder}\n`);
