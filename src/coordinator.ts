@@ -86,12 +86,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       : await ensureAdminToken(directory, store, now, newId);
     const backups = await openBackups(options);
     stops.push(backups.stop);
-    const lentTokens = createEphemeralTokens(store.read);
+    const ephemeralTokens = createEphemeralTokens(store.read);
     const sockets = new Set<string>();
     const app = createApp({
       ...deps,
-      store: { ...store, read: { ...store.read, token: lentTokens.token, token_hash: lentTokens.token_hash } },
-      prove: createProver({ read: lentTokens, attemptTokens: deps.attemptTokens, publicUrls, sockets }),
+      store: {
+        ...store,
+        read: { ...store.read, token: ephemeralTokens.token, token_hash: ephemeralTokens.token_hash },
+      },
+      prove: createProver({ read: ephemeralTokens, attemptTokens: deps.attemptTokens, publicUrls, sockets }),
       metrics,
       backup: backups.make,
       audit: openAudit(store, database ? database.secret : { directory, headCopy: options.headCopy }),
@@ -142,7 +145,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
         // whose its runners are that were registered with the admin token itself
         const subject = (await store.read.token(hashToken(adminToken)))?.subject ?? "admin";
         const label = "runner of this coordinator's own process";
-        return lentTokens.lend({ token_id: newId(), role: "runner", subject, label, created_at: now().toISOString() });
+        return ephemeralTokens.issue({
+          token_id: newId(),
+          role: "runner",
+          subject,
+          label,
+          created_at: now().toISOString(),
+        });
       },
       stop: () => (stopping ??= stopAll(stops)),
     };

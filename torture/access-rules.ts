@@ -120,7 +120,7 @@ function expected({ rule }: Route, { role, subject }: Who): (status: number) => 
   if ("signed" in rule || role === null) return (status) => status === 401;
   if ("enrolment" in rule || !rule.roles.includes(role)) return (status) => status === 403;
   const seesAll = role === "admin" || subject === "*";
-  if (rule.everyones && !seesAll) return (status) => status === 403;
+  if (rule.allOwners && !seesAll) return (status) => status === 403;
   if (rule.object !== undefined && !seesAll && subject !== "ann") return (status) => status === 404;
   return letIn;
 }

@@ -120,12 +120,12 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
   const now = (): Date => new Date();
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
   const outages = reportOutagesOnce({
-    tell:
+    report:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
     isBack: async () => (await probe?.fault()) === null && (await record?.storageFault()) === null,
   });
-  const onDefect = outages.tell;
+  const onDefect = outages.report;
   let probe: RecordProbe | null = null;
   let record: RecordStore | null = null;
   const stops: (() => unknown)[] = [outages.stop];

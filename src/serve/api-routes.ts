@@ -12,7 +12,7 @@ import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 import { triggerRoutes } from "./routes/triggers.ts";
 
-/** What a coordinator can do without HTTP. */
+/** The routes that work without an HTTP server. */
 export const apiRoutes: readonly Route<ApiDeps>[] = [
   ...recordRoutes,
   ...runRoutes,

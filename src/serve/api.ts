@@ -6,7 +6,7 @@ import { Refusal } from "./refusal.ts";
 import type { Route } from "./route.ts";
 import type { Principal } from "./rule.ts";
 
-/** Every way in, HTTP as well as a call in this process, ends here: who may, what fits, which object, then the handler. */
+/** Every call, over HTTP or in this process, goes through here: authorize, validate, load the object, run the handler. */
 export interface Api {
   call(principal: Principal, name: RouteName, input: ApiInput): Promise<unknown>;
 }
@@ -14,14 +14,14 @@ export interface Api {
 export interface ApiInput extends CallInput {
   bytes?: SizedBytes;
   readonly arrivedAt?: string | null;
-  /** Reads the body once it is known that it is wanted. */
+  /** Reads the body. Called only after the caller is authorized. */
   readBody?(): Promise<unknown>;
-  /** Limits how long the handler may take. */
+  /** Applies a deadline to the handler. */
   within?<T>(work: Promise<T>): Promise<T>;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a route's contract makes of the parts of a call; throws a Refusal where they do not fit. */
+/** Validates the parts of a call against the route's contract. Throws a Refusal if they do not match. */
 export interface InputCheck {
   query(name: RouteName, value: CallInput["query"]): unknown;
   headers(name: RouteName, value: CallInput["headers"]): unknown;
@@ -66,7 +66,7 @@ const none = {};
 const never = new AbortController().signal;
 
 function missing(name: RouteName): Refusal {
-  return new Refusal(503, "DROVER-API-023", `${name} needs a coordinator, and none runs here.`, {
-    next: "Start one with `drover up`, or name one with DROVER_API_URL and DROVER_API_KEY.",
+  return new Refusal(503, "DROVER-API-023", `${name} needs a coordinator, and none is running here.`, {
+    next: "Start one with `drover up`, or set DROVER_API_URL and DROVER_API_KEY to use another.",
   });
 }

@@ -36,24 +36,24 @@ import { whenClosed } from "./when-closed.ts";
 const defaultBodyLimit = 1024 * 1024;
 const defaultPollKeepaliveMs = 15_000;
 const defaultBackupKeepaliveMs = 10_000;
-/** Of requests that met no route: what they say is anybody's text, and no label. */
-const nowhere = ["any", "none"] as const;
+/** Metric labels for requests without a route. Their method and path are arbitrary text and must not become labels. */
+const unroutedLabels = ["any", "none"] as const;
 const nobody: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
 
-/** Everything that one request needs beside itself. */
+/** Shared by all requests. */
 interface Server {
   deps: ServeDeps;
   api: Api;
   tokenWatch: TokenWatch;
   keepalives: Keepalives;
   admitRequest: AdmitRequest;
-  /** Each waits in a poll of its own, so they are many. */
+  /** Runners have their own limits, because each of them holds a poll open. */
   admitRunnerRequest: AdmitRequest;
   pace: Pace;
   acquireBodyMemory: AcquireBodyMemory;
 }
 
-/** The API over HTTP, and the dashboard below /ui/. Everything else that is not in the table is refused. */
+/** Serves the API over HTTP and the dashboard under /ui/. Refuses everything that is not in the route table. */
 export function createApp(
   deps: ServeDeps,
   table: readonly Route<SystemDeps>[] = routes,
@@ -65,11 +65,11 @@ export function createApp(
     everyMs: deps.keepaliveMs ?? defaultPollKeepaliveMs,
     headers: securityHeaders,
   });
-  let made: OpenApiDocument | null = null;
-  const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps));
+  let cached: OpenApiDocument | null = null;
+  const document = (): OpenApiDocument => (cached ??= openApiDocument(table, deps));
   const system: SystemDeps = {
     ...deps,
-    recheckTokens: tokenWatch.look,
+    recheckTokens: tokenWatch.recheck,
     pollSilenceMs: keepalives.silenceMs,
     document,
     handleMcp: createMcpEndpoint(() => server.api, deps),
@@ -90,7 +90,7 @@ export function createApp(
     const refused = guard(c.req.method, c.env.incoming.headers);
     if (refused) {
       c.res = renderRefusal(refused);
-      deps.metrics.seeRequest(...nowhere, c.res.status, 0);
+      deps.metrics.seeRequest(...unroutedLabels, c.res.status, 0);
     } else await next();
     if (c.res.status >= 400) await discardBody(c.env.incoming);
   });
@@ -107,7 +107,7 @@ export function createApp(
   for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
     const response = renderError(unrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
-    deps.metrics.seeRequest(...nowhere, response.status, 0);
+    deps.metrics.seeRequest(...unroutedLabels, response.status, 0);
     return response;
   });
   app.onError((error, c) => renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect));
@@ -128,56 +128,56 @@ interface Http {
 async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Response> {
   const { incoming, outgoing } = http;
   const { deps, tokenWatch, keepalives } = server;
-  // a pipeline alone listens by six, and each of the limits below by one
+  // A pipeline alone adds six listeners, and each of the limits below adds one.
   outgoing.setMaxListeners(20);
   let watch: Watch | null = null;
   let presence: Presence | null = null;
-  let room: BodyMemory | null = null;
+  let bodyMemory: BodyMemory | null = null;
   let leaveLight: (() => void) | null = null;
   try {
     const open = needsNoToken(row.rule);
     const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
-    // what writes is gathered into one commit, and what reads may be much
+    // Reads weigh more: writes are batched into one commit, but a read can return a lot.
     await server.pace(credential ?? addressOf(incoming), row.method === "get" ? 4 : 1);
-    const inTime = createRecordDeadline(row.recordMs, (fault) =>
-      deps.onDefect(fault, `${row.method} ${row.path}, late`),
+    const deadline = createRecordDeadline(row.recordMs, (fault) =>
+      deps.onDefect(fault, `${row.method} ${row.path}, after its deadline`),
     );
-    const principal = open ? nobody : await inTime(authenticate(credential, deps));
+    const principal = open ? nobody : await deadline(authenticate(credential, deps));
     const caller = callerOf(principal, incoming);
     if (row.path.startsWith("/runner/")) server.admitRunnerRequest(caller, outgoing);
     else if (row.path !== "/health") server.admitRequest(caller, outgoing, { isStranger: open });
-    watch = tokenWatch.enter(credential, principal);
+    watch = tokenWatch.watch(credential, principal);
     presence = new Presence(watch, outgoing);
-    room = server.acquireBodyMemory(caller);
+    bodyMemory = server.acquireBodyMemory(caller);
     if (!row.held) leaveLight = deps.heavyTurns.enterLight();
     const turn: HeavyTurn = () => {
       leaveLight?.();
       return deps.heavyTurns.turn();
     };
-    const input = inputOf(row, http, { presence, within: inTime, room, turn });
+    const input = inputOf(row, http, { presence, within: deadline, bodyMemory, turn });
     const work = async (): Promise<Response> =>
-      answer(await server.api.call(principal, row.name, input), http, presence!, server);
+      renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
   } catch (error) {
     const refused = renderError(error, `${row.method} ${row.path}`, deps.onDefect);
     if (!outgoing.headersSent) return refused;
-    // the status is out already: an answer that breaks off is not taken for one
+    // The status has been sent. Breaking off the response is the only way left to signal the failure.
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   } finally {
     leaveLight?.();
-    room?.leave();
+    bodyMemory?.release();
     presence?.end();
-    if (watch) leaveAtTheEnd(watch, outgoing);
+    if (watch) stopWhenSent(watch, outgoing);
   }
 }
 
-/** All tokens of one name together; without a token, those who come from one address. */
+/** Limits apply per subject, over all of its tokens; without a token, per address. */
 function callerOf(principal: Principal, incoming: IncomingMessage): string {
   return principal === nobody ? addressOf(incoming) : `of ${subjectOf(principal)}`;
 }
 
-/** A program on this machine can use any of its millions of loopback addresses: they count as one caller. */
+/** All loopback addresses count as one caller, because a local program can use any of them. */
 function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string {
   return isLoopbackAddress(remoteAddress.replace(/^::ffff:/, "")) ? "from this machine" : `from ${remoteAddress}`;
 }
@@ -185,15 +185,15 @@ function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string 
 interface Handling {
   presence: Presence;
   within: NonNullable<ApiInput["within"]>;
-  room: BodyMemory;
+  bodyMemory: BodyMemory;
   turn: HeavyTurn;
 }
 
-/** Most of it is read only when it is asked for: who may not ask is refused before. */
+/** Most parts are read lazily, so an unauthorized caller is refused before any work is done. */
 function inputOf(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
   { params, url, incoming }: Http,
-  { presence, within, room, turn }: Handling,
+  { presence, within, bodyMemory, turn }: Handling,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -212,8 +212,8 @@ function inputOf(
       ? {}
       : {
           async readBody() {
-            const value = await readJsonBody(incoming, { limit: bodyLimit, turn, room });
-            // it may have been long in coming
+            const value = await readJsonBody(incoming, { limit: bodyLimit, turn, memory: bodyMemory });
+            // The token may have been revoked while the body arrived.
             if (presence.watch.refused) throw presence.watch.refused;
             return value;
           },
@@ -224,7 +224,12 @@ function inputOf(
   };
 }
 
-function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence, server: Server): Promise<Response> {
+function renderReply(
+  reply: unknown,
+  { incoming, outgoing }: Http,
+  presence: Presence,
+  server: Server,
+): Promise<Response> {
   const { deps, tokenWatch } = server;
   return render(reply, {
     outgoing,
@@ -236,32 +241,33 @@ function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence
         outgoing,
         headers: securityHeaders,
         acceptEncoding: String(incoming.headers["accept-encoding"] ?? ""),
-        signMs: deps.keepaliveMs ?? defaultBackupKeepaliveMs,
-        async mayHaveIt() {
-          // it has the key in it: not for one whose token ended while it was made, wherever that was
-          await tokenWatch.look();
+        keepaliveMs: deps.keepaliveMs ?? defaultBackupKeepaliveMs,
+        async assertAllowed() {
+          // The backup contains the signing key. Do not send it if the token was revoked meanwhile, on any coordinator.
+          await tokenWatch.recheck();
           if (presence.watch.refused) throw presence.watch.refused;
           presence.signal.throwIfAborted();
         },
       }).catch((error: unknown) => {
-        throw isLeaving(error) ? callerDisconnected() : error;
+        throw isDisconnect(error) ? callerDisconnected() : error;
       }),
   });
 }
 
-/** What a stream says whose reader went away. */
-function isLeaving(error: unknown): boolean {
+/** Reports whether a stream failed because its reader disconnected. */
+function isDisconnect(error: unknown): boolean {
   const codes = ["ERR_STREAM_PREMATURE_CLOSE", "ERR_STREAM_DESTROYED", "ECONNRESET", "EPIPE"];
   return error instanceof Error && codes.includes(String(Reflect.get(error, "code")));
 }
 
-function leaveAtTheEnd(watch: Watch, outgoing: ServerResponse): void {
-  const goesOn = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
-  if (goesOn) whenClosed(outgoing, watch.leave);
-  else watch.leave();
+/** A streaming response keeps its token watched until it is closed. */
+function stopWhenSent(watch: Watch, outgoing: ServerResponse): void {
+  const isStreaming = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
+  if (isStreaming) whenClosed(outgoing, watch.stop);
+  else watch.stop();
 }
 
-/** HEAD asks for no body, and would wait for the end of one. */
+/** Only GET can stream: a HEAD request would wait for a stream that never ends. */
 function wantsStream({ method, headers }: IncomingMessage): boolean {
   return method === "GET" && /(?:^|,)\s*text\/event-stream\s*(?:[;,]|$)/i.test(headers.accept ?? "");
 }
@@ -271,8 +277,8 @@ function readQuery(url: string): Record<string, string> {
   const seen: Record<string, string> = Object.create(null);
   for (const [name, value] of new URL(url).searchParams) {
     if (name in seen)
-      throw new Refusal(400, "DROVER-API-006", `query.${name} is given twice.`, {
-        faults: [{ path: `query.${name}`, message: "given twice" }],
+      throw new Refusal(400, "DROVER-API-006", `query.${name} occurs more than once.`, {
+        faults: [{ path: `query.${name}`, message: "occurs more than once" }],
       });
     seen[name] = value;
   }
@@ -282,11 +288,11 @@ function readQuery(url: string): Record<string, string> {
 function unrouted(method: string, path: string, table: readonly Route<SystemDeps>[]): Refusal {
   const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
   if (methods.length === 0) {
-    return new Refusal(404, "DROVER-API-007", `There is no ${path.slice(0, 200)} here.`, {
+    return new Refusal(404, "DROVER-API-007", `There is no route ${path.slice(0, 200)}.`, {
       next: "GET /docs lists every route.",
     });
   }
-  return new Refusal(405, "DROVER-API-008", `${path.slice(0, 200)} does not take ${method}.`, {
+  return new Refusal(405, "DROVER-API-008", `${path.slice(0, 200)} does not support ${method}.`, {
     headers: { allow: methods.join(", ") },
   });
 }

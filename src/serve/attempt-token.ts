@@ -2,15 +2,15 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 export interface AttemptTokens {
   sign(run_id: string, attempt: number): string;
-  /** Only says that we made it: whether that attempt is still the current one is the run's to say. */
+  /** Verifies the signature only. The caller must check that this is still the run's current attempt. */
   read(token: string): { run_id: string; attempt: number } | null;
 }
 
 const shape = /^drva_([0-9a-zA-Z-]{1,64})\.([1-9][0-9]{0,6})\.([0-9a-f]{64})$/;
 
 /**
- * Nothing is stored for them: the key makes and checks them. A record that was restored, with its tokens revoked, has the key
- * of its backup, and runs that may have ended since: `restoredAt` makes other tokens of the same attempts.
+ * Attempt tokens are signed, not stored. A restored record has the key of its backup, so tokens issued since then would
+ * still verify: mixing in `restoredAt` invalidates them.
  */
 export function createAttemptTokens(key: Uint8Array, restoredAt: string | null): AttemptTokens {
   const mac = (run_id: string, attempt: number): Buffer => macOf(key, run_id, attempt, restoredAt);
@@ -26,7 +26,7 @@ export function createAttemptTokens(key: Uint8Array, restoredAt: string | null):
   };
 }
 
-/** The first words keep these apart from everything else the same key may sign. */
+/** The first line separates this from other uses of the same key. */
 function macOf(key: Uint8Array, run_id: string, attempt: number, restoredAt: string | null): Buffer {
   const since = restoredAt === null ? "" : `\n${restoredAt}`;
   return createHmac("sha256", key).update(`drover attempt token 1\n${run_id}\n${attempt}${since}`).digest();

@@ -6,7 +6,7 @@ import { hashToken } from "./token-text.ts";
 
 type AuthDeps = Pick<ServeDeps, "store" | "attemptTokens" | "now" | "authEnabled">;
 
-/** Who sent this credential. Asked of the store each time, so that a revoked token is refused at once. */
+/** Identifies the caller. Reads the store every time, so a revoked token is refused at once. */
 export async function authenticate(credential: string | undefined, deps: AuthDeps): Promise<Principal> {
   if (!deps.authEnabled && credential === undefined)
     return { kind: "token", role: "admin", subject: "local", token_id: authOffId };
@@ -15,21 +15,21 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
   if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
   const hash = hashToken(token);
   const known = await deps.store.read.token(hash);
-  // what a cookie holds is good as a cookie only, where the Origin of a write is checked, and a link is no token at all
-  const inPlace = known?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && known?.kind !== "link";
-  if (known === null || !inPlace) throw unauthorized("This token is not known here.");
+  // A browser token is valid only as a cookie, because only cookies get the Origin check. A sign-in link is not a token.
+  const schemeFits = known?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && known?.kind !== "link";
+  if (known === null || !schemeFits) throw unauthorized("This coordinator does not know this token.");
   refuseStale(known, deps.now());
   const { kind, role, subject, label, token_id } = known;
   return kind === "enrolment" ? { kind, subject, label, hash } : { kind: "token", role, subject, token_id };
 }
 
-/** Valid while that attempt is the current one of a run that has not ended. */
+/** Valid while the attempt is the current one of a run that has not ended. */
 async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principal> {
   const claim = deps.attemptTokens.read(token);
-  if (claim === null) throw unauthorized("This token is not known here.");
+  if (claim === null) throw unauthorized("This coordinator does not know this token.");
   const run = await deps.store.read.run_row(claim.run_id);
   if (run === null || run.attempt !== claim.attempt || !held.has(run.status))
-    throw stale("The attempt of this token has ended.");
+    throw stale("The run attempt that this token belongs to has ended.");
   return { kind: "attempt", run };
 }
 
@@ -44,14 +44,14 @@ function refuseStale(token: Token, now: Date): void {
 function stale(detail: string): Refusal {
   return new Refusal(401, "DROVER-API-010", detail, {
     ...refusalOptions,
-    next: "Ask an admin for another: `drover tokens create`. Where it is the one in the file `token` of the coordinator's own state directory, remove that file and start the coordinator again.",
+    next: "Ask an admin for a new token (`drover tokens create`). If this is the token in the coordinator's own state directory, remove its file `record/token` and restart the coordinator.",
   });
 }
 
 function unauthorized(detail: string): Refusal {
   return new Refusal(401, "DROVER-API-009", detail, {
     ...refusalOptions,
-    next: "The admin token is in the file `token` of the state directory; `drover tokens create` makes others.",
+    next: "The admin token is in the file `record/token` of the state directory; `drover tokens create` creates others.",
   });
 }
 

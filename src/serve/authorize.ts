@@ -11,31 +11,31 @@ import {
   tokenOwner,
 } from "./rule.ts";
 
-/** Throws where the rule has no place for this principal. */
+/** Throws a Refusal if the rule does not admit this principal. */
 export function authorize(rule: Rule, principal: Principal): void {
   if (needsNoToken(rule)) return;
   if ("enrolment" in rule) {
-    if (principal.kind !== "enrolment") throw forbidden("Only an enrolment token can be exchanged here.");
+    if (principal.kind !== "enrolment") throw forbidden("Only an enrolment token can be used here.");
     return;
   }
   switch (principal.kind) {
     case "token":
       if (!rule.roles.includes(principal.role))
-        throw forbidden(`This needs the role ${rule.roles.join(" or ")}; the token's is ${principal.role}.`);
-      if (rule.everyones && seesOnly(principal) !== null)
-        throw forbidden("This tells of everyone's: a viewer needs the subject * for it.");
+        throw forbidden(`This needs the role ${rule.roles.join(" or ")}; this token has the role ${principal.role}.`);
+      if (rule.allOwners && seesOnly(principal) !== null)
+        throw forbidden("This shows data of all users: a viewer needs a token with the subject *.");
       return;
     case "attempt":
-      if (!rule.attempt) throw forbidden("The token of a run's attempt cannot do this.");
+      if (!rule.attempt) throw forbidden("A run's attempt token cannot do this.");
       return;
     case "enrolment":
-      throw forbidden("An enrolment token can only be exchanged, at POST /runner/enroll.");
+      throw forbidden("An enrolment token can only be exchanged with POST /runner/enroll.");
     default:
       principal satisfies never;
   }
 }
 
-/** The object that the path names, where the principal may see it. Everything else is one and the same 404. */
+/** Loads the object named by the path. Missing objects and those of other owners get the same 404. */
 export async function loadObject(
   rule: Rule,
   principal: Principal,
@@ -54,19 +54,19 @@ export async function loadObject(
   return found.object;
 }
 
-/** A run reaches itself and the runs that it has started. */
+/** An attempt token reaches its own run and that run's children. */
 function isOfRun(run_id: string, object: Objects[ObjectKind]): boolean {
   return (
     "run_id" in object && (object.run_id === run_id || ("parent_run_id" in object && object.parent_run_id === run_id))
   );
 }
 
-/** Who has a token need not know its id. */
+/** `self` lets a caller address its own token without knowing the id. */
 function ownTokenId(principal: Principal): string {
   return principal.kind === "token" ? principal.token_id : "";
 }
 
-/** Ids of ours, and whatever others may once have given: short and printable. */
+/** Accepts our own ids and external ones, as long as they are short and printable. */
 function isId(id: string): boolean {
   return /^[\w@.:-]{1,200}$/.test(id);
 }
@@ -98,8 +98,8 @@ async function load(
       return schedule && { object: schedule, owner: schedule.created_by };
     }
     case "token": {
-      // the list goes backwards from a place, and just after an id is that id with something behind it; ids that derive
-      // from it have a dot there
+      // The list is read backwards, exclusive of `before`. "!" sorts after the id itself and before the ids derived from it,
+      // which continue with a dot.
       const [token] = await read.tokens({ before: `${id}!`, limit: 1 });
       return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
     }

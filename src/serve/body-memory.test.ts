@@ -19,14 +19,14 @@ test("beyond the limit only the oldest body of a caller is read on, and each get
   void thirds?.then(() => went.push("third"));
   await Promise.resolve();
   expect(went).toEqual([]);
-  first.leave();
-  first.leave();
+  first.release();
+  first.release();
   await Promise.all([seconds, thirds]);
   expect(went.toSorted()).toEqual(["second", "third"]);
   // nothing of the first is left in the count
   expect(enter("ann").take(65 * kilobyte)).toBeDefined();
-  second.leave();
-  third.leave();
+  second.release();
+  third.release();
   expect(enter("ann").take(65 * kilobyte)).toBeUndefined();
 });
 
@@ -35,7 +35,7 @@ test("small bodies are not counted, nor is one that left", () => {
   for (let at = 0; at < 100; at += 1) expect(enter("ann").take(60 * kilobyte)).toBeUndefined();
   const one = enter("ann");
   expect(one.take(90 * kilobyte)).toBeUndefined();
-  one.leave();
+  one.release();
   expect(enter("ann").take(90 * kilobyte)).toBeUndefined();
 });
 

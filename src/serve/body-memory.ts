@@ -1,66 +1,66 @@
-/** A request's share of what the bodies of one caller may take up in memory. */
+/** The memory that one request's body occupies, counted against its caller's limit. */
 export interface BodyMemory {
-  /** Bytes that have come. A promise: read no further before it resolves. */
+  /** Counts bytes that have arrived. If it returns a promise, stop reading until that resolves. */
   take(bytes: number): Promise<void> | undefined;
-  /** The body is no longer needed. Idempotent. */
-  leave(): void;
+  /** Call when the body is no longer needed. Idempotent. */
+  release(): void;
 }
 
 export type AcquireBodyMemory = (caller: string) => BodyMemory;
 
 const maxBodyBytes = 64 * 1024 * 1024;
-/** Smaller ones are not counted: so many requests are not open that they come to much. */
-const small = 64 * 1024;
+/** Smaller bodies are not counted. The limit on open requests keeps their sum small. */
+const smallBytes = 64 * 1024;
 
 interface Reading {
   bytes: number;
-  goOn: (() => void) | null;
+  resume: (() => void) | null;
 }
 
 interface Caller {
   bytes: number;
-  /** The oldest first. */
+  /** Oldest first. */
   bodies: Set<Reading>;
 }
 
 /**
- * Beyond the limit only the oldest body of a caller is read on, so that one of them always gets to its end. The others wait
- * unread: their senders are slowed down, and nothing is refused.
+ * Above the limit, only the caller's oldest body is read further, so one of them always completes. The others wait: their
+ * senders are slowed down, but nothing is refused.
  */
-export function createBodyMemory(most = maxBodyBytes): AcquireBodyMemory {
+export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
   const callers = new Map<string, Caller>();
   return (name) => {
-    const body: Reading = { bytes: 0, goOn: null };
+    const body: Reading = { bytes: 0, resume: null };
     let caller: Caller | null = null;
-    const enter = (): Caller => {
-      const entered = callers.get(name) ?? { bytes: 0, bodies: new Set() };
-      callers.set(name, entered);
-      entered.bodies.add(body);
-      entered.bytes += body.bytes;
-      return entered;
+    const startCounting = (): Caller => {
+      const found = callers.get(name) ?? { bytes: 0, bodies: new Set() };
+      callers.set(name, found);
+      found.bodies.add(body);
+      found.bytes += body.bytes;
+      return found;
     };
     return {
       take(bytes) {
         if (caller) caller.bytes += bytes;
         body.bytes += bytes;
-        if (body.bytes <= small) return undefined;
-        caller ??= enter();
-        if (mayGoOn(caller, body, most)) return undefined;
-        return new Promise((resolve) => (body.goOn = resolve));
+        if (body.bytes <= smallBytes) return undefined;
+        caller ??= startCounting();
+        if (mayContinue(caller, body, max)) return undefined;
+        return new Promise((resolve) => (body.resume = resolve));
       },
-      leave() {
+      release() {
         if (!caller?.bodies.delete(body)) return;
         caller.bytes -= body.bytes;
-        body.goOn?.();
-        for (const other of caller.bodies) if (mayGoOn(caller, other, most)) other.goOn?.();
+        body.resume?.();
+        for (const other of caller.bodies) if (mayContinue(caller, other, max)) other.resume?.();
         if (caller.bodies.size === 0 && callers.get(name) === caller) callers.delete(name);
       },
     };
   };
 }
 
-function mayGoOn({ bytes, bodies }: Caller, body: Reading, most: number): boolean {
-  if (bytes <= most) return true;
+function mayContinue({ bytes, bodies }: Caller, body: Reading, max: number): boolean {
+  if (bytes <= max) return true;
   const [oldest] = bodies;
   return oldest === body;
 }

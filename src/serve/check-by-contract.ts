@@ -6,7 +6,7 @@ import { Refusal } from "./refusal.ts";
 
 const table: Readonly<Record<string, Contract>> = contracts;
 
-/** By the schemas of the contracts: for whatever comes from outside, and for calls of this process alike. */
+/** Validates with the contracts' schemas. */
 export const checkByContract: InputCheck = {
   query(name, value = {}) {
     const { query } = table[name]!;

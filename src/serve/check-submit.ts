@@ -3,7 +3,7 @@ import type { InputCheck } from "./api.ts";
 import { check } from "./check.ts";
 import { trustTypes } from "./trust-types.ts";
 
-/** For commands of this process: what a person typed reaches the API with `POST /runs` alone, so only that is checked. */
+/** For commands in this process: only `POST /runs` carries user input, so only that is validated. */
 export const checkSubmit: InputCheck = {
   ...trustTypes,
   headers: (name, value = {}) => (name === "POST /runs" ? check(submitInput.headers, value, "header") : value),

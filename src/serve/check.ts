@@ -3,7 +3,7 @@ import { suggest } from "../model/suggest.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import { Refusal } from "./refusal.ts";
 
-/** What a schema makes of a part of the request, or a refusal that names each fault by its path. */
+/** Parses a part of the request with its schema. Throws a Refusal that names each fault by its path. */
 export function check<T extends z.ZodType>(
   schema: T,
   value: unknown,
@@ -16,12 +16,12 @@ export function check<T extends z.ZodType>(
   throw new Refusal(
     400,
     "DROVER-API-006",
-    first ? `${first.path}: ${first.message}` : "The request does not fit its schema.",
+    first ? `${first.path}: ${first.message}` : "The request does not match its schema.",
     { faults: faults.slice(0, maxFaults) },
   );
 }
 
-/** Nobody reads more of one request, and each costs the sender little. */
+/** Limits the response: faults are cheap to send, and nobody reads more than this. */
 const maxFaults = 50;
 const maxKeyLength = 200;
 

@@ -2,9 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Refusal } from "./refusal.ts";
 
 /**
- * What a request is authenticated by: its Authorization header, else the session cookie as `Cookie TOKEN`.
- * A browser sends the cookie by itself, so a write with it must also name the Origin it comes from. The guard has
- * checked that Origin already.
+ * Returns the Authorization header, or else the session cookie as `Cookie TOKEN`. Browsers send cookies automatically, so
+ * a write with a cookie must also have an Origin header, which the guard has already checked.
  */
 export function credentialOf(
   method: string | undefined,

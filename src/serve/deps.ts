@@ -27,15 +27,15 @@ import type { Prove } from "./prover.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { Principal } from "./rule.ts";
 
-/** Enough to read the record, to end a session, and to ask for the end of runs. */
+/** Enough to read the record, end a session and stop runs. */
 export interface RecordDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
   owners: OwnerLookup;
 }
 
-/** And to answer questions. */
+/** Enough to answer questions as well. */
 export interface AnswerDeps extends RecordDeps {
-  /** Everything wrong with what a person wants a tool to be called with, by the tool's JSON Schema. */
+  /** Validates edited tool input against the tool's JSON Schema. Returns every fault. */
   checkInput(
     schema: Record<string, unknown>,
     input: unknown,
@@ -43,11 +43,11 @@ export interface AnswerDeps extends RecordDeps {
   ): Promise<{ code: ErrorCode; path: string; message: string; retry_after_seconds?: number }[]>;
 }
 
-/** Everything the handlers ask of a coordinator, handed in by the composition. */
+/** Everything the handlers need from a coordinator. */
 export interface ApiDeps extends AnswerDeps {
   submit(request: RunRequest, who: Who): Promise<SubmitResult>;
   dispatcher: {
-    /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
+    /** The port for this owner's runners. It does not know runners of other owners. */
     portFor(owner: string): RunnerPort;
     why(run_id: string): Promise<WaitReason[]>;
   };
@@ -55,11 +55,11 @@ export interface ApiDeps extends AnswerDeps {
     page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
     find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
     put(agent: Agent, by: string): Promise<void>;
-    /** False where the API has put none of that name. */
+    /** Returns false if no agent with that name was created through the API. */
     remove(name: string): Promise<boolean>;
   };
   schedules: ScheduleEditor;
-  /** A definition by the rules that agent files are checked by. */
+  /** Validates a definition with the rules for agent files. */
   checkAgent(
     definition: unknown,
     requester: Requester,
@@ -70,35 +70,35 @@ export interface ApiDeps extends AnswerDeps {
     addresses: AddressRules;
     receiver: Receiver;
   };
-  /** Ends the open requests of tokens that have ended. Resolves when all were checked. */
+  /** Ends the open requests of expired and revoked tokens. Resolves when all tokens are checked. */
   recheckTokens(): Promise<void>;
   now: () => Date;
   newId: NewId;
 }
 
-/** What only a coordinator that serves over HTTP has. */
+/** Dependencies of a coordinator that serves HTTP. */
 export interface SystemDeps extends ApiDeps {
   metrics: { seeRequest: ObserveRequest; write(): Promise<string> };
-  /** Why the record cannot be used now; null where it can. Does not take long. */
+  /** Why the record cannot be used at the moment; null if it can. Answers quickly even if the record hangs. */
   recordFault(): Promise<unknown>;
-  /** What a caller knows this coordinator by; null for an origin that is not one of its own. */
+  /** Proves to a caller that this coordinator knows its token; null if the origin is not this coordinator's. */
   prove: Prove;
   audit: {
     state(): Promise<AuditState>;
-    /** Joins one that is under way. It is given up once everyone who waits for it has hung up. */
+    /** Joins a verification in progress. It is cancelled once every waiter's signal is aborted. */
     verify(signal: AbortSignal): Promise<AuditVerified>;
   };
-  /** Makes a consistent copy of the record, or gives it up; null while another one is made or fetched. */
+  /** Makes a consistent copy of the record. Returns null while another copy is being made or downloaded. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;
   version: string;
   hub: Pick<FeedHub, "setPartials">;
-  /** Of the cookie that a browser's session is in. Two records on one host do not sign each other out. */
+  /** Name of the session cookie. It differs per record, so two records on one host do not sign each other out. */
   cookieName: string;
-  /** After so long without a byte, a runner may take a held poll for lost. */
+  /** A runner may give up a held poll after this long without a byte. */
   pollSilenceMs: number;
   /** The whole API as an OpenAPI document. */
   document(): OpenApiDocument;
-  /** Answers a message of the Model Context Protocol. */
+  /** Handles a Model Context Protocol message. */
   handleMcp(
     principal: Principal,
     message: unknown,
@@ -107,7 +107,7 @@ export interface SystemDeps extends ApiDeps {
   ): Promise<McpResponse>;
 }
 
-/** What HTTP itself needs beside that. */
+/** Everything the HTTP server needs. */
 export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document" | "handleMcp"> {
   attemptTokens: AttemptTokens;
   hub: FeedHub;
@@ -115,36 +115,36 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   publicUrls: readonly string[];
   /** One for the whole process: it shares its event loop out. */
   heavyTurns: HeavyTurns;
-  /** The folder of the built dashboard; null where it is missing. */
+  /** The directory of the built dashboard; null if it was not built. */
   webDirectory: string | null;
-  /** How often a poll that is held says that it still is, and a backup that it is being made. */
+  /** Interval of keepalives during held polls and backups. */
   keepaliveMs?: number;
-  /** What the requests of one caller may take up. */
+  /** Limits per caller. */
   requestLimits?: RequestLimits;
-  /** After which an answer is cut off whose reader takes nothing of it. */
+  /** Disconnects a client that reads nothing of its response for this long. */
   stalledMs?: number;
-  /** Told of whatever is answered with 5xx. */
+  /** Called with every error that results in a 5xx response. */
   onDefect(error: unknown, where: string): void;
 }
 
 export interface McpResponse {
   response: Response;
-  /** Called when all of it was sent, or nobody is left to send it to. */
+  /** Called when the response was sent completely or the client has disconnected. */
   onEnd(): void;
 }
 
 export interface BackupFile {
   file: string;
-  /** Removes it. */
+  /** Deletes the file. */
   dispose(): Promise<void>;
 }
 
 export interface Who {
   subject: string;
   role: TokenRole;
-  /** Where a command of a run asks: which attempt it belongs to. */
+  /** The attempt that submits, for requests from inside a run. */
   inside?: { run_id: string; attempt: number };
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the caller no longer waits for the response. */
   signal?: AbortSignal;
 }
 

@@ -12,7 +12,7 @@ code, pre { font-family: ui-monospace, monospace; font-size: .9em; } pre { overf
 summary { cursor: pointer; color: var(--soft); }
 `;
 
-/** The document as one page without scripts and without anything from elsewhere. */
+/** Renders the document as one page without scripts or external resources. */
 export function docsPage(document: OpenApiDocument): { html: string; contentSecurityPolicy: string } {
   const hash = createHash("sha256").update(css).digest("base64");
   return {
@@ -28,7 +28,7 @@ function page(document: OpenApiDocument): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Drover: HTTP API</title><style>${css}</style></head><body>
 <h1>Drover ${escape(document.info.version)}: HTTP API</h1>
-<p>Send <code>Authorization: Bearer TOKEN</code>; the first admin's token is in the file <code>record/token</code> of the state directory, which <code>drover state</code> names.
+<p>Send <code>Authorization: Bearer TOKEN</code>. The first admin token is in the file <code>record/token</code> of the state directory, which <code>drover state</code> shows.
 For programs: <a href="/openapi.json">openapi.json</a>.</p>
 <pre>curl -H "Authorization: Bearer $DROVER_API_KEY" -H "Content-Type: application/json" \\
   -d '{"agent_name":"echo","parameters":{"message":"Hello World"}}' http://127.0.0.1:8765/runs</pre>

@@ -2,23 +2,23 @@ import type { Token, TokenReads } from "../model/token.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
 /**
- * Tokens for what a coordinator starts itself. They are good at this coordinator alone, until its process ends, and stand
- * in no record: nothing of them is left where it is killed.
+ * Tokens for processes that the coordinator itself starts. They are valid only at this coordinator and only while it runs.
+ * They are kept in memory, so nothing is left behind if it is killed.
  */
 export interface EphemeralTokens {
-  /** Its text. */
-  lend(token: Pick<Token, "token_id" | "role" | "subject" | "label" | "created_at">): string;
-  /** One of these, else one of the record. */
+  /** Returns the token's text. */
+  issue(token: Pick<Token, "token_id" | "role" | "subject" | "label" | "created_at">): string;
+  /** Looks among these tokens first, then in the record. */
   token: TokenReads["token"];
   token_hash: TokenReads["token_hash"];
 }
 
 export function createEphemeralTokens(read: Pick<TokenReads, "token" | "token_hash">): EphemeralTokens {
-  const lent = new Map<string, Token>();
+  const issued = new Map<string, Token>();
   return {
-    lend(token) {
+    issue(token) {
       const text = newTokenText("drv_");
-      lent.set(hashToken(text), {
+      issued.set(hashToken(text), {
         ...token,
         kind: "access",
         created_by: "drover",
@@ -28,10 +28,10 @@ export function createEphemeralTokens(read: Pick<TokenReads, "token" | "token_ha
       });
       return text;
     },
-    token: async (hash) => lent.get(hash) ?? read.token(hash),
-    async token_hash(beginning) {
-      for (const hash of lent.keys()) if (hash.startsWith(beginning)) return hash;
-      return read.token_hash(beginning);
+    token: async (hash) => issued.get(hash) ?? read.token(hash),
+    async token_hash(prefix) {
+      for (const hash of issued.keys()) if (hash.startsWith(prefix)) return hash;
+      return read.token_hash(prefix);
     },
   };
 }

@@ -4,8 +4,8 @@ import { adminToken } from "./token-file.ts";
 import { hashToken, toBase62 } from "./token-text.ts";
 
 /**
- * The admin token that every coordinator of a fleet has without keeping it anywhere: it follows from the secret they
- * share. Once it is revoked, the next one that follows.
+ * Every coordinator of a fleet derives the same admin token from their shared secret, so it is stored nowhere. If it is
+ * revoked, the next one in the sequence takes its place.
  */
 export async function fleetAdminToken(
   secret: Uint8Array,
@@ -15,18 +15,18 @@ export async function fleetAdminToken(
 ): Promise<string> {
   const restored = await store.restoredAt();
   for (let no = 1; ; no += 1) {
-    const text = followingToken(secret, no, restored);
+    const text = deriveToken(secret, no, restored);
     const hash = hashToken(text);
     const known = await store.read.token(hash);
-    // one that was replaced is good for a while yet, but not for long
+    // A rotated token is still valid for its overlap, but will not be for long.
     if (known !== null && known.revoked_at !== null) continue;
-    // Another coordinator that starts at the same moment may have put it: then it is there.
+    // If another coordinator stores it at the same moment, this has no effect.
     if (known === null)
       await store.apply([
         {
           op: "put_token",
           hash,
-          token: adminToken(newId(), now(), "admin token of the coordinators, from their secret"),
+          token: adminToken(newId(), now(), "admin token of the coordinators, derived from their secret"),
         },
       ]);
     return text;
@@ -34,12 +34,12 @@ export async function fleetAdminToken(
 }
 
 /**
- * Of the same shape as any other; 32 letters have 190 bits. The first words keep it apart from what else is signed. A restored
- * record does not know which of them were revoked after its backup was made: from then on others follow.
+ * Derives the token number `no`: 32 characters, 190 bits. The first line separates this from other uses of the secret. A
+ * restored record does not know which tokens were revoked after its backup, so a restore starts a new sequence.
  */
-function followingToken(secret: Uint8Array, no: number, restored: string | null): string {
+function deriveToken(secret: Uint8Array, no: number, restored: string | null): string {
   const since = restored === null ? "" : `\n${restored}`;
   const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}${since}`).digest();
-  // of 64 bytes some 62 give a letter
+  // On average 62 of the 64 bytes yield a character.
   return `drv_${toBase62(digest).slice(0, 32)}`;
 }

@@ -10,10 +10,9 @@ interface GuardHeaders {
 export type Guard = (method: string, headers: GuardHeaders) => Refusal | null;
 
 /**
- * Against web pages that reach for a server on this machine. A Host that is neither loopback nor one of
- * `public_urls` is a name someone else has pointed here (DNS rebinding). A request that a page made must
- * come from this very origin: another port on localhost is another program. TLS is a proxy's, and its address one of
- * `public_urls`.
+ * Protects a local server against web pages. A Host that is neither loopback nor in `public_urls` may be someone else's
+ * name pointed at this machine (DNS rebinding). A request from a web page must come from this exact origin: another port
+ * on localhost is another program. If a proxy terminates TLS, its address is in `public_urls`.
  */
 export function createGuard(publicUrls: readonly string[]): Guard {
   const publicOrigins = new Set(publicUrls.map((url) => new URL(url).origin));
@@ -24,9 +23,9 @@ export function createGuard(publicUrls: readonly string[]): Guard {
       return new Refusal(
         403,
         "DROVER-API-012",
-        `This coordinator does not answer to the host name ${headers.host ?? "(none)"}.`,
+        `This coordinator does not accept requests for the host ${headers.host ?? "(none)"}.`,
         {
-          faults: [{ path: "header.host", message: "neither a loopback name nor one of public_urls" }],
+          faults: [{ path: "header.host", message: "neither loopback nor in public_urls" }],
           next: "Use http://127.0.0.1, or add the address to public_urls.",
         },
       );

@@ -1,20 +1,20 @@
 import { createDeflateRaw, crc32, type DeflateRaw } from "node:zlib";
 
-/** RFC 1952: deflated, no name, no time, made by an unknown system. */
+/** RFC 1952: deflate, no file name, no time, unknown operating system. */
 export const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
-/** RFC 1951: a stored block of no bytes which is not the last. Any number of them may come before the others. */
+/** RFC 1951: an empty stored block that is not the last one. Any number may precede the data, so it works as a keepalive. */
 export const emptyDeflateBlock = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 type Chunks = AsyncIterable<Uint8Array>;
 
-/** What comes after the beginning and the empty blocks, as the middle of a pipeline. Quick rather than small. */
+/** The pipeline stages that produce the rest of the gzip stream. Optimized for speed, not size. */
 export function gzipBody(): [(plain: Chunks) => Chunks, DeflateRaw, (packed: Chunks) => Chunks] {
   let sum = 0;
   let size = 0;
-  return [counted, createDeflateRaw({ level: 1 }), ended];
+  return [checksum, createDeflateRaw({ level: 1 }), appendTrailer];
 
-  async function* counted(plain: Chunks): Chunks {
+  async function* checksum(plain: Chunks): Chunks {
     for await (const chunk of plain) {
       sum = crc32(chunk, sum);
       size += chunk.length;
@@ -22,11 +22,11 @@ export function gzipBody(): [(plain: Chunks) => Chunks, DeflateRaw, (packed: Chu
     }
   }
 
-  async function* ended(packed: Chunks): Chunks {
-    yield* packed;
-    const end = Buffer.alloc(8);
-    end.writeUInt32LE(sum, 0);
-    end.writeUInt32LE(size % 2 ** 32, 4);
-    yield end;
+  async function* appendTrailer(compressed: Chunks): Chunks {
+    yield* compressed;
+    const trailer = Buffer.alloc(8);
+    trailer.writeUInt32LE(sum, 0);
+    trailer.writeUInt32LE(size % 2 ** 32, 4);
+    yield trailer;
   }
 }

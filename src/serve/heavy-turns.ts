@@ -1,22 +1,22 @@
-/** Resolves when it is this piece of work's turn. */
+/** Resolves when the next piece of heavy work may run. */
 export type HeavyTurn = () => Promise<void>;
 
-/** Shares the event loop between requests that are quickly answered and work that takes many milliseconds. */
+/** Shares the event loop between light requests and work that takes many milliseconds. */
 export interface HeavyTurns {
   turn: HeavyTurn;
-  /** Counts a request that heavy work lets pass. Call the result once it is answered, or is heavy itself. */
+  /** Counts a light request, which heavy work yields to. Call the result when it is done or turns out to be heavy. */
   enterLight(): () => void;
 }
 
-/** How long a piece lets light requests pass. One after the other, they could keep it waiting forever. */
-const defaultPatienceMs = 8;
+/** How long heavy work yields at most. A steady flow of light requests could otherwise starve it. */
+const defaultMaxYieldMs = 8;
 
 /**
  * Heavy work is done in pieces of about a millisecond, and only one piece of all heavy work runs in a round of the event
- * loop. A light request takes several rounds, so a piece also waits while one is under way: its answer would otherwise
- * be late by a piece in each of them.
+ * loop. A light request takes several rounds, so heavy work also waits while one is in progress: otherwise it would delay
+ * that request by one piece per round.
  */
-export function createHeavyTurns(patienceMs = defaultPatienceMs): HeavyTurns {
+export function createHeavyTurns(maxYieldMs = defaultMaxYieldMs): HeavyTurns {
   const waiting: (() => void)[] = [];
   let light = 0;
   let since = 0;
@@ -25,7 +25,7 @@ export function createHeavyTurns(patienceMs = defaultPatienceMs): HeavyTurns {
     setImmediate(round);
   };
   const round = (): void => {
-    if (light > 0 && performance.now() - since < patienceMs) {
+    if (light > 0 && performance.now() - since < maxYieldMs) {
       setTimeout(round, 1);
       return;
     }

@@ -16,10 +16,15 @@ export function forbiddenKey(path: Path): Refusal {
 }
 
 export function inexactNumber(path: Path, text: string): Refusal {
-  return new Refusal(400, "DROVER-PAR-005", `${textOf(path)}: a JSON number cannot carry ${text} exactly.`, {
-    faults: [{ path: textOf(path), message: `${text} is not exact as a JSON number` }],
-    next: "Send it as a string.",
-  });
+  return new Refusal(
+    400,
+    "DROVER-PAR-005",
+    `${textOf(path)}: ${text} cannot be represented exactly as a JSON number.`,
+    {
+      faults: [{ path: textOf(path), message: `${text} is not exact as a JSON number` }],
+      next: "Send it as a string.",
+    },
+  );
 }
 
 export function tooHeavy(excess: keyof JsonLimits): Refusal {
@@ -27,7 +32,7 @@ export function tooHeavy(excess: keyof JsonLimits): Refusal {
     return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${maxJson.depth} levels deep.`, {
       faults: [{ path: "body", message: `at most ${maxJson.depth} levels` }],
     });
-  const [most, what] = [maxJson[excess], excess === "names" ? "different names of members" : "values"];
+  const [most, what] = [maxJson[excess], excess === "names" ? "distinct member names" : "values"];
   return new Refusal(413, "DROVER-API-003", `The body has more than ${most} ${what}.`, {
     faults: [{ path: "body", message: `at most ${most} ${what}` }],
   });
@@ -40,7 +45,7 @@ export function notUtf8(): Refusal {
 }
 
 export function notJson(bytes: Buffer, at: number): Refusal {
-  const message = at >= bytes.length ? "it ends too early" : `unexpected character at byte ${at}`;
+  const message = at >= bytes.length ? "unexpected end" : `unexpected character at byte ${at}`;
   return new Refusal(400, "DROVER-API-001", `The body is not valid JSON: ${message}`, {
     faults: [{ path: "body", message }],
   });

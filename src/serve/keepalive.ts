@@ -1,14 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
-/** Answers that are held for long say now and then that they are still to come: who hears nothing may go elsewhere. */
+/** Sends keepalives while a response takes long, so that the client can tell a slow coordinator from a dead one. */
 export interface Keepalives {
-  /** After so long without a byte, whoever waits for such an answer may take it for lost. */
+  /** After this long without a byte, a client may consider the response lost. */
   readonly silenceMs: number;
   /**
-   * An answer in JSON, with status 200, which may take long. Where it does, it begins with line feeds, which mean nothing
-   * in JSON; what goes wrong after the first of them can no longer be told, so `work` rejects and the connection is to be
-   * cut. An answer that comes soon is left as it is.
+   * For a JSON response with status 200. If `work` takes long, the response starts with line feeds, which JSON ignores. After
+   * the first one an error can no longer be reported: this rejects, and the caller must close the connection. A response
+   * that is ready before the first keepalive is returned unchanged.
    */
   during(outgoing: ServerResponse, work: () => Promise<Response>): Promise<Response>;
 }
@@ -18,54 +18,54 @@ export interface KeepaliveOptions {
   headers: Readonly<Record<string, string>>;
 }
 
-/** How often it is looked who is due: so many times between two signs. */
-const looks = 15;
-/** Who came together, as after a restart, gets them spread over so many looks. */
-const spread = 5;
+/** Timer ticks per interval. */
+const ticksPerInterval = 15;
+/** Responses that became due together, as after a restart, are spread over this many ticks. */
+const spreadTicks = 5;
 
-/** There may be thousands, so there is one timer for all, which runs only while somebody waits. */
+/** Uses one timer for all, because there may be thousands. It runs only while a response is pending. */
 export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepalives {
-  /** When each is due, the soonest first: who got a sign goes to the end. */
-  const waiting = new Map<ServerResponse, number>();
+  /** When each response is due for a keepalive, soonest first. */
+  const pending = new Map<ServerResponse, number>();
   let timer: NodeJS.Timeout | null = null;
 
   return { silenceMs: Math.ceil((everyMs * 5) / 3), during };
 
   async function during(outgoing: ServerResponse, work: () => Promise<Response>): Promise<Response> {
-    waiting.set(outgoing, performance.now() + everyMs);
-    timer ??= setInterval(look, everyMs / looks).unref();
+    pending.set(outgoing, performance.now() + everyMs);
+    timer ??= setInterval(tick, everyMs / ticksPerInterval).unref();
     try {
-      const answer = await work();
-      if (!outgoing.headersSent) return answer;
-      outgoing.end(await answer.text());
+      const response = await work();
+      if (!outgoing.headersSent) return response;
+      outgoing.end(await response.text());
       return RESPONSE_ALREADY_SENT;
     } finally {
-      waiting.delete(outgoing);
+      pending.delete(outgoing);
     }
   }
 
-  function look(): void {
-    if (waiting.size === 0 && timer !== null) {
+  function tick(): void {
+    if (pending.size === 0 && timer !== null) {
       clearInterval(timer);
       timer = null;
     }
     const now = performance.now();
-    let left = Math.ceil(waiting.size / spread);
-    for (const [outgoing, due] of waiting) {
+    let left = Math.ceil(pending.size / spreadTicks);
+    for (const [outgoing, due] of pending) {
       if (due > now || left === 0) return;
       left -= 1;
-      waiting.delete(outgoing);
+      pending.delete(outgoing);
       if (outgoing.destroyed) continue;
-      if (!outgoing.headersSent) outgoing.writeHead(200, { ...answerHeaders, ...headers });
+      if (!outgoing.headersSent) outgoing.writeHead(200, { ...responseHeaders, ...headers });
       outgoing.write("\n");
-      waiting.set(outgoing, now + everyMs);
+      pending.set(outgoing, now + everyMs);
     }
   }
 }
 
-const answerHeaders = {
+const responseHeaders = {
   "content-type": "application/json",
   "cache-control": "no-store",
-  // proxies that gather answers before they pass them on
+  // Tells proxies not to buffer the response.
   "x-accel-buffering": "no",
 };

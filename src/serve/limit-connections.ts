@@ -4,21 +4,21 @@ import { isLoopbackAddress } from "./guard.ts";
 
 interface Connection {
   address: string;
-  /** Requests that are not answered yet. */
+  /** Requests without a complete response. */
   open: number;
 }
 
 /**
- * Each connection is a descriptor and some memory. Beyond `most`, one without an open request is closed: of those of the
- * address that has the most connections, the one that was idle longest. So nobody keeps others out by connections alone.
+ * Each connection costs a file descriptor and memory. Above `max`, this closes the longest-idle connection of the address
+ * with the most connections, so no client can lock others out just by connecting.
  */
-export function limitConnections(server: Server, most: number): void {
+export function limitConnections(server: Server, max: number): void {
   /** In the order in which they became idle. */
   const all = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     all.set(socket, { address: addressOf(socket), open: 0 });
     socket.once("close", () => all.delete(socket));
-    if (all.size > most) longestIdle(all, socket).destroy();
+    if (all.size > max) longestIdle(all, socket).destroy();
   });
   server.on("request", ({ socket }: { socket: Socket }, outgoing: ServerResponse) => {
     const connection = all.get(socket);
@@ -31,7 +31,7 @@ export function limitConnections(server: Server, most: number): void {
   });
 }
 
-/** Where none is idle: the one that came last. */
+/** Returns the newest connection if none is idle. */
 function longestIdle(all: ReadonlyMap<Socket, Connection>, last: Socket): Socket {
   const counts = new Map<string, number>();
   for (const { address } of all.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
@@ -41,7 +41,7 @@ function longestIdle(all: ReadonlyMap<Socket, Connection>, last: Socket): Socket
   return last;
 }
 
-/** All of this machine are one: a program can use any of its loopback addresses. */
+/** All loopback addresses count as one, because a local program can use any of them. */
 function addressOf({ remoteAddress = "" }: Socket): string {
   const plain = remoteAddress.replace(/^::ffff:/, "");
   return isLoopbackAddress(plain) ? "this machine" : plain;

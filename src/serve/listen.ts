@@ -12,14 +12,14 @@ import { renderRefusal } from "./render.ts";
 
 export interface ListenOptions {
   host: string;
-  /** 0: whichever is free. */
+  /** 0 picks a free port. */
   port: number;
   authEnabled: boolean;
-  /** The path of a socket to listen on as well. One that is there already is replaced. */
+  /** Path of a Unix socket to listen on as well. An existing one is replaced. */
   socket?: string | null;
-  /** Told where that cannot be had: nobody is kept out by it. */
+  /** Called if the socket cannot be created. The coordinator still listens on its port. */
   onSocketFault?: (fault: unknown) => void;
-  /** After which an answer is cut off whose reader takes nothing of it. */
+  /** Disconnects a client that reads nothing of its response for this long. */
   stalledMs?: number | undefined;
   maxConnections?: number | undefined;
 }
@@ -29,32 +29,32 @@ const maxConnections = 10_000;
 export interface Listening {
   url: string;
   port: number;
-  /** null where there is none. */
+  /** null if it does not listen on a socket. */
   socket: string | null;
-  /** No new requests; those under way have `graceMs` to end. Idempotent. */
+  /** Stops accepting requests and gives open ones `graceMs` to finish. Idempotent. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Refuses to be open to other machines without auth: that would hand this one to whoever asks. */
+/** Refuses to listen beyond loopback without auth, which would let anyone on the network run commands here. */
 export function refuseOpenWithoutAuth({ host, authEnabled }: Pick<ListenOptions, "host" | "authEnabled">): void {
   if (authEnabled || isLoopbackAddress(host)) return;
   throw new RequestError({
     code: "DROVER-API-025",
     field: "host",
-    message: `Without auth, Drover listens on loopback only, not on ${host}.`,
-    next: "Leave AUTH_ENABLED on, or listen on 127.0.0.1.",
+    message: `Without auth, Drover listens only on loopback, not on ${host}.`,
+    next: "Enable auth (AUTH_ENABLED), or listen on 127.0.0.1.",
   });
 }
 
-/** Each is compared with what a browser says of itself, so that one which is no address lets in what it should not. */
+/** Rejects invalid addresses, because these are compared with the Origin that browsers send. */
 export function checkPublicUrls(publicUrls: readonly string[]): void {
   const wrong = publicUrls.find((url) => !isHttpAddress(url));
   if (wrong === undefined) return;
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "--public-url",
-    message: `${JSON.stringify(wrong)} is not the address of a web server.`,
-    next: "Give it with http:// or https:// and a host name, e.g. --public-url https://drover.example",
+    message: `${JSON.stringify(wrong)} is not an http:// or https:// address.`,
+    next: "Use an address with a host name, for example --public-url https://drover.example",
   });
 }
 
@@ -66,7 +66,7 @@ export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: Lis
   refuseOpenWithoutAuth(options);
   const server = serverOf(app, options);
   await bind(server, options);
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const { port } = server.address() as AddressInfo;
   const onSocket = options.socket ? await tryToListen(app, options.socket, options) : null;
   let closing: Promise<void> | null = null;
@@ -94,14 +94,14 @@ async function tryToListen(
   }
 }
 
-/** Listens on a socket alone, for this user's programs only. Its folder must be one that nobody else can write to. */
+/** Listens only on a Unix socket, for programs of this user. Nobody else may be able to write to its directory. */
 export async function listenOnSocket(
   app: Hono<{ Bindings: HttpBindings }>,
   path: string,
   options: Pick<ListenOptions, "stalledMs"> = {},
 ): Promise<Pick<Listening, "close">> {
   const server = serverOf(app, options);
-  // left by one that was killed: nobody listens on it any more
+  // A killed process may have left its socket behind.
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -109,7 +109,7 @@ export async function listenOnSocket(
   });
   chmodSync(path, 0o600);
   let closing: Promise<void> | null = null;
-  // it removes the file with it
+  // Closing the server also removes the socket file.
   return { close: (graceMs) => (closing ??= close(server, graceMs)) };
 }
 
@@ -117,14 +117,14 @@ function serverOf(
   app: Hono<{ Bindings: HttpBindings }>,
   { stalledMs, maxConnections: most = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
-  const answer = getRequestListener(app.fetch, { errorHandler: malformed });
+  const handle = getRequestListener(app.fetch, { errorHandler: malformed });
   const onRequest: RequestListener = (incoming, outgoing) => {
-    // whatever its route: all of it is written, and takes up memory until it is read
+    // For every route: a response that is written but not read occupies memory.
     outgoing.once("prefinish", () => disconnectStalled(outgoing, stalledMs));
-    void answer(incoming, outgoing);
+    void handle(incoming, outgoing);
   };
   const server = createServer(
-    // a file may take long: how long a body may is for its reader to say
+    // No overall timeout, because uploads can take long. Whoever reads a body limits its duration.
     { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
     onRequest,
   );
@@ -132,7 +132,7 @@ function serverOf(
   return server;
 }
 
-/** A request that cannot even be made into one: a Host header or a path that is no part of a URL. */
+/** For a request that cannot be parsed, such as one whose Host header or path does not form a URL. */
 function malformed(): Response {
   return renderRefusal(new Refusal(400, "DROVER-API-029", "The request line or its headers are malformed."));
 }
@@ -151,7 +151,7 @@ function bindFault(cause: Error, host: string, port: number): HostError {
     code: "DROVER-API-026",
     field: "port",
     message: taken
-      ? `Port ${port} on ${host} is taken by another program.`
+      ? `Port ${port} on ${host} is used by another program.`
       : `Cannot listen on ${host} port ${port}: ${cause.message}`,
     next: taken
       ? "Stop that program, or use another port: --port 8766 (--port 0 takes a free one)."

@@ -8,30 +8,30 @@ import { Refusal } from "./refusal.ts";
 import { BytesReply, FeedReply, Reply } from "./reply.ts";
 import type { Principal } from "./rule.ts";
 
-/** A process that can open the record may do everything with it. */
+/** A process that can open the record has full access to it anyway. */
 const localAdmin: Principal = { kind: "token", role: "admin", subject: "admin", token_id: "in-process" };
 
 interface LocalOptions {
-  /** In whose name; else the local admin's. */
+  /** Defaults to the local admin. */
   principal?: Principal;
-  /** What is thrown where a call fails. Else a refusal is an error as over HTTP, and what else goes wrong is thrown as it is. */
+  /** Converts errors before they are thrown. By default, refusals become the same errors as over HTTP. */
   fail?: (error: unknown) => unknown;
 }
 
-/** Calls the API of this process, without HTTP. `hub` is where events are followed. */
+/** Calls the API in this process, without HTTP. Following events needs a `hub`. */
 export function localTransport(api: Api, hub: FeedHub | null, options: LocalOptions = {}): Transport {
   const { principal = localAdmin, fail = refusalAsError } = options;
   return {
     url: "this process",
     async json(route, input) {
-      const answer = await call(route, input);
-      return answer instanceof Reply ? answer.body : answer;
+      const reply = await call(route, input);
+      return reply instanceof Reply ? reply.body : reply;
     },
     async bytes(route, input) {
-      const answer = await call(route, input);
-      if (answer instanceof BytesReply) return { header: (name) => answer.headers[name] ?? null, bytes: answer.bytes };
-      if (answer instanceof FeedReply && hub !== null)
-        return { header: () => null, bytes: pipeFeed(hub, answer, input.signal) };
+      const reply = await call(route, input);
+      if (reply instanceof BytesReply) return { header: (name) => reply.headers[name] ?? null, bytes: reply.bytes };
+      if (reply instanceof FeedReply && hub !== null)
+        return { header: () => null, bytes: pipeFeed(hub, reply, input.signal) };
       return null;
     },
   };

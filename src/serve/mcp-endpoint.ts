@@ -6,19 +6,19 @@ import { localTransport } from "./local-transport.ts";
 import { Refusal, toRefusal } from "./refusal.ts";
 import type { Principal } from "./rule.ts";
 
-/** Of one caller at one coordinator. A call that waits for a run is open as long as it waits. */
+/** Per caller and coordinator. A call that waits for a run stays open. */
 const maxOpenCalls = 64;
 
-/** Answers MCP messages with the API, in the name of whoever sent them: each tool is refused what its caller is. */
+/** Handles MCP messages with the API on behalf of their sender, so every tool is subject to the sender's permissions. */
 export function createMcpEndpoint(
   api: () => Api,
   deps: Pick<ServeDeps, "hub" | "version" | "onDefect">,
 ): SystemDeps["handleMcp"] {
   const open = new Map<string, number>();
   return async (principal, message, headers, signal) => {
-    const onEnd = enter(open, callerOf(principal));
+    const onEnd = acquire(open, callerOf(principal));
     try {
-      // the SDK is loaded with the first message
+      // The SDK is loaded with the first message.
       const { handleMcp } = await import("./mcp/handle-mcp.ts");
       const { version, onDefect } = deps;
       const client = clientFor(api(), principal, deps);
@@ -52,24 +52,24 @@ function callerOf(principal: Principal): string {
   }
 }
 
-/** Gives what takes it back, once. */
-function enter(open: Map<string, number>, caller: string): () => void {
+/** Counts an open call. Returns a function that releases it, which may be called more than once. */
+function acquire(open: Map<string, number>, caller: string): () => void {
   const count = open.get(caller) ?? 0;
   if (count >= maxOpenCalls)
     throw new Refusal(
       429,
       "DROVER-MCP-001",
-      `${maxOpenCalls} MCP calls with this token are open at this coordinator.`,
+      `This token already has ${maxOpenCalls} open MCP calls at this coordinator.`,
       {
-        next: "Wait until one of them ends; use start_run and get_run, which do not stay open.",
+        next: "Wait until one of them ends, or use start_run and get_run, which do not stay open.",
         headers: { "retry-after": "5" },
       },
     );
   open.set(caller, count + 1);
-  let left = false;
+  let released = false;
   return () => {
-    if (left) return;
-    left = true;
+    if (released) return;
+    released = true;
     const now = (open.get(caller) ?? 1) - 1;
     if (now === 0) open.delete(caller);
     else open.set(caller, now);

@@ -1,7 +1,7 @@
 type WithoutUndefined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
-/** Without the keys that are undefined: to the model, absent and undefined are not the same. */
+/** Removes keys whose value is undefined. The model's types distinguish absent from undefined. */
 export function omitUndefined<T extends object>(value: T): WithoutUndefined<T> {
-  // exactly the keys whose value is undefined are gone
+  // The filter removes exactly the keys that the type excludes.
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as WithoutUndefined<T>;
 }

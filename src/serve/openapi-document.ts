@@ -1,4 +1,4 @@
-/** What we write of OpenAPI 3.1. */
+/** The subset of OpenAPI 3.1 that we generate. */
 export type JsonSchema = Record<string, unknown>;
 
 export interface OpenApiDocument {
@@ -19,7 +19,7 @@ export interface Operation {
     in: "path" | "query" | "header";
     required: boolean;
     schema: JsonSchema;
-    /** form without explode: a list is one text with commas. */
+    /** `form` without `explode`: a list is comma-separated. */
     style?: "form";
     explode?: boolean;
   }[];

@@ -9,7 +9,7 @@ import { needsNoToken, type Rule } from "./rule.ts";
 
 type Row = Pick<Route, "name" | "method" | "path" | "rule">;
 
-/** Made from the table of routes, by zod itself: the schemas of OpenAPI 3.1 are JSON Schemas. */
+/** Generates the document from the route table. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
 export function openApiDocument(
   table: readonly Row[],
   { version, publicUrls }: { version: string; publicUrls: readonly string[] },
@@ -40,13 +40,13 @@ function operationOf({ name, path, rule }: Row, schemas: Schemas): Operation {
         name: match[1]!,
         in: "path" as const,
         required: true,
-        schema: { type: "string", ...(match[2] === "*" ? { description: "Slashes may stand as they are." } : {}) },
+        schema: { type: "string", ...(match[2] === "*" ? { description: "May contain unencoded slashes." } : {}) },
       })),
       ...parametersOf("query", contract.query, schemas),
       ...parametersOf("header", contract.headers, schemas),
     ],
     ...bodyOf(contract, schemas),
-    responses: { ...answersOf(contract, schemas), ...refusalsOf(contract, rule) },
+    responses: { ...responsesOf(contract, schemas), ...refusalsOf(contract, rule) },
   };
 }
 
@@ -60,46 +60,46 @@ function bodyOf({ body, takesBytes }: Contract, schemas: Schemas): Pick<Operatio
   return { requestBody: { required, content: { "application/json": { schema: schemas.write(body, "input") } } } };
 }
 
-function answersOf({ responses }: Contract, schemas: Schemas): Operation["responses"] {
+function responsesOf({ responses }: Contract, schemas: Schemas): Operation["responses"] {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, schema, media = "application/json" }]) => {
-      if (Number(status) >= 400) return [status, problemAnswer(description)];
+      if (Number(status) >= 400) return [status, problemResponse(description)];
       const content = schema && { content: { [media]: { schema: schemas.write(schema, "output") } } };
       return [status, { description, ...content }];
     }),
   );
 }
 
-/** Those that follow from the rule and the parts of the request; a contract names its own. */
+/** Refusals that follow from the rule and from the parts of the request. The contract lists its own. */
 function refusalsOf({ query, headers, body, takesBytes, responses }: Contract, rule: Rule): Operation["responses"] {
   const refusals: Record<number, string> = {
-    ...(query || headers || body || takesBytes ? { 400: "The request does not fit its schema" } : {}),
+    ...(query || headers || body || takesBytes ? { 400: "The request does not match its schema" } : {}),
     ...(needsNoToken(rule)
       ? {}
-      : { 401: "No token, or one that is unknown or has ended", 403: "Not allowed with this token" }),
-    ...("object" in rule ? { 404: `No such ${rule.object}, or it is not the caller's` } : {}),
+      : { 401: "The token is missing, unknown, expired or revoked", 403: "The token does not allow this" }),
+    ...("object" in rule ? { 404: `No such ${rule.object}, or the caller does not own it` } : {}),
   };
   return {
     ...Object.fromEntries(
       Object.entries(refusals)
         .filter(([status]) => !(status in responses))
-        .map(([status, description]) => [status, problemAnswer(description)]),
+        .map(([status, description]) => [status, problemResponse(description)]),
     ),
-    default: problemAnswer("Refused, or not possible now"),
+    default: problemResponse("Refused, or temporarily unavailable"),
   };
 }
 
-function problemAnswer(description: string): Operation["responses"][string] {
+function problemResponse(description: string): Operation["responses"][string] {
   return { description, content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } };
 }
 
-function parametersOf(place: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
+function parametersOf(location: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
   return Object.entries(schema?.shape ?? {}).map(([name, one]): Operation["parameters"][number] => {
-    // what it is once it is parsed: in a query, everything begins as text
+    // The parsed type: in a query string every value is text.
     const { default: preset, ...written } = schemas.write(one as z.ZodType, "output");
     return {
       name,
-      in: place,
+      in: location,
       required: !(one as z.ZodType).safeParse(undefined).success,
       schema: preset === undefined ? written : { ...written, default: preset },
       ...(written["type"] === "array" ? { style: "form", explode: false } : {}),
@@ -108,13 +108,13 @@ function parametersOf(place: "query" | "header", schema: z.ZodObject | undefined
 }
 
 interface Schemas {
-  /** Those with a name, for `components`. */
+  /** The named schemas, for `components`. */
   named: Record<string, JsonSchema>;
-  /** As JSON Schema, with references to the named ones inside it. */
+  /** Converts to JSON Schema with references to the named schemas. */
   write(schema: z.ZodType, io: "input" | "output"): JsonSchema;
 }
 
-/** A schema whose input is not its output has two names: `Usage`, and `UsageInput` with what may be left out. */
+/** A schema whose input differs from its output gets two names, such as `Usage` and `UsageInput`. */
 function createSchemas(): Schemas {
   const named: Record<string, JsonSchema> = {};
   return {
@@ -133,8 +133,8 @@ function createSchemas(): Schemas {
 }
 
 /**
- * Answers may get fields later: a client is not to be told that there are no others. Defaults of a request are said in
- * words: generators take a field with a default for one that is always there.
+ * Responses may gain fields later, so the document must not rule out additional properties. Defaults of requests become
+ * descriptions, because client generators treat a field with a default as required.
  */
 function forClients<T>(schema: T, io: "input" | "output"): T {
   const text = JSON.stringify(schema, (key, value: unknown) => {
@@ -143,7 +143,7 @@ function forClients<T>(schema: T, io: "input" | "output"): T {
     const { default: preset, ...rest } = value;
     return { ...rest, description: `Default: ${JSON.stringify(preset)}` };
   });
-  return JSON.parse(text) as T; // an object before, an object after, here and below
+  return JSON.parse(text) as T; // an object stays an object, here and below
 }
 
 function withReferences(schema: object, names: ReadonlyMap<string, string>): JsonSchema {
@@ -155,15 +155,15 @@ function withReferences(schema: object, names: ReadonlyMap<string, string>): Jso
   ) as JsonSchema;
 }
 
-/** In words, for the page that people read. */
+/** Describes who may call a route. Shown in the reference at /docs. */
 function describeAccess(rule: Rule): string {
-  if ("signed" in rule) return "Open to requests with a valid signature.";
-  if ("open" in rule) return "Open to everyone who reaches this address.";
-  if ("enrolment" in rule) return "With an enrolment token.";
-  const own = rule.object ? `; the ${rule.object} must be one's own, except for an admin` : "";
+  if ("signed" in rule) return "No token; the request must have a valid signature.";
+  if ("open" in rule) return "No token needed.";
+  if ("enrolment" in rule) return "Needs an enrolment token.";
+  const own = rule.object ? `; only an admin may use a ${rule.object} of another owner` : "";
   const attempt = rule.attempt
-    ? `; also with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
+    ? `; also allowed with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
     : "";
-  const everyones = rule.everyones ? "; a viewer with the subject *" : "";
-  return `Role ${rule.roles.join(", ")}${own}${everyones}${attempt}.`;
+  const allOwners = rule.allOwners ? "; a viewer needs the subject *" : "";
+  return `Needs the role ${rule.roles.join(" or ")}${own}${allOwners}${attempt}.`;
 }

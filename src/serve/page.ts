@@ -6,9 +6,9 @@ export function pageFrom(list: string, limit: number, cursor: string | undefined
   if (cursor === undefined) return { limit };
   const before = fromCursor(list, cursor);
   if (before === null) {
-    throw new Refusal(400, "DROVER-API-015", "This is not a cursor of this list.", {
+    throw new Refusal(400, "DROVER-API-015", "The cursor does not belong to this list.", {
       faults: [{ path: "query.cursor", message: "not a next_cursor of this list" }],
-      next: "Use next_cursor of the page before, unchanged, or leave it out for the first page.",
+      next: "Pass next_cursor of the previous page unchanged, or omit it for the first page.",
     });
   }
   return { limit, before };

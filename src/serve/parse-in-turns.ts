@@ -4,15 +4,15 @@ import type { HeavyTurn } from "./heavy-turns.ts";
 import { forbiddenKey, inexactNumber, isForbidden, notJson, tooHeavy } from "./json-refusals.ts";
 import { endOfString, readString } from "./read-string.ts";
 
-/** What is parsed in one turn: about a millisecond's work. */
-const tokensInTurn = 5000;
+/** About one millisecond of work. */
+const tokensPerTurn = 5000;
 
-/** An object or a list that has begun, and the key of the member that is being read. */
+/** An object or list that is being read, and the key of its current member. */
 type Branch = { list: unknown[]; key: number } | { list: null; object: Record<string, unknown>; key: string };
 
 /**
- * What JSON.parse makes of these bytes, which are UTF-8, in many small pieces. Refuses what is too heavy, forbidden keys and
- * inexact numbers where it meets them.
+ * Parses valid UTF-8 like JSON.parse, but in small pieces that let the event loop run. Throws a Refusal for JSON that is too
+ * deep or too large, for forbidden keys and for inexact numbers.
  */
 export async function parseInTurns(bytes: Buffer, turn: HeavyTurn): Promise<unknown> {
   const work = parse(bytes);
@@ -29,23 +29,23 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
   let at = bytes.length >= 3 && bytes.readUIntBE(0, 3) === byteOrderMark ? 3 : 0;
   let values = 0;
   let root: unknown;
-  for (let left = tokensInTurn; ; left -= 1) {
+  for (let left = tokensPerTurn; ; left -= 1) {
     if (left === 0) {
-      left = tokensInTurn;
+      left = tokensPerTurn;
       yield;
     }
     at = skipSpace(bytes, at);
     const first = bytes[at];
     if (first === 0x7b || first === 0x5b) {
       if (yield* begin(first === 0x5b)) continue;
-    } else place(yield* readScalar(first));
+    } else store(yield* readScalar(first));
     if (yield* end()) return root;
   }
 
-  /** An object or a list. False: it is empty. */
+  /** Opens an object or a list. Returns false if it is empty. */
   function* begin(isList: boolean): Generator<undefined, boolean> {
     const branch: Branch = isList ? { list: [], key: 0 } : { list: null, object: {}, key: "" };
-    place(branch.list ?? branch.object);
+    store(branch.list ?? branch.object);
     open.push(branch);
     if (open.length > maxJson.depth) throw tooHeavy("depth");
     countValue();
@@ -55,7 +55,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
     return true;
   }
 
-  /** What stands after a value: ends of branches, and a comma unless it was the last value. True: nothing is left. */
+  /** Reads closing brackets and the comma after a value. Returns true at the end of the input. */
   function* end(): Generator<undefined, boolean> {
     for (;;) {
       at = skipSpace(bytes, at);
@@ -88,7 +88,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
 
   function* readScalar(first: number | undefined): Generator<undefined, unknown> {
     if (first === 0x22) return yield* readText();
-    if (isOfNumber(first)) return readNumber();
+    if (isNumberByte(first)) return readNumber();
     const word = words.find(({ begins }) => begins === first);
     if (word === undefined || bytes.toString("latin1", at, at + word.text.length) !== word.text)
       throw notJson(bytes, at);
@@ -104,14 +104,14 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
 
   function readNumber(): number {
     const start = at;
-    while (isOfNumber(bytes[at])) at += 1;
+    while (isNumberByte(bytes[at])) at += 1;
     const text = bytes.toString("latin1", start, at);
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) throw notJson(bytes, start);
     if ((text.length > 15 || /e/i.test(text)) && !isExactNumber(text)) throw inexactNumber(path(), text);
     return Number(text);
   }
 
-  function place(value: unknown): void {
+  function store(value: unknown): void {
     const inner = open.at(-1);
     if (inner === undefined) root = value;
     else if (inner.list) inner.list.push(value);
@@ -142,7 +142,7 @@ function skipSpace(bytes: Buffer, from: number): number {
 }
 
 /** A digit or one of + - . e E */
-function isOfNumber(byte: number | undefined): boolean {
+function isNumberByte(byte: number | undefined): boolean {
   if (byte === undefined) return false;
   return (
     (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2e || byte === 0x2b || byte === 0x65 || byte === 0x45

@@ -2,10 +2,10 @@ import type { Sink } from "../show/feed.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
 import type { FeedReply } from "./reply.ts";
 
-/** As much as a socket takes at once. */
-const enough = 64 * 1024;
+/** About the size of a socket's send buffer. */
+const highWaterMark = 64 * 1024;
 
-/** A feed read in this process: bytes gather until they are taken, and the hub waits while there are many. */
+/** Reads a feed in this process. Chunks are buffered until they are consumed, with backpressure on the hub. */
 export async function* pipeFeed(
   hub: FeedHub,
   { source, after, partials }: FeedReply,
@@ -21,12 +21,12 @@ export async function* pipeFeed(
       chunks.push(bytes);
       waiting += bytes.length;
       wake();
-      return waiting < enough;
+      return waiting < highWaterMark;
     },
     get waiting() {
       return waiting;
     },
-    drained: () => (waiting < enough ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+    drained: () => (waiting < highWaterMark ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
     end() {
       ended = true;
       wake();

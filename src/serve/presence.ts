@@ -3,31 +3,31 @@ import { Refusal } from "./refusal.ts";
 import type { Watch } from "./token-watch.ts";
 import { whenClosed } from "./when-closed.ts";
 
-/** Whether the caller is still there and may still have the answer. */
+/** Tracks whether the caller is still connected and its token still valid. */
 export class Presence {
   readonly watch: Watch;
   readonly #outgoing: ServerResponse;
-  #leaving: AbortController | null = null;
+  #controller: AbortController | null = null;
   #stopWatching: (() => void) | null = null;
 
   constructor(watch: Watch, outgoing: ServerResponse) {
     this.watch = watch;
     this.#outgoing = outgoing;
-    // an answer that is being written, such as a stream of events, is for one who may still read it
+    // A response in progress, such as an event stream, must stop when the token is refused.
     watch.whenRefused(() => {
-      this.#leaving?.abort(watch.refused);
+      this.#controller?.abort(watch.refused);
       if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
     });
   }
 
-  /** Made only for those who wait for something. */
+  /** Created on first use, because most handlers do not wait for anything. */
   get signal(): AbortSignal {
-    if (this.#leaving === null) {
-      const leaving = (this.#leaving = new AbortController());
-      if (this.watch.refused) leaving.abort(this.watch.refused);
-      this.#stopWatching = whenClosed(this.#outgoing, () => leaving.abort(callerDisconnected()));
+    if (this.#controller === null) {
+      const controller = (this.#controller = new AbortController());
+      if (this.watch.refused) controller.abort(this.watch.refused);
+      this.#stopWatching = whenClosed(this.#outgoing, () => controller.abort(callerDisconnected()));
     }
-    return this.#leaving.signal;
+    return this.#controller.signal;
   }
 
   end(): void {
@@ -36,5 +36,5 @@ export class Presence {
 }
 
 export function callerDisconnected(): Refusal {
-  return new Refusal(400, "DROVER-API-029", "The caller hung up.");
+  return new Refusal(400, "DROVER-API-029", "The caller disconnected.");
 }

@@ -13,15 +13,14 @@ interface ProverDeps {
   sockets: ReadonlySet<string>;
 }
 
-/** After so long without an answer of the record, a token that was proved before is proved from memory. */
-const patienceMs = 2000;
+/** If the record does not respond within this time, tokens proved before are proved from memory. */
+const recordTimeoutMs = 2000;
 const maxRemembered = 1000;
 
 /**
- * Proves to callers that this coordinator knows their token. It speaks only for the address that the connection came to,
- * for its sockets and for `public_urls`: a stranger who passes a request on from a port of his own gets nothing that he could answer
- * with. A token that is not known gets an answer of the same shape, and always the same one for the same question, so
- * that nobody learns which are.
+ * Proves to callers that this coordinator knows their token. It answers only for the address the connection arrived at, for
+ * its sockets and for `public_urls`, so a proof relayed by an impostor on another port is useless. An unknown token gets
+ * a response of the same form, stable per request, so nobody can find out which tokens exist.
  */
 export function createProver({ read, attemptTokens, publicUrls, sockets }: ProverDeps): Prove {
   const publicOrigins = new Set(publicUrls.flatMap(loopbackOrigins));
@@ -29,7 +28,7 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
   return async ({ nonce, key_id, origin }, arrivedAt) => {
     const isAddress = isLoopbackOrigin(origin) && (origin === arrivedAt || publicOrigins.has(origin));
     if (!isAddress && !sockets.has(origin)) return null;
-    const hash = (await hashFor(key_id)) ?? strangersKey(key_id);
+    const hash = (await hashFor(key_id)) ?? decoyHash(key_id);
     return proofOf(hash, nonce, origin).toString("hex");
   };
 
@@ -41,13 +40,13 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
     return hash;
   }
 
-  /** A coordinator whose record is away is still itself, and says so to those whom it has met. */
+  /** While the record is unavailable, known tokens are proved from memory, so clients still recognize the coordinator. */
   async function lookUp(key_id: string): Promise<string | null> {
     const before = remembered.get(key_id);
     const found = read.token_hash(key_id);
     if (before === undefined) return found;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<string>((resolve) => (timer = setTimeout(resolve, patienceMs, before)));
+    const late = new Promise<string>((resolve) => (timer = setTimeout(resolve, recordTimeoutMs, before)));
     try {
       return await Promise.race([found.catch(() => before), late]);
     } finally {
@@ -56,19 +55,19 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
   }
 
   function remember(key_id: string, hash: string): void {
-    // the one that was asked for last is the last to go
+    // Least recently used entries are evicted first.
     remembered.delete(key_id);
     remembered.set(key_id, hash);
     if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value!);
   }
 
-  /** No attempt token has such a name, so nobody can ask what it is. */
-  function strangersKey(key_id: string): string {
+  /** No run id looks like this, so nobody can obtain the corresponding attempt token. */
+  function decoyHash(key_id: string): string {
     return hashToken(attemptTokens.sign(`no token ${key_id}`, 0));
   }
 }
 
-/** Those by which a caller on this machine sees an address of `public_urls`; none for one that TLS proves. */
+/** The loopback origins under which local callers see a public URL. None for https, where TLS is the proof. */
 function loopbackOrigins(url: string): string[] {
   const { protocol, hostname, port } = new URL(url);
   if (protocol !== "http:") return [];

@@ -8,35 +8,35 @@ import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooHeavy } from "./j
 import { parseInTurns } from "./parse-in-turns.ts";
 import { Refusal } from "./refusal.ts";
 
-/** The body as parsed JSON; undefined where there is none. Nothing past `limit` is ever held. */
+/** Parses the body as JSON; undefined if it is empty. Never holds more than `limit` bytes. */
 export async function readJsonBody(
   incoming: IncomingMessage,
-  { limit, turn, room }: { limit: number; turn: HeavyTurn; room: BodyMemory },
+  { limit, turn, memory }: { limit: number; turn: HeavyTurn; memory: BodyMemory },
 ): Promise<unknown> {
   const { "content-length": length, "content-type": type } = incoming.headers;
   if (length !== undefined && Number(length) > limit) throw tooLarge(limit);
-  const bytes = await collect(incoming, limit, room);
+  const bytes = await collect(incoming, limit, memory);
   if (bytes.length === 0) return undefined;
   if (!isJson(type)) {
-    throw new Refusal(415, "DROVER-API-002", `The body must be application/json, not ${type ?? "untyped"}.`, {
+    throw new Refusal(415, "DROVER-API-002", `The body must be application/json, not ${type ?? "without a type"}.`, {
       faults: [{ path: "header.content-type", message: "application/json expected" }],
     });
   }
   if (!isUtf8(bytes)) throw notUtf8();
   if (bytes.length > maxUnslicedBytes) return parseInTurns(bytes, turn);
   const { text, value } = parseJson(bytes);
-  refuseKeys(value);
+  refuseForbiddenKeys(value);
   const inexact = findInexactNumber(text);
   if (inexact !== null) throw inexactNumber(inexact.path, inexact.text);
   return value;
 }
 
-/** A longer body is parsed in turns. Of a shorter one JSON.parse makes short work, whatever it is made of. */
+/** Longer bodies are parsed in turns. JSON.parse handles shorter ones quickly, whatever they contain. */
 const maxUnslicedBytes = 64 * 1024;
 
-/** Refuses what is not UTF-8, not JSON, too deep or too much to read. */
+/** Throws a Refusal if the bytes are not UTF-8, not JSON, too deep or too large. */
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
-  // before it is parsed: JSON.parse takes most of a second for a megabyte of brackets
+  // Checked before parsing: JSON.parse takes most of a second for a megabyte of brackets.
   const excess = findExceededLimit(bytes);
   if (excess !== null) throw tooHeavy(excess);
   if (!isUtf8(bytes)) throw notUtf8();
@@ -44,23 +44,23 @@ export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
   return { text, value: parse(text) };
 }
 
-/** Nobody needs longer for some megabytes. */
-const slowestMs = 120_000;
+/** More than enough for a few megabytes. */
+const maxBodyMs = 120_000;
 
-/** By events: an async iterator takes longer than everything else about a small body. */
-function collect(incoming: IncomingMessage, limit: number, room: BodyMemory): Promise<Buffer> {
+/** Uses events: for a small body, an async iterator costs more than everything else. */
+function collect(incoming: IncomingMessage, limit: number, memory: BodyMemory): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const slow = setTimeout(() => cut(), slowestMs);
+    const timer = setTimeout(() => cut(), maxBodyMs);
     const settle = (): void => {
-      clearTimeout(slow);
+      clearTimeout(timer);
       incoming.off("data", take).off("end", end).off("close", cut).off("error", cut);
     };
     const take = (bytes: Buffer): void => {
       size += bytes.length;
       chunks.push(bytes);
-      const wait = room.take(bytes.length);
+      const wait = memory.take(bytes.length);
       if (wait) incoming.pause();
       void wait?.then(() => incoming.resume());
       if (size <= limit) return;
@@ -72,31 +72,31 @@ function collect(incoming: IncomingMessage, limit: number, room: BodyMemory): Pr
       settle();
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     };
-    // nobody is left to read the answer
+    // The caller has disconnected, so nobody reads this response.
     const cut = (): void => {
       settle();
-      reject(new Refusal(400, "DROVER-API-029", "The request was cut off."));
+      reject(new Refusal(400, "DROVER-API-029", "The request body was cut off."));
     };
     if (incoming.readableEnded) return end();
     if (incoming.destroyed) return cut();
-    // no encoding is set, so chunks are buffers
+    // Without an encoding, chunks are buffers.
     incoming.on("data", take).on("end", end).on("close", cut).on("error", cut);
   });
 }
 
-/** How long what comes of a refused body is read and thrown away. */
-const unreadMs = 1000;
+/** How long a refused body is read and discarded. */
+const discardMs = 1000;
 
 /**
- * Before a no is said to somebody who is still sending: a connection that is closed meanwhile would take the answer
- * along. What comes after this is cut off with the connection.
+ * Call before refusing a request whose body is still arriving: closing the connection at once would lose the response.
+ * After `discardMs` the connection is closed regardless.
  */
 export function discardBody(incoming: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     if (incoming.readableEnded || incoming.destroyed) return resolve();
-    const enough = setTimeout(() => done(), unreadMs);
+    const timer = setTimeout(() => done(), discardMs);
     const done = (): void => {
-      clearTimeout(enough);
+      clearTimeout(timer);
       incoming.off("end", done).off("close", done);
       resolve();
     };
@@ -125,7 +125,7 @@ function parse(text: string): unknown {
   }
 }
 
-function refuseKeys(root: unknown): void {
+function refuseForbiddenKeys(root: unknown): void {
   const waiting: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
     for (const key of Object.keys(node.value)) {

@@ -1,13 +1,13 @@
 import { notJson } from "./json-refusals.ts";
 
-/** Of a longer string a turn reads so much. */
+/** Longer strings are read in pieces of this size, one per turn. */
 const pieceBytes = 1024 * 1024;
-/** A shorter one is looked at byte by byte, which is quicker than to call for help. */
+/** For shorter strings, checking byte by byte is faster than calling JSON.parse. */
 const shortBytes = 64;
-/** Quotes in a string that are looked at in one turn. */
+/** Escaped quotes that are skipped in one turn. */
 const quotesInTurn = 5000;
 
-/** The place after the quote that ends the string which begins at `start` with a quote. */
+/** Returns the position after the closing quote of the string whose opening quote is at `start`. */
 export function* endOfString(bytes: Buffer, start: number): Generator<undefined, number> {
   for (let quotes = 1, from = start + 1; ; quotes += 1) {
     const quote = bytes.indexOf(0x22, from);
@@ -18,24 +18,24 @@ export function* endOfString(bytes: Buffer, start: number): Generator<undefined,
   }
 }
 
-/** The string between these places, which are its quotes' outer sides. */
+/** Decodes the string from its opening quote at `start` to its closing quote before `end`. */
 export function* readString(bytes: Buffer, start: number, end: number): Generator<undefined, string> {
   if (end - start < shortBytes && isPlain(bytes, start + 1, end - 1))
     return bytes.toString("latin1", start + 1, end - 1);
-  if (end - start <= pieceBytes) return unquoted(bytes, start + 1, end - 1);
+  if (end - start <= pieceBytes) return decodePiece(bytes, start + 1, end - 1);
   let text = "";
   for (let from = start + 1; from < end - 1;) {
-    const to = from + pieceBytes >= end - 1 ? end - 1 : lastCut(bytes, from, from + pieceBytes);
-    text += unquoted(bytes, from, to);
+    const to = from + pieceBytes >= end - 1 ? end - 1 : findCut(bytes, from, from + pieceBytes);
+    text += decodePiece(bytes, from, to);
     from = to;
     yield;
   }
   return text;
 }
 
-function unquoted(bytes: Buffer, from: number, to: number): string {
+function decodePiece(bytes: Buffer, from: number, to: number): string {
   try {
-    // a text between quotes is a string
+    // A quoted text parses to a string.
     return JSON.parse(`"${bytes.toString("utf8", from, to)}"`) as string;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
@@ -52,11 +52,11 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
   return true;
 }
 
-/** A place at or shortly before `near` that is neither inside a character nor inside an escape. */
-function lastCut(bytes: Buffer, from: number, near: number): number {
+/** Returns a position at or shortly before `near` that is not inside a character or an escape. */
+function findCut(bytes: Buffer, from: number, near: number): number {
   let cut = near;
   while ((bytes[cut]! & 0xc0) === 0x80) cut -= 1;
-  // the longest escape has six characters
+  // The longest escape has six characters.
   for (let at = cut - 1; at >= from && at >= cut - 5; at -= 1) {
     if (bytes[at] !== 0x5c) continue;
     const isEscape = (at + 1 - startOfBackslashes(bytes, at + 1, from)) % 2 === 1;
@@ -65,7 +65,7 @@ function lastCut(bytes: Buffer, from: number, near: number): number {
   return cut;
 }
 
-/** Where the backslashes begin that stand right before `end`. */
+/** Returns the start of the run of backslashes that ends at `end`. */
 function startOfBackslashes(bytes: Buffer, end: number, from: number): number {
   let at = end;
   while (at > from && bytes[at - 1] === 0x5c) at -= 1;

@@ -1,9 +1,9 @@
 import { HostError } from "../model/errors.ts";
 
 /**
- * So much time for all that it is given, one after the other: it gives what each gives, or, when the time is used up, the
- * word that the record does not answer. What was begun goes on, so only for what may be asked for again; `onLate` is told
- * how it failed after that. Without `ms` there is all the time there is.
+ * Gives consecutive operations `ms` in total. When the time is up, it rejects with DROVER-STA-010. The operation itself
+ * continues, so use it only for operations that are safe to repeat; `onLate` gets errors that occur afterwards. Without
+ * `ms` there is no limit.
  */
 export function createRecordDeadline(
   ms: number | undefined,
@@ -36,7 +36,7 @@ export function createRecordDeadline(
 export function recordSilent(ms: number): HostError {
   return new HostError({
     code: "DROVER-STA-010",
-    message: `The record has not answered for ${ms} ms.`,
-    next: "Check that the database answers and is not locked by something else. What was asked for can be asked for again.",
+    message: `The record did not respond within ${ms} ms.`,
+    next: "Check that the database responds and is not locked by another process. The request can be repeated.",
   });
 }

@@ -17,7 +17,7 @@ test("a record that says nothing is waited for once, and is well as soon as it a
   let asked = 0;
   let answer: () => void = () => undefined;
   const look = () => ((asked += 1), new Promise<void>((resolve) => (answer = resolve)));
-  const probe = createRecordProbe(look, { freshMs: 60_000, patienceMs: 200 });
+  const probe = createRecordProbe(look, { freshMs: 60_000, timeoutMs: 200 });
   vi.useFakeTimers();
   const asking = Promise.all([probe.fault(), probe.fault()]);
   await vi.advanceTimersByTimeAsync(200);

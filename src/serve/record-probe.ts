@@ -1,40 +1,40 @@
 import { recordSilent } from "./record-deadline.ts";
 
 export interface RecordProbe {
-  /** Why the record cannot be used now; null where it can. Never takes longer than its patience. */
+  /** Why the record cannot be used at the moment; null if it can. Resolves within `timeoutMs`. */
   fault(): Promise<unknown>;
 }
 
 interface Options {
-  /** For how long an answer holds: however many ask, the record is asked no more often. */
+  /** How long a result is cached. Limits how often the record is probed. */
   freshMs?: number;
-  /** After which a record that says nothing counts as one that cannot be used. */
-  patienceMs?: number;
+  /** A record that does not respond within this time counts as unusable. */
+  timeoutMs?: number;
 }
 
-/** Remembers how the record is. It is looked at when somebody asks for it, one look at a time. */
+/** Caches the state of the record. Probes it on demand, one probe at a time. */
 export function createRecordProbe(
-  look: () => Promise<unknown>,
-  { freshMs = 1000, patienceMs = 2000 }: Options = {},
+  probe: () => Promise<unknown>,
+  { freshMs = 1000, timeoutMs = 2000 }: Options = {},
 ): RecordProbe {
   let known: { at: number; fault: unknown } | null = null;
-  let looking: { since: number; done: Promise<void> } | null = null;
+  let running: { since: number; done: Promise<void> } | null = null;
   return {
     async fault() {
-      if (looking === null && known !== null && performance.now() - known.at < freshMs) return known.fault;
-      looking ??= begin();
-      await atMost(patienceMs - (performance.now() - looking.since), looking.done);
-      // still under way: what was known before is too old to go by
-      return looking === null ? (known?.fault ?? null) : recordSilent(patienceMs);
+      if (running === null && known !== null && performance.now() - known.at < freshMs) return known.fault;
+      running ??= start();
+      await atMost(timeoutMs - (performance.now() - running.since), running.done);
+      // If the probe is still running, the previous result is too old to use.
+      return running === null ? (known?.fault ?? null) : recordSilent(timeoutMs);
     },
   };
 
-  function begin(): NonNullable<typeof looking> {
-    const learn = (fault: unknown): void => {
+  function start(): NonNullable<typeof running> {
+    const settle = (fault: unknown): void => {
       known = { at: performance.now(), fault };
-      looking = null;
+      running = null;
     };
-    return { since: performance.now(), done: look().then(() => learn(null), learn) };
+    return { since: performance.now(), done: probe().then(() => settle(null), settle) };
   }
 }
 

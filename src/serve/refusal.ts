@@ -17,7 +17,7 @@ interface RefusalOptions {
   headers?: Record<string, string>;
 }
 
-/** How a handler says no. Anything else that is thrown is our own fault and answered as such. */
+/** An error response that a handler intends. Any other thrown error becomes a 5xx, except a RequestError. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly problem: Problem;
@@ -37,12 +37,12 @@ export class Refusal extends Error {
 }
 
 export function notFound(what: string, path = "path"): Refusal {
-  return new Refusal(404, "DROVER-API-014", `There is no ${what} with that id, or it is not yours.`, {
+  return new Refusal(404, "DROVER-API-014", `No such ${what}, or it belongs to someone else.`, {
     faults: [{ path, message: "not found" }],
   });
 }
 
-/** What a part of Drover below the API has to say against a request. */
+/** Converts a fault that a lower layer found in a request. */
 export function refusalFromFault({ status, code, message, faults, next, retry_after_seconds }: RequestFault): Refusal {
   return new Refusal(status, code, message, {
     faults,
@@ -51,16 +51,16 @@ export function refusalFromFault({ status, code, message, faults, next, retry_af
   });
 }
 
-/** The caller has used up what there is of the schema checker's time for each. */
+/** The caller has used up its share of the schema checker's time. */
 export function tooManyChecks(retryAfterSeconds: number): Refusal {
-  const detail = "This cannot be checked now: this caller has asked for too many slow checks.";
+  const detail = "The schema cannot be checked now: this caller has requested too many slow checks.";
   return new Refusal(429, "DROVER-LIM-002", detail, {
     headers: { "retry-after": String(retryAfterSeconds) },
-    next: `Ask again in ${retryAfterSeconds} s.`,
+    next: `Try again in ${retryAfterSeconds} s.`,
   });
 }
 
-/** What is told of an error that no handler expected. Details of a defect stay in the log. */
+/** Converts any error to a response. The details of a defect stay in the log. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof RequestError) {
@@ -70,11 +70,11 @@ export function toRefusal(error: unknown): Refusal {
     });
   }
   if (error instanceof HostError) {
-    // the message and what to do have addresses and paths in them, and this is told to whoever asks
-    return new Refusal(503, error.code, `This cannot be done now: ${errorCodes[error.code]}.`, {
+    // The message and the next step may contain addresses and paths, which a caller must not see.
+    return new Refusal(503, error.code, `Temporarily unavailable: ${errorCodes[error.code]}.`, {
       headers: { "retry-after": "1" },
-      next: "Ask again in a moment. The coordinator's log says why.",
+      next: "Try again in a moment. The coordinator's log has the cause.",
     });
   }
-  return new Refusal(500, "DROVER-BUG-001", "Something went wrong inside Drover; its log says what.");
+  return new Refusal(500, "DROVER-BUG-001", "Internal error. The coordinator's log has the details.");
 }

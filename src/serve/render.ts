@@ -9,7 +9,7 @@ import { type Refusal, toRefusal } from "./refusal.ts";
 import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
 import { createSseSink } from "./sse-sink.ts";
 
-/** Set on every answer: nothing here is to be framed, sniffed or kept. */
+/** Set on every response. */
 export const securityHeaders = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
@@ -22,24 +22,24 @@ const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+js
 interface Rendering {
   outgoing: ServerResponse;
   hub: FeedHub;
-  /** After which a stream is cut off whose reader takes nothing of it. */
+  /** Disconnects a client that reads nothing of its stream for this long. */
   stalledMs?: number | undefined;
   sendBackup(reply: BackupReply): Promise<void>;
   onDefect(error: unknown, where: string): void;
 }
 
-/** What a handler returned, as an answer over HTTP. Streams are written here, as long as they take. */
-export async function render(answer: unknown, to: Rendering): Promise<Response> {
-  if (answer instanceof BytesReply) await sendBytes(answer, to);
-  else if (answer instanceof WebReply) await sendWeb(answer, to);
-  else if (answer instanceof BackupReply) await to.sendBackup(answer);
-  else if (answer instanceof FeedReply) {
+/** Converts a handler's return value to an HTTP response. Streams are written until they end. */
+export async function render(reply: unknown, to: Rendering): Promise<Response> {
+  if (reply instanceof BytesReply) await sendBytes(reply, to);
+  else if (reply instanceof WebReply) await sendWeb(reply, to);
+  else if (reply instanceof BackupReply) await to.sendBackup(reply);
+  else if (reply instanceof FeedReply) {
     const sink = createSseSink(to.outgoing, to.stalledMs);
-    sink.whenClosed(to.hub.follow(answer.source, answer.after, sink, answer.partials).stop);
-  } else if (answer instanceof TextReply)
-    return new Response(answer.text, { headers: { ...securityHeaders, ...answer.headers } });
-  else if (answer instanceof Reply) return json(answer.status, answer.body, answer.headers);
-  else return json(200, answer);
+    sink.whenClosed(to.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
+  } else if (reply instanceof TextReply)
+    return new Response(reply.text, { headers: { ...securityHeaders, ...reply.headers } });
+  else if (reply instanceof Reply) return json(reply.status, reply.body, reply.headers);
+  else return json(200, reply);
   return RESPONSE_ALREADY_SENT;
 }
 
@@ -54,7 +54,7 @@ function json(status: number, body: unknown, headers?: Readonly<Record<string, s
 
 export function renderError(error: unknown, where: string, onDefect: Rendering["onDefect"]): Response {
   const refusal = toRefusal(error);
-  // what is refused for being too much is no defect, and would fill the log
+  // Exceeding a limit is not a defect, and logging it would fill the log.
   if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
   return renderRefusal(refusal);
 }
@@ -64,7 +64,7 @@ export function renderRefusal({ problem, headers }: Refusal): Response {
     status: problem.status,
     headers: {
       ...problemHeaders,
-      // a retry should reach another coordinator, where a balancer knows one that can answer
+      // Lets a load balancer send the retry to another coordinator.
       ...(problem.status === 503 ? { connection: "close" } : {}),
       ...headers,
     },
@@ -77,28 +77,28 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, 
   try {
     await pipeline(bytes, outgoing);
   } catch (error) {
-    // the head is out: a cut answer, shorter than it said, is how the other side learns of it
-    if (!outgoing.destroyed) onDefect(error, "get a file");
+    // The headers have been sent. The client notices the failure because the body is shorter than its Content-Length.
+    if (!outgoing.destroyed) onDefect(error, "sending a file");
     outgoing.destroy();
   }
 }
 
-/** Written here instead of returned, so that the request stays open, and its token watched, until all of it is sent. */
-async function sendWeb({ answer }: WebReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
-  const { status, headers, body } = answer.response;
+/** Writes the response here instead of returning it, so that the token stays watched until all of it is sent. */
+async function sendWeb({ mcp }: WebReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
+  const { status, headers, body } = mcp.response;
   try {
     outgoing.writeHead(status, { ...securityHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
-    // the first byte of a stream may be long in coming; it carries keepalives
+    // The first byte of the stream may take a while; after that it carries keepalives.
     outgoing.flushHeaders();
     disconnectStalled(outgoing, stalledMs);
-    // the same stream by the types of Node instead of the browser's
+    // The same stream; Node and the DOM have separate types for it.
     if (body === null) outgoing.end();
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);
   } catch (error) {
-    // a caller that has left is no defect; closing the body has ended the work on it
+    // A caller that disconnected is not a defect. Closing the body has cancelled the work.
     if (!outgoing.destroyed) onDefect(error, "MCP");
     outgoing.destroy();
   } finally {
-    answer.onEnd();
+    mcp.onEnd();
   }
 }

@@ -2,7 +2,7 @@ import type { FeedSource } from "../show/feed.ts";
 import type { FollowedPartials } from "../show/feed-hub.ts";
 import type { BackupFile, McpResponse } from "./deps.ts";
 
-/** What a handler returns where plain data with status 200 (or nothing, 204) does not say it all. */
+/** Returned by a handler that needs another status or headers. Plain data means 200, undefined means 204. */
 export class Reply<T = unknown> {
   readonly status: number;
   readonly body: T | undefined;
@@ -14,7 +14,7 @@ export class Reply<T = unknown> {
   }
 }
 
-/** A text that is not JSON. */
+/** Text that is not JSON. */
 export class TextReply {
   constructor(
     readonly text: string,
@@ -22,7 +22,7 @@ export class TextReply {
   ) {}
 }
 
-/** The bytes of a file as they are read. */
+/** A stream of bytes, such as a file. */
 export class BytesReply {
   constructor(
     readonly bytes: NodeJS.ReadableStream & AsyncIterable<Uint8Array>,
@@ -30,7 +30,7 @@ export class BytesReply {
   ) {}
 }
 
-/** Events after a place, and then as they are stored, for as long as the caller stays. */
+/** Stored events after a position, followed by new ones until the caller disconnects. */
 export class FeedReply {
   constructor(
     readonly source: FeedSource,
@@ -44,9 +44,9 @@ export class BackupReply {
   constructor(readonly making: Promise<BackupFile>) {}
 }
 
-/** An answer that a library made, body and all. */
+/** A complete response that a library produced. */
 export class WebReply {
-  constructor(readonly answer: McpResponse) {}
+  constructor(readonly mcp: McpResponse) {}
 }
 
 export type SpecialReply = TextReply | BytesReply | FeedReply | BackupReply | WebReply;

@@ -1,48 +1,48 @@
 import { HostError } from "../model/errors.ts";
 
-export type Tell = (error: unknown, where: string) => void;
+export type Report = (error: unknown, where: string) => void;
 
 interface Options {
-  tell: Tell;
+  report: Report;
   /** Whether the record can be used. */
   isBack(): Promise<boolean>;
-  /** How long nothing has failed before an outage counts as over. */
+  /** How long nothing must fail before an outage counts as over. */
   quietMs?: number;
   everyMs?: number;
 }
 
 /**
- * While the record is away everything that wants something of it fails, many times a second. Each code is told once until
- * the record is back; defects are told each time.
+ * While the record is unavailable, every operation that needs it fails, many times a second. Each error code is reported
+ * once per outage. Other errors are always reported.
  */
-export function reportOutagesOnce({ tell, isBack, quietMs = 3000, everyMs = 1000 }: Options): {
-  tell: Tell;
+export function reportOutagesOnce({ report, isBack, quietMs = 3000, everyMs = 1000 }: Options): {
+  report: Report;
   stop(): void;
 } {
-  const told = new Set<string>();
-  let untold = 0;
+  const reported = new Set<string>();
+  let suppressed = 0;
   let lastAt = 0;
   let timer: NodeJS.Timeout | null = null;
   return {
-    tell(error, where) {
-      if (!(error instanceof HostError)) return tell(error, where);
+    report(error, where) {
+      if (!(error instanceof HostError)) return report(error, where);
       lastAt = performance.now();
-      timer ??= setInterval(() => void look(), everyMs).unref();
-      if (told.has(error.code)) untold += 1;
+      timer ??= setInterval(() => void check(), everyMs).unref();
+      if (reported.has(error.code)) suppressed += 1;
       else {
-        told.add(error.code);
-        tell(error, where);
+        reported.add(error.code);
+        report(error, where);
       }
     },
     stop,
   };
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     if (performance.now() - lastAt < quietMs || !(await isBack()) || timer === null) return;
     stop();
-    tell(`The record answers again; ${untold} more faults of this outage were not told.`, "record");
-    told.clear();
-    untold = 0;
+    report(`The record is available again; ${suppressed} more errors of this outage were not logged.`, "record");
+    reported.clear();
+    suppressed = 0;
   }
 
   function stop(): void {

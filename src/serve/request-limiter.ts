@@ -2,41 +2,41 @@ import type { ServerResponse } from "node:http";
 import { Refusal } from "./refusal.ts";
 import { whenClosed } from "./when-closed.ts";
 
-/** What the requests of one caller may take up at one coordinator at a time. */
+/** Limits on the open requests of one caller at one coordinator. */
 export interface RequestLimits {
-  /** Open at once, streams among them. */
+  /** Open requests, including streams. */
   requests: number;
-  /** Of answers that were written and that nobody has read yet. */
+  /** Response bytes that were written but not yet read by the client. */
   unreadBytes: number;
-  /** Open at once, of all callers together. */
+  /** Open requests of all callers together. */
   totalRequests: number;
-  /** Of bodies in memory, of requests of runners too; 64 MB unless given. */
+  /** Request bodies in memory, including those of runners. Defaults to 64 MB. */
   bodyBytes?: number;
 }
 
 const requestLimits: RequestLimits = { requests: 500, unreadBytes: 32 * 1024 * 1024, totalRequests: 5000 };
-/** Of the runners of one caller. Their answers are small, and adding up thousands each time is not. */
+/** For the runners of one caller. Their responses are small, and adding up thousands of them each time is not cheap. */
 export const runnerLimits: RequestLimits = { requests: 7500, unreadBytes: Infinity, totalRequests: 9000 };
 
 /**
- * Refuses a request of a caller that has too much open already. The place is free again once the answer is sent. Callers
- * without a token share one allowance, and every client is one of them before its token is sent. Their oldest request is
- * closed to make room, so that none of them can lock the others out.
+ * Refuses a request if its caller has too much open already. A request counts until its response is sent. Callers without a
+ * token share one allowance, and so does every client before it sends its token. Their oldest request is closed to make
+ * room, so none of them can lock the others out.
  */
-export type AdmitRequest = (caller: string, outgoing: ServerResponse, who?: { isStranger: boolean }) => void;
+export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isStranger: boolean }) => void;
 
-/** So few cannot hold much. Above it, the unread bytes of the caller are counted. */
-const few = 8;
+/** Up to this many requests cannot hold much. Above it, the caller's unread bytes are counted. */
+const fewRequests = 8;
 
 export function createRequestLimiter(limits: RequestLimits = requestLimits): AdmitRequest {
   const callers = new Map<string, Set<ServerResponse>>();
   let totalRequests = 0;
-  return (caller, outgoing, who) => {
+  return (caller, outgoing, options) => {
     const own = callers.get(caller) ?? new Set();
-    if (who?.isStranger) makeRoom(own, limits);
-    if (own.size >= limits.requests) throw tooMany(`${limits.requests} requests are open in this name`);
-    if (own.size >= few && limits.unreadBytes < Infinity && unread(own) > limits.unreadBytes)
-      throw tooMany(`Answers of more than ${limits.unreadBytes / 1024 / 1024} MB in this name were not read yet`);
+    if (options?.isStranger) makeRoom(own, limits);
+    if (own.size >= limits.requests) throw tooMany(`This caller already has ${limits.requests} open requests`);
+    if (own.size >= fewRequests && limits.unreadBytes < Infinity && unread(own) > limits.unreadBytes)
+      throw tooMany(`This caller has more than ${limits.unreadBytes / 1024 / 1024} MB of unread responses`);
     if (totalRequests >= limits.totalRequests) throw full();
     callers.set(caller, own.add(outgoing));
     totalRequests += 1;
@@ -50,28 +50,28 @@ export function createRequestLimiter(limits: RequestLimits = requestLimits): Adm
 
 function makeRoom(own: Set<ServerResponse>, limits: RequestLimits): void {
   for (const oldest of own) {
-    if (own.size < limits.requests && (own.size < few || unread(own) <= limits.unreadBytes)) return;
+    if (own.size < limits.requests && (own.size < fewRequests || unread(own) <= limits.unreadBytes)) return;
     own.delete(oldest);
     oldest.destroy();
   }
 }
 
-function unread(answers: Iterable<ServerResponse>): number {
+function unread(responses: Iterable<ServerResponse>): number {
   let bytes = 0;
-  for (const { writableLength } of answers) bytes += writableLength;
+  for (const { writableLength } of responses) bytes += writableLength;
   return bytes;
 }
 
 function tooMany(what: string): Refusal {
   return new Refusal(429, "DROVER-LIM-001", `${what} at this coordinator.`, {
     headers: { "retry-after": "5" },
-    next: "Read or close some of them first. One stream of GET /events has the events of all runs.",
+    next: "Read or close some of them first. A single GET /events stream carries the events of all runs.",
   });
 }
 
 function full(): Refusal {
-  return new Refusal(503, "DROVER-LIM-001", "Too many requests are open at this coordinator.", {
+  return new Refusal(503, "DROVER-LIM-001", "This coordinator has too many open requests.", {
     headers: { "retry-after": "5" },
-    next: "Ask again in a moment.",
+    next: "Try again in a moment.",
   });
 }

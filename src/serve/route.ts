@@ -4,22 +4,22 @@ import type { RecordDeps } from "./deps.ts";
 import type { Reply, SpecialReply } from "./reply.ts";
 import type { ObjectKind, Objects, Principal, Rule } from "./rule.ts";
 
-/** One route as it is served: what it takes and gives is its contract in `wire/`. */
+/** A route's rule and handler. Its input and output are described by its contract in `wire/`. */
 export interface Route<Deps = never> {
   name: RouteName;
-  /** The two halves of the name; the method in lower case. */
+  /** Method (in lower case) and path are the two halves of the name. */
   method: string;
   path: string;
   rule: Rule;
   bodyLimit?: number;
-  /** How long the record may take before the caller is refused. Only for requests that may be repeated. */
+  /** How long the record may take before the request fails. Only for requests that are safe to repeat. */
   recordMs?: number;
-  /** The answer may take long: over HTTP, keepalives are sent until it is there. */
+  /** The response may take long: over HTTP, keepalives are sent until it is ready. */
   held?: true;
   handle(call: AnyCall<Deps>): Promise<unknown>;
 }
 
-/** A call of a route: data, whatever brought it. */
+/** The input of a handler, independent of the transport. */
 export interface Call<Deps, R extends RouteName, Object extends ObjectKind | undefined> {
   deps: Deps;
   principal: Principal;
@@ -28,13 +28,13 @@ export interface Call<Deps, R extends RouteName, Object extends ObjectKind | und
   headers: HeadersOf<R>;
   body: BodyOf<R>;
   object: Object extends ObjectKind ? Objects[Object] : undefined;
-  /** The caller wants events as a stream, not as a page. */
+  /** The caller wants events as a stream instead of a page. */
   stream: boolean;
-  /** The origin that a caller who is connected directly sees; null for a call that did not come over TCP. */
+  /** The local address of the connection, which a directly connected caller knows; null if it is not TCP. */
   readonly arrivedAt: string | null;
-  /** The body of a route that takes bytes. */
+  /** The body of a route with `takesBytes`. */
   bytes: SizedBytes | undefined;
-  /** Aborted with a Refusal when the caller hangs up or may no longer go on. A handler that waits has to heed it. */
+  /** Aborted with a Refusal when the caller disconnects or its token ends. A handler that waits must observe it. */
   readonly signal: AbortSignal;
 }
 
@@ -52,14 +52,14 @@ type RowOf<Deps, R extends RouteName, Object extends ObjectKind | undefined> = P
   handle(call: Call<Deps, R, Object>): Promise<Output<R> | Reply<Output<R>> | SpecialReply>;
 };
 
-/** Gives the handler the types of its contract and its rule; `Deps` is all that the handlers of one file use. */
+/** Types a handler by its contract and its rule. `Deps` is what the handlers of one file use. */
 export function routeWith<Deps extends RecordDeps>() {
   return function route<R extends RouteName, const Object extends ObjectKind | undefined = undefined>(
     name: R,
     row: RowOf<Deps, R, Object>,
   ): Route<Deps> {
     const [method = "", path = ""] = name.split(" ");
-    // the API hands every handler what its own contract and rule made: the types above say exactly that
+    // The API passes every handler the input that its own contract and rule produced.
     return { name, method: method.toLowerCase(), path, ...row } as unknown as Route<Deps>;
   };
 }

@@ -11,7 +11,7 @@ import { systemRoutes } from "./routes/system.ts";
 
 const order = Object.keys(contracts);
 
-/** Every route there is, in the order of their contracts. */
+/** Every route, in the order of the contracts. */
 export const routes: readonly Route<SystemDeps>[] = [
   ...apiRoutes,
   ...runnerPortRoutes,

@@ -7,30 +7,30 @@ import type { Execution } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
 import type { Delivery, Webhook } from "../model/webhook.ts";
 
-/** Who asks. `auth: off` makes everyone on this machine the local admin. */
+/** The authenticated caller. With auth off, everyone on this machine is the local admin. */
 export type Principal =
   | { kind: "token"; role: TokenRole; subject: string; token_id: string }
-  /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run and its children only. */
+  /** A process inside a run, with its attempt token. Acts for the run's owner, but only on that run and its children. */
   | { kind: "attempt"; run: RunRow }
-  /** A runner that has nothing but the right to enroll. */
+  /** A runner that may only enroll. */
   | { kind: "enrolment"; subject: string; label: string | null; hash: string };
 
 /**
- * What a route demands, declared beside it and enforced before its handler is reached. A route without
- * one does not compile, and the table of who may do what is tested from these declarations.
+ * Who may call a route. Declared beside the route and enforced before its handler runs. A route without a rule does not
+ * compile, and the access tests are generated from these declarations.
  */
 export type Rule =
   | { open: true }
-  /** No token: the handler checks the signature of the request itself. */
+  /** No token: the handler verifies the request's signature. */
   | { signed: true }
   | {
       roles: readonly TokenRole[];
-      /** The object the path names: loaded first, and 404 for whoever may not see it. */
+      /** The object named by the path. It is loaded first; callers who may not see it get a 404. */
       object?: ObjectKind;
-      /** Tokens of a current attempt pass too; with an object, only for their own run and those it has started. */
+      /** Also allows the token of a current attempt; with an object, only for its own run and that run's children. */
       attempt?: true;
-      /** It tells of everyone's: not for one who sees only some. */
-      everyones?: true;
+      /** The response covers all owners, so a caller who sees only some of them is refused. */
+      allOwners?: true;
     }
   | { enrolment: true };
 
@@ -63,18 +63,18 @@ export interface Objects {
 export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];
 export const submitters: readonly TokenRole[] = ["admin", "user"];
 export const admins: readonly TokenRole[] = ["admin"];
-/** An admin may act as a runner, so that one machine needs no enrolment. */
+/** An admin may act as a runner, so a single machine needs no enrolment. */
 export const runners: readonly TokenRole[] = ["runner", "admin"];
 
-/** Of the principal that everyone is where auth is off. */
+/** The token id of every caller when auth is off. */
 export const authOffId = "auth-off";
 
-/** The name under which things are made. */
+/** The owner of everything that this principal creates. */
 export function subjectOf(principal: Principal): string {
   return principal.kind === "attempt" ? principal.run.created_by : principal.subject;
 }
 
-/** null: everything. Else whose objects are seen. A viewer for everything has the subject `*`. */
+/** Whose objects the principal can see; null means everyone's. A viewer with the subject `*` sees everything. */
 export function seesOnly(principal: Principal): string | null {
   if (principal.kind !== "token") return subjectOf(principal);
   if (principal.role === "admin") return null;
@@ -87,12 +87,12 @@ export function sees(principal: Principal, owner: string): boolean {
 }
 
 /**
- * Whose a token is: its subject's, where it can do no more than a user of that name. Otherwise whoever has the lesser
- * one could rotate the greater, and would have it.
+ * Tokens of users and viewers belong to their subject. Others belong to admins: otherwise a user token could rotate an
+ * admin or runner token of the same subject and obtain it.
  */
 export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): string {
   return role === "user" || role === "viewer" ? subject : adminsOnly;
 }
 
-/** No subject is empty. */
+/** Matches no subject, because subjects are never empty. */
 const adminsOnly = "";

@@ -10,56 +10,56 @@ interface Sending {
   outgoing: ServerResponse;
   headers: Readonly<Record<string, string>>;
   acceptEncoding: string;
-  /** After which an answer begins that is not there yet; and how often there are signs of it then. */
-  signMs: number;
-  /** Throws where whoever asked may not have it any more. */
-  mayHaveIt(): Promise<void>;
+  /** If the copy takes longer, the response starts without it. Also the interval of keepalives from then on. */
+  keepaliveMs: number;
+  /** Throws if the caller is no longer allowed to have the backup. */
+  assertAllowed(): Promise<void>;
 }
 
 /**
- * One that is made soon is sent as it is, with its length, and what goes wrong is answered as anywhere. For one that takes
- * longer the head goes out before it is there, so that nobody in between takes the answer for lost; where it may be
- * packed, with signs that mean nothing when it is unpacked. Then all that can be told is that it breaks off.
+ * A copy that is ready soon is sent uncompressed with its length, and errors are ordinary responses. If it takes longer,
+ * the headers are sent before the copy is ready, so that no proxy times out. If the client accepts gzip, empty deflate
+ * blocks follow as keepalives. From then on, an error can only break off the response.
  */
 export async function sendBackup(making: Promise<BackupFile>, sending: Sending): Promise<void> {
-  const { outgoing, signMs, mayHaveIt } = sending;
-  let signs: NodeJS.Timeout | null = null;
-  let packed = false;
+  const { outgoing, keepaliveMs, assertAllowed } = sending;
+  let keepalives: NodeJS.Timeout | null = null;
+  let gzip = false;
   const begin = setTimeout(() => {
-    packed = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(sending.acceptEncoding);
-    outgoing.writeHead(200, headOf(sending, packed ? { "content-encoding": "gzip" } : {}));
-    if (!packed) return outgoing.flushHeaders();
+    gzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(sending.acceptEncoding);
+    outgoing.writeHead(200, headersOf(sending, gzip ? { "content-encoding": "gzip" } : {}));
+    if (!gzip) return outgoing.flushHeaders();
     outgoing.write(gzipHeader);
-    signs = setInterval(() => void outgoing.write(emptyDeflateBlock), signMs);
-  }, signMs);
-  const noMoreSigns = (): void => {
+    keepalives = setInterval(() => void outgoing.write(emptyDeflateBlock), keepaliveMs);
+  }, keepaliveMs);
+  const stopKeepalives = (): void => {
     clearTimeout(begin);
-    if (signs !== null) clearInterval(signs);
+    if (keepalives !== null) clearInterval(keepalives);
   };
   try {
     const { file, dispose } = await making;
     try {
-      await mayHaveIt();
-      noMoreSigns();
-      // the copy takes up the disk meanwhile
+      await assertAllowed();
+      stopKeepalives();
+      // The copy occupies disk space until it is downloaded.
       disconnectStalled(outgoing);
       if (!outgoing.headersSent)
-        outgoing.writeHead(200, headOf(sending, { "content-length": String((await stat(file)).size) }));
-      if (packed) await pipeline(createReadStream(file), ...gzipBody(), outgoing);
+        outgoing.writeHead(200, headersOf(sending, { "content-length": String((await stat(file)).size) }));
+      if (gzip) await pipeline(createReadStream(file), ...gzipBody(), outgoing);
       else await pipeline(createReadStream(file), outgoing);
     } finally {
       await dispose();
     }
   } finally {
-    noMoreSigns();
+    stopKeepalives();
   }
 }
 
-function headOf({ headers }: Sending, more: Record<string, string>): Record<string, string> {
+function headersOf({ headers }: Sending, more: Record<string, string>): Record<string, string> {
   return {
     "content-type": "application/vnd.sqlite3",
     "cache-control": "no-store, no-transform",
-    // proxies that gather answers before they pass them on
+    // Tells proxies not to buffer the response.
     "x-accel-buffering": "no",
     vary: "accept-encoding",
     ...headers,

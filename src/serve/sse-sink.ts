@@ -7,13 +7,13 @@ export interface SseSink extends Sink {
   whenClosed(callback: () => void): void;
 }
 
-/** The answer itself as a sink: bytes go to the socket as they are, and a full socket says so. A deaf reader is cut off. */
+/** Writes a feed to the response, with backpressure from its socket. Disconnects a reader that stops reading. */
 export function createSseSink(outgoing: ServerResponse, stalledMs?: number): SseSink {
   outgoing.writeHead(200, {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
-    // proxies that gather answers before they pass them on
+    // Tells proxies not to buffer the response.
     "x-accel-buffering": "no",
   });
   outgoing.flushHeaders();

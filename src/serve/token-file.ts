@@ -19,7 +19,7 @@ import { hashToken, newTokenText } from "./token-text.ts";
 
 const shape = /^drv_[0-9A-Za-z]{32}$/;
 
-/** This state directory's own admin token: made at the first start, readable by its user alone. */
+/** Returns the admin token of this state directory. Created at the first start; only its user can read it. */
 export async function ensureAdminToken(
   directory: string,
   store: Pick<Store, "apply" | "read">,
@@ -27,7 +27,7 @@ export async function ensureAdminToken(
   newId: () => string,
 ): Promise<string> {
   const file = tokenFile(directory, "token");
-  const text = readTokenFile(file) ?? makeTokenFile(file);
+  const text = readTokenFile(file) ?? createTokenFile(file);
   const hash = hashToken(text);
   const known = await store.read.token(hash);
   const end = known && tokenRejection(known, now().toISOString());
@@ -35,7 +35,7 @@ export async function ensureAdminToken(
     throw fileFault(
       file,
       `holds a token that ${end === "revoked" ? "was revoked" : "has expired"}`,
-      `Remove it, and the next start makes a new one: rm ${file}`,
+      `Remove it; the next start creates a new one: rm ${file}`,
     );
   if (!known)
     await store.apply([
@@ -62,12 +62,12 @@ export function adminToken(token_id: string, now: Date, label: string): Token {
 function readTokenFile(file: string): string | null {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return null;
-  const folder = dirname(file);
-  const fault = ownerFault(folder, statSync(folder)) ?? secretFault(file, found);
+  const parent = dirname(file);
+  const fault = ownerFault(parent, statSync(parent)) ?? secretFault(file, found);
   if (fault) throw fileFault(file, `is not used: ${fault.why}`, fault.next);
   const text = read(file).trim();
   if (!shape.test(text))
-    throw fileFault(file, "does not hold a token", `Remove it, and the next start makes a new one: rm ${file}`);
+    throw fileFault(file, "does not contain a token", `Remove it; the next start creates a new one: rm ${file}`);
   return text;
 }
 
@@ -75,23 +75,23 @@ function read(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
-    throw fileFault(file, "cannot be read", `Make it a file of this user: chown and chmod 600 ${file}`, cause);
+    throw fileFault(file, "cannot be read", `Make this user its owner and run chmod 600 ${file}`, cause);
   }
 }
 
-/** After its token was rotated. Whoever reads it meanwhile gets the old one or the new one. Gives the file's path. */
+/** Replaces the file atomically after its token was rotated. Returns its path. */
 export function replaceTokenFile(directory: string, text: string, name: TokenFileName = "token"): string {
   const file = tokenFile(directory, name);
   try {
     renameSync(writeDraft(file, text), file);
     return file;
   } catch (cause) {
-    throw fileFault(file, "cannot be written", "Write the new token into it by hand, mode 0600.", cause);
+    throw fileFault(file, "cannot be written", "Write the new token to the file by hand, with mode 0600.", cause);
   }
 }
 
-/** Linked into place: nobody ever reads half of it, and of two that race one wins. */
-function makeTokenFile(file: string): string {
+/** Links a complete file into place, so nobody reads half of it and one of two racing processes wins. */
+function createTokenFile(file: string): string {
   const text = newTokenText("drv_");
   try {
     const draft = writeDraft(file, text);

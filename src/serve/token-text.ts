@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 
 export { hashToken } from "../wire/proof.ts";
 
-/** What begins a token says what it is, to people and to secret scanners. */
+/** The prefix tells people and secret scanners what kind of token it is. */
 export type TokenPrefix = "drv_" | "drve_" | "drvl_" | "drvb_";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -14,7 +14,7 @@ export function newTokenText(prefix: TokenPrefix): string {
   return prefix + text.slice(0, 32);
 }
 
-/** 248 is the largest multiple of 62 in a byte: taking the others too would favour some characters. */
+/** Skips bytes from 248, the largest multiple of 62 in a byte, because they would favor some characters. */
 export function toBase62(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) if (byte < 248) text += alphabet[byte % 62];

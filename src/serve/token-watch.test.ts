@@ -211,7 +211,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     await store.apply(
       texts.map((text, at) => ({ op: "put_token", hash: hashToken(text), token: { ...token, token_id: idOf(at) } })),
     );
-    const standing = createTokenWatch({
+    const tokenWatch = createTokenWatch({
       store,
       authEnabled: true,
       now: () => new Date(),
@@ -220,23 +220,28 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     });
     const askers = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
     const stays = askers.map(({ text, at }) =>
-      standing.enter(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: idOf(at) }),
+      tokenWatch.watch(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: idOf(at) }),
     );
-    const stranger = standing.enter("Bearer drv_unknown", { kind: "token", role: "user", subject: "x", token_id: "x" });
-    await standing.look();
+    const stranger = tokenWatch.watch("Bearer drv_unknown", {
+      kind: "token",
+      role: "user",
+      subject: "x",
+      token_id: "x",
+    });
+    await tokenWatch.recheck();
     expect(stays.filter(({ refused }) => refused)).toEqual([]);
     expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
     const ended = [0, 4, 648, 652, 1296];
     await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: idOf(at), at: created_at })));
-    await standing.look();
+    await tokenWatch.recheck();
     expect(askers.filter((_, index) => stays[index]!.refused).map(({ at }) => at)).toEqual(ended);
-    for (const stay of [...stays, stranger]) stay.leave();
+    for (const stay of [...stays, stranger]) stay.stop();
   });
 
   test("where the store does not answer nobody is cut off, and it is told", async () => {
     const defects: unknown[] = [];
     let answers: "fault" | "unknown" = "fault";
-    const standing = createTokenWatch({
+    const tokenWatch = createTokenWatch({
       authEnabled: true,
       now: () => new Date(),
       onDefect: (error) => defects.push(error),
@@ -252,17 +257,17 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         },
       },
     });
-    const stay = standing.enter("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
+    const stay = tokenWatch.watch("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
     let told = 0;
     stay.whenRefused(() => (told += 1));
-    await standing.look();
+    await tokenWatch.recheck();
     expect([stay.refused, defects.length]).toEqual([null, 1]);
     answers = "unknown";
-    await standing.look();
+    await tokenWatch.recheck();
     expect([stay.refused?.problem.status, told, defects.length]).toEqual([401, 1, 1]);
-    stay.leave();
-    stay.leave();
-    await standing.look();
+    stay.stop();
+    stay.stop();
+    await tokenWatch.recheck();
     expect(told).toBe(1);
   });
 });

@@ -5,132 +5,132 @@ import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
 import type { Principal } from "./rule.ts";
 
-/** Whether those whose requests are still open may go on: a token can end while its stream or held poll is under way. */
+/** Rechecks the tokens of open requests, because a token can be revoked or expire during a stream or a held poll. */
 export interface TokenWatch {
-  /** From now until `leave` this asker is looked at again and again. */
-  enter(header: string | undefined, principal: Principal): Watch;
-  /** Looks at once, after something here may have ended a token. Resolves when everyone was looked at. */
-  look(): Promise<void>;
+  /** Rechecks this credential periodically until the returned watch is stopped. */
+  watch(header: string | undefined, principal: Principal): Watch;
+  /** Rechecks all credentials now. Call it after revoking a token. */
+  recheck(): Promise<void>;
 }
 
 export interface Watch {
-  /** Why this asker may no longer go on; null while it may. */
+  /** Why the request may no longer continue; null while it may. */
   readonly refused: Refusal | null;
-  /** Called when it is refused, and with each look after that, until it leaves. */
+  /** Called when the credential is refused, and again with every later check until `stop`. */
   whenRefused(callback: () => void): void;
   /** Idempotent. */
-  leave(): void;
+  stop(): void;
 }
 
 type TokenWatchDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
 
-/** With the time that a look takes, less than a second. */
+/** Together with the check itself, this watches below a second. */
 const everyMs = 750;
-/** Looked at together; between two such groups others get their turn. */
-const group = 100;
-const page = 1000;
+/** Checked concurrently. Between two batches the event loop gets a turn. */
+const batchSize = 100;
+const pageSize = 1000;
 
-/** All who came with one header. */
-interface Asker {
+/** All open requests with one credential. */
+interface WatchedCredential {
   token_id: string | null;
-  stays: Set<OpenWatch>;
+  watches: Set<OpenWatch>;
 }
 
 /**
- * Only the store is asked, so that it does not matter which process ended the token. Everyone with the same header is
- * looked at once.
+ * Checks only the store, so it notices tokens that another process revoked. Requests with the same credential are checked
+ * once.
  */
 export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
-  const askers = new Map<string, Asker>();
+  const credentials = new Map<string, WatchedCredential>();
   let timer: NodeJS.Timeout | null = null;
-  let looking: Promise<void> | null = null;
+  let checking: Promise<void> | null = null;
   let again = false;
 
-  return { enter, look };
+  return { watch, recheck };
 
-  function enter(header: string | undefined, principal: Principal): Watch {
-    // auth is off: nothing can end
-    if (header === undefined) return { refused: null, whenRefused: () => undefined, leave: () => undefined };
-    const asker = askers.get(header) ?? { token_id: tokenIdOf(principal), stays: new Set() };
-    askers.set(header, asker);
-    const stay = createWatch(() => {
-      asker.stays.delete(stay);
-      if (asker.stays.size === 0 && askers.get(header) === asker) askers.delete(header);
+  function watch(header: string | undefined, principal: Principal): Watch {
+    // Auth is off, so there is no token to check.
+    if (header === undefined) return { refused: null, whenRefused: () => undefined, stop: () => undefined };
+    const credential = credentials.get(header) ?? { token_id: tokenIdOf(principal), watches: new Set() };
+    credentials.set(header, credential);
+    const opened = createWatch(() => {
+      credential.watches.delete(opened);
+      if (credential.watches.size === 0 && credentials.get(header) === credential) credentials.delete(header);
     });
-    asker.stays.add(stay);
-    // one timer for all, which ends with the first look that finds nobody: most requests are over before it
+    credential.watches.add(opened);
+    // One timer for all. It stops when there is nothing to check; most requests finish before the first check.
     timer ??= setTimeout(() => void tick(), everyMs).unref();
-    return stay;
+    return opened;
   }
 
   async function tick(): Promise<void> {
-    await look();
-    timer = askers.size === 0 ? null : setTimeout(() => void tick(), everyMs).unref();
+    await recheck();
+    timer = credentials.size === 0 ? null : setTimeout(() => void tick(), everyMs).unref();
   }
 
-  function look(): Promise<void> {
-    // one that is under way may have passed by already what has changed since
+  function recheck(): Promise<void> {
+    // A check in progress may already have passed a token that was revoked since, so another round follows.
     again = true;
-    return (looking ??= lookAtAll().finally(() => (looking = null)));
+    return (checking ??= checkAll().finally(() => (checking = null)));
   }
 
-  async function lookAtAll(): Promise<void> {
+  async function checkAll(): Promise<void> {
     try {
       while (again) {
         again = false;
-        const unsure = await notGoodByList();
-        for (let at = 0; at < unsure.length; at += group) {
+        const unconfirmed = await findUnconfirmed();
+        for (let at = 0; at < unconfirmed.length; at += batchSize) {
           if (at > 0) await setImmediate();
-          await Promise.all(unsure.slice(at, at + group).map(lookAt));
+          await Promise.all(unconfirmed.slice(at, at + batchSize).map(check));
         }
       }
     } catch (fault) {
-      // the store did not answer: nobody is cut off for that, and the next look asks again
-      deps.onDefect(fault, "looking at open requests");
+      // The store failed. Requests stay open, and the next check tries again.
+      deps.onDefect(fault, "rechecking the tokens of open requests");
     }
   }
 
   /**
-   * Who has to be looked at one by one. Of many, those whose token is good according to the list of tokens do not: it
-   * is read in a fraction of the time. Where it is mostly tokens of others, only its beginning is.
+   * Returns the credentials that must be checked one by one. If there are many, reading the list of tokens confirms most
+   * of them in a fraction of the time. Only the start of a very long list is read.
    */
-  async function notGoodByList(): Promise<string[]> {
-    const unsure = new Set(askers.keys());
-    if (unsure.size <= group) return [...unsure];
+  async function findUnconfirmed(): Promise<string[]> {
+    const unconfirmed = new Set(credentials.keys());
+    if (unconfirmed.size <= batchSize) return [...unconfirmed];
     const headers = new Map<string | null, string>();
-    for (const [header, { token_id }] of askers) headers.set(token_id, header);
+    for (const [header, { token_id }] of credentials) headers.set(token_id, header);
     const at = deps.now().toISOString();
-    const enough = 10 * unsure.size;
+    const maxTokens = 10 * unconfirmed.size;
     let before: string | undefined;
-    for (let read = 0; read < enough; read += page) {
-      const tokens = await deps.store.read.tokens({ limit: page, ...(before === undefined ? {} : { before }) });
+    for (let read = 0; read < maxTokens; read += pageSize) {
+      const tokens = await deps.store.read.tokens({ limit: pageSize, ...(before === undefined ? {} : { before }) });
       for (const token of tokens)
-        if (tokenRejection(token, at) === null) unsure.delete(headers.get(token.token_id) ?? "");
+        if (tokenRejection(token, at) === null) unconfirmed.delete(headers.get(token.token_id) ?? "");
       before = tokens.at(-1)?.token_id;
-      if (tokens.length < page) break;
+      if (tokens.length < pageSize) break;
       await setImmediate();
     }
-    return [...unsure];
+    return [...unconfirmed];
   }
 
-  async function lookAt(header: string): Promise<void> {
+  async function check(header: string): Promise<void> {
     try {
       await authenticate(header, deps);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      for (const stay of askers.get(header)?.stays ?? []) stay.refuse(error);
+      for (const watch of credentials.get(header)?.watches ?? []) watch.refuse(error);
     }
   }
 }
 
-/** Those of attempts are in no list. */
+/** Attempt tokens are not stored, so they are in no list. */
 function tokenIdOf(principal: Principal): string | null {
   return principal.kind === "token" ? principal.token_id : null;
 }
 
 type OpenWatch = Watch & { refuse(refusal: Refusal): void };
 
-function createWatch(leave: () => void): OpenWatch {
+function createWatch(stop: () => void): OpenWatch {
   const callbacks: (() => void)[] = [];
   let refused: Refusal | null = null;
   return {
@@ -142,6 +142,6 @@ function createWatch(leave: () => void): OpenWatch {
       refused = refusal;
       for (const callback of callbacks) callback();
     },
-    leave,
+    stop,
   };
 }

@@ -1,9 +1,8 @@
 import type { ServerResponse } from "node:http";
 
 /**
- * Calls back once there is nobody left to write to: at once where that is so already, as whoever asked may have left while
- * the record was asked. The connection is watched too: an answer that waits behind another one hears nothing of its end.
- * Gives what takes it back.
+ * Calls back once the response is closed, immediately if it already is. Watches the connection too, because a pipelined
+ * response that is still queued gets no close event of its own. Returns a function that unsubscribes.
  */
 export function whenClosed(outgoing: ServerResponse, callback: () => void): () => void {
   const { socket } = outgoing.req;
@@ -12,15 +11,15 @@ export function whenClosed(outgoing: ServerResponse, callback: () => void): () =
     return () => undefined;
   }
   const closed = (): void => {
-    takeBack();
+    unsubscribe();
     callback();
   };
-  const takeBack = (): void => {
+  const unsubscribe = (): void => {
     outgoing.off("close", closed);
     socket.off("close", closed);
   };
   outgoing.once("close", closed);
-  // requests sent at once over one connection each watch it
+  // Every pipelined request of a connection adds a listener.
   socket.setMaxListeners(0).once("close", closed);
-  return takeBack;
+  return unsubscribe;
 }

@@ -4,28 +4,28 @@ import { toolName } from "./tool-name.ts";
 
 type Schema = Record<string, unknown>;
 
-/** An agent that is offered as a tool of its own. */
+/** An agent that is exposed as an MCP tool. */
 export interface AgentTool {
   name: string;
-  /** How a request names the agent: `name`, or `name@runner` where several runners bring it. */
+  /** How a request names the agent: `name`, or `name@runner` if several runners offer it. */
   agent_name: string;
   agent: FlatAgent;
   inputSchema: Schema & { type: "object" };
 }
 
-/** One for each agent with `expose: tool`. `agents` is in order of precedence, as GET /agents lists them. */
+/** Returns a tool for each agent with `expose: tool`. Expects the agents in order of precedence, as GET /agents lists them. */
 export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
   const tools = new Map<string, AgentTool>();
   for (const { agent_name, agent } of addressableAgents(agents)) {
     const name = toolName(agent_name);
-    // A name must never mean two agents, even if somebody chooses one to match another's hash.
+    // A tool name must never mean two agents, even if someone picks an agent name that matches another's hash.
     if (agent.expose !== "tool" || tools.has(name)) continue;
     tools.set(name, { name, agent_name, agent, inputSchema: inputSchemaOf(agent) });
   }
   return [...tools.values()];
 }
 
-/** The agents a request can name. One of a file or of the API hides those that runners bring under its name. */
+/** The agents a request can name. An agent from a file or the API hides runners' agents with the same name. */
 export function addressableAgents(agents: readonly FlatAgent[]): { agent_name: string; agent: FlatAgent }[] {
   const byName = new Map<string, FlatAgent[]>();
   for (const agent of agents) byName.set(agent.name, [...(byName.get(agent.name) ?? []), agent]);
@@ -36,7 +36,7 @@ export function addressableAgents(agents: readonly FlatAgent[]): { agent_name: s
   });
 }
 
-/** A procedural agent takes its parameters as the arguments; an autonomous one takes a prompt beside them. */
+/** For a procedural agent the arguments are its parameters. An autonomous agent also takes a prompt. */
 function inputSchemaOf({ type, parameters_schema, first_message }: FlatAgent): AgentTool["inputSchema"] {
   if (type === "procedural") return { ...parameters_schema, type: "object" };
   if (parameters_schema === undefined)
@@ -46,23 +46,23 @@ function inputSchemaOf({ type, parameters_schema, first_message }: FlatAgent): A
       ...(first_message === undefined ? { required: ["prompt"] } : {}),
       additionalProperties: false,
     };
-  // A reference such as #/$defs/x is read from the root of the schema, so definitions move there.
+  // References such as #/$defs/x resolve from the root of the schema, so the definitions move there.
   const { $defs, definitions, $schema, ...parameters } = parameters_schema;
-  const needed = Array.isArray(parameters["required"]) && parameters["required"].length > 0;
+  const hasRequired = Array.isArray(parameters["required"]) && parameters["required"].length > 0;
   return {
     ...($schema === undefined ? {} : { $schema }),
     type: "object",
     properties: { prompt, parameters: { ...parameters, type: "object" } },
-    ...(needed ? { required: ["parameters"] } : {}),
+    ...(hasRequired ? { required: ["parameters"] } : {}),
     additionalProperties: false,
     ...($defs === undefined ? {} : { $defs }),
     ...(definitions === undefined ? {} : { definitions }),
   };
 }
 
-const prompt = { type: "string", description: "What to do, in words" };
+const prompt = { type: "string", description: "The task, in plain language" };
 
-/** The request that a call of the tool makes. Whether the parameters fit is checked when it is submitted. */
+/** Builds the run request for a tool call. The parameters are validated when it is submitted. */
 export function submissionOf(
   { agent_name, agent }: AgentTool,
   input: Schema,

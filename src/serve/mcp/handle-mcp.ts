@@ -2,8 +2,8 @@ import { createMcpHandler } from "@modelcontextprotocol/server";
 import { createDroverMcpServer, type McpServerOptions } from "./server.ts";
 
 /**
- * One message over streamable HTTP, answered by a server of its own. Nothing is kept between messages, so a client that
- * goes away leaves nothing behind, and any coordinator can answer the next message.
+ * Handles one message over streamable HTTP with a new server. Nothing is kept between messages, so any coordinator can
+ * handle the next one.
  */
 export async function handleMcp(
   message: unknown,
@@ -12,9 +12,9 @@ export async function handleMcp(
   options: McpServerOptions,
 ): Promise<Response> {
   const handler = createMcpHandler(() => createDroverMcpServer(options), {
-    // A stream carries keepalives: a client would give up on a body that takes minutes to begin.
+    // A stream carries keepalives. Without them a client would time out while a run takes minutes.
     responseMode: "sse",
-    // No list here changes by notification, so there is nothing to subscribe to.
+    // No list sends change notifications, so there is nothing to subscribe to.
     maxSubscriptions: 0,
   });
   const sent = new Headers({ "content-type": "application/json" });

@@ -1,55 +1,55 @@
 import type { RunEvent } from "../../model/event.ts";
 
-/** Of several messages within this time only the newest is sent. */
-const pauseMs = 250;
-/** Clients that extend their timeout with each notification keep waiting through a long silence. */
-const everyMs = 10_000;
-const longest = 300;
+/** Throttles notifications: within this time only the newest message is sent. */
+const throttleMs = 250;
+/** Repeats the last message, for clients that extend their timeout with each notification. */
+const repeatMs = 10_000;
+const maxLength = 300;
 
 export interface Progress {
-  say(message: string): void;
+  report(message: string): void;
   stop(): void;
 }
 
-export const silent: Progress = { say: () => undefined, stop: () => undefined };
+export const noProgress: Progress = { report: () => undefined, stop: () => undefined };
 
-/** Sends notifications with an increasing number, as MCP demands; there is no total, because nobody knows one. */
+/** Sends notifications with an increasing number, as MCP requires. There is no total, because it is unknown. */
 export function createProgress(notify: (progress: number, message: string) => Promise<void>): Progress {
   let sent = 0;
   let message = "";
-  let hasNews = false;
+  let isPending = false;
   let stopped = false;
-  let pause: NodeJS.Timeout | null = null;
-  const repeat = setInterval(send, everyMs);
-  return { say, stop };
+  let throttle: NodeJS.Timeout | null = null;
+  const repeat = setInterval(send, repeatMs);
+  return { report, stop };
 
-  function say(text: string): void {
+  function report(text: string): void {
     const line = text.trim().split("\n", 1)[0] ?? "";
     if (line === "" || stopped) return;
-    message = line.length > longest ? `${line.slice(0, longest)}...` : line;
-    hasNews = true;
-    if (pause === null) send();
+    message = line.length > maxLength ? `${line.slice(0, maxLength)}...` : line;
+    isPending = true;
+    if (throttle === null) send();
   }
 
   function send(): void {
-    hasNews = false;
-    if (pause !== null) clearTimeout(pause);
-    pause = setTimeout(() => {
-      pause = null;
-      if (hasNews) send();
-    }, pauseMs);
-    // The client may be gone; the call itself notices that and ends.
+    isPending = false;
+    if (throttle !== null) clearTimeout(throttle);
+    throttle = setTimeout(() => {
+      throttle = null;
+      if (isPending) send();
+    }, throttleMs);
+    // The client may have disconnected. The call itself notices that and ends.
     notify(++sent, message).catch(stop);
   }
 
   function stop(): void {
     stopped = true;
     clearInterval(repeat);
-    if (pause !== null) clearTimeout(pause);
+    if (throttle !== null) clearTimeout(throttle);
   }
 }
 
-/** What a person watching would want to know of an event; null: nothing. */
+/** Describes an event for someone watching; null if it is not worth showing. */
 export function describeEvent(event: RunEvent): string | null {
   switch (event.type) {
     case "status":
@@ -61,7 +61,7 @@ export function describeEvent(event: RunEvent): string | null {
     case "tool_use":
       return `uses ${event.name}`;
     case "permission_request":
-      return `asks whether it may use ${event.tool}`;
+      return `asks for permission to use ${event.tool}`;
     case "error":
       return event.message;
     default:

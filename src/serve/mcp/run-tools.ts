@@ -7,11 +7,11 @@ import { dataResult } from "./tool-result.ts";
 import { viewOf } from "./run-view.ts";
 import { fetchRun, waitForRun } from "./wait-for-run.ts";
 
-/** What a tool works with: the API in the name of the caller. */
+/** The context of a tool call. The client acts on behalf of the caller. */
 export interface ToolCall {
   client: ApiClient;
   signal: AbortSignal;
-  /** Submits as an agent's request; a child of the run that the caller is part of. */
+  /** Submits a run triggered by an agent, as a child of the run that the caller belongs to. */
   submit(request: Submission): Promise<{ run_id: string }>;
   onEvent(event: StoredEvent): void;
 }
@@ -24,11 +24,11 @@ export interface RunTool {
 }
 
 const run_id = z.string().min(1).max(200).describe("The id that start_run returned");
-/** Below the 60 s after which many clients give up. */
+/** Below 60 s, the timeout of many clients. */
 const defaultWaitSeconds = 50;
-const listedDescription = 200;
+const maxListedDescription = 200;
 
-/** The tools that do not depend on which agents there are. */
+/** The tools that exist regardless of the agents. */
 export const runTools: Readonly<Record<string, RunTool>> = {
   list_agents: tool({
     description: "List the agents that can be run. With `agent`, describe one of them with its parameters.",
@@ -45,7 +45,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
         ({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
           name: agent_name,
           type,
-          description: (description ?? title ?? "").slice(0, listedDescription),
+          description: (description ?? title ?? "").slice(0, maxListedDescription),
           parameters: Object.keys((parameters_schema?.["properties"] as object | undefined) ?? {}),
           ...(tools.has(agent_name) ? { tool: tools.get(agent_name) } : {}),
         }),
@@ -55,13 +55,13 @@ export const runTools: Readonly<Record<string, RunTool>> = {
   }),
   start_run: tool({
     description:
-      "Start a run of an agent and return its run_id at once. The run continues whatever becomes of this connection; wait_run returns its result.",
+      "Start a run of an agent and return its run_id at once. The run continues even if this connection is lost; wait_run returns its result.",
     input: z.strictObject({
       agent: z.string().min(1).max(400).describe("A name from list_agents"),
-      prompt: z.string().max(1_000_000).optional().describe("What to do, in words; for autonomous agents"),
+      prompt: z.string().max(1_000_000).optional().describe("The task, in plain language; for autonomous agents"),
       parameters: z.record(z.string(), z.unknown()).optional(),
       session_id: z.string().min(1).max(200).optional().describe("Continue this session of the same agent"),
-      project_dir: z.string().min(1).max(4096).optional().describe("The folder to work in, on the runner's machine"),
+      project_dir: z.string().min(1).max(4096).optional().describe("The directory to work in, on the runner's machine"),
       timeout_seconds: z.number().positive().max(2_592_000).optional(),
     }),
     readOnly: false,
@@ -89,19 +89,19 @@ export const runTools: Readonly<Record<string, RunTool>> = {
   }),
   wait_run: tool({
     description:
-      "Wait until a run ends, is parked or asks a question, and show it. Returns after timeout_seconds in any case; the run continues.",
+      "Wait until a run ends, is parked or asks a question, and show it. Returns after timeout_seconds at the latest; the run continues.",
     input: z.strictObject({
       run_id,
       timeout_seconds: z.number().positive().max(86_400).default(defaultWaitSeconds),
     }),
     readOnly: true,
     async run({ client, signal, onEvent }, { run_id: waited, timeout_seconds }) {
-      const enough = new AbortController();
-      const end = (): void => enough.abort(signal.reason);
+      const wait = new AbortController();
+      const end = (): void => wait.abort(signal.reason);
       const timer = setTimeout(end, timeout_seconds * 1000);
       signal.addEventListener("abort", end);
       try {
-        return dataResult(viewOf(await waitForRun(client, waited, { signal: enough.signal, onEvent })));
+        return dataResult(viewOf(await waitForRun(client, waited, { signal: wait.signal, onEvent })));
       } finally {
         clearTimeout(timer);
         signal.removeEventListener("abort", end);
@@ -109,7 +109,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     },
   }),
   stop_run: tool({
-    description: "Stop a run. One that has ended stays as it is.",
+    description: "Stop a run. Has no effect on a run that has ended.",
     input: z.strictObject({ run_id }),
     readOnly: false,
     async run({ client }, { run_id: stopped }) {
@@ -117,13 +117,14 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     },
   }),
   answer_question: tool({
-    description: "Answer what a waiting run asks: whether it may use a tool. wait_run and get_run show its questions.",
+    description:
+      "Answer a waiting run's question whether it may use a tool. wait_run and get_run show the open questions.",
     input: z.strictObject({
       run_id,
       request_id: z.string().min(1).max(200).describe("The question's id"),
-      decision: z.enum(["allow", "deny", "stop"]).describe("stop denies and ends the run"),
-      input: z.unknown().optional().describe("With allow: what the tool is called with instead"),
-      message: z.string().min(1).max(10_000).optional().describe("With deny or stop: why"),
+      decision: z.enum(["allow", "deny", "stop"]).describe("stop denies and stops the run"),
+      input: z.unknown().optional().describe("With allow: replaces the tool's input"),
+      message: z.string().min(1).max(10_000).optional().describe("With deny or stop: the reason"),
     }),
     readOnly: false,
     async run({ client }, { run_id: asking, request_id, ...answer }) {
@@ -140,7 +141,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
   }),
 };
 
-/** Types the input of each by its own schema. */
+/** Types each tool's input by its schema. */
 function tool<Input extends z.ZodObject>(
   row: Omit<RunTool, "input" | "run"> & {
     input: Input;

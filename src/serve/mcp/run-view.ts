@@ -3,10 +3,10 @@ import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
-/** Characters of a result that are handed to a model; the record has all of it. */
-const longest = 256 * 1024;
+/** Longest result text that is passed to a model. The record keeps all of it. */
+const maxLength = 256 * 1024;
 
-/** What a model needs to know of a run. */
+/** The parts of a run that a model needs. */
 export function viewOf({ run, questions }: RunSnapshot): Record<string, unknown> {
   const { run_id, agent_name, status, session_id, reason, error, progress, parked_why, parked_until } = run;
   const next = nextOf(run, questions);
@@ -29,18 +29,18 @@ export function viewOf({ run, questions }: RunSnapshot): Record<string, unknown>
   });
 }
 
-/** The result, cut to what a model can be handed. */
+/** The run's result, truncated to `maxLength`. */
 export function resultOf({ run_id, result_text, result_data }: Run): {
   result_text: string | null;
   result_data: unknown;
 } {
-  const isLarge = JSON.stringify(result_data ?? null).length > longest;
-  const cut = result_text !== null && result_text.length > longest;
+  const isTooLarge = JSON.stringify(result_data ?? null).length > maxLength;
+  const isTruncated = result_text !== null && result_text.length > maxLength;
   return {
-    result_text: cut
-      ? `${result_text.slice(0, longest)}\n... cut here, after ${longest} of ${result_text.length} characters: drover runs show ${run_id} --json prints all of it.`
+    result_text: isTruncated
+      ? `${result_text.slice(0, maxLength)}\n... truncated after ${maxLength} of ${result_text.length} characters. drover runs show ${run_id} --json prints all of it.`
       : result_text,
-    result_data: isLarge ? null : (result_data ?? null),
+    result_data: isTooLarge ? null : (result_data ?? null),
   };
 }
 
@@ -51,7 +51,7 @@ function questionOf({ request_id, tool, input, effect, expires_at }: Question) {
 function nextOf({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
   if (isTerminal(status)) return null;
   if (questions.length > 0)
-    return `Answer with answer_question, or leave it to a person (drover questions). Then call wait_run with ${run_id}.`;
+    return `Answer with answer_question, or let a person answer (drover questions). Then call wait_run with ${run_id}.`;
   if (status === "parked")
     return parked_until === null
       ? `The run is parked (${parked_why}) until a person continues it: drover runs resume ${run_id}`

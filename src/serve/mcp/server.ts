@@ -7,27 +7,27 @@ import { suggest } from "../../model/suggest.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
 import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
 import { runResult, errorResult } from "./tool-result.ts";
-import { createProgress, describeEvent, type Progress, silent } from "./progress.ts";
+import { createProgress, describeEvent, type Progress, noProgress } from "./progress.ts";
 import { runTools, type ToolCall } from "./run-tools.ts";
 import { waitForRun } from "./wait-for-run.ts";
 
 export interface McpServerOptions {
-  /** The API in the name of the caller: what it may not do is refused there. */
+  /** Calls the API on behalf of the caller, with the caller's permissions. */
   client: ApiClient;
   version: string;
-  /** The run that the caller is part of, where its token does not say so. */
+  /** The run that the caller belongs to, if its token does not identify it. */
   parent_run_id?: string | undefined;
-  /** Called for each run that a call starts. */
+  /** Called for each run that a tool call starts. */
   onStarted?: (run_id: string) => void;
   onDefect: (error: unknown, where: string) => void;
 }
 
 const instructions =
-  "Drover runs agents and records what they do. Tools named run_* run one agent and return its result. For work that takes longer than you want to wait, use start_run and wait_run. A run continues when a call is cancelled or times out: find it with get_run, end it with stop_run.";
+  "Drover runs agents and records what they do. Tools named run_* run one agent and return its result. For work that takes longer than you want to wait, use start_run and wait_run. A run continues when a call is cancelled or times out: find it with get_run, stop it with stop_run.";
 
 /**
- * Drover's agents as the tools of an MCP server. The low-level server passes an agent's JSON Schema on unchanged;
- * arguments are checked in one place, when the run is submitted.
+ * Serves Drover's agents as MCP tools. Uses the SDK's low-level server, which passes an agent's JSON Schema on unchanged.
+ * Arguments are validated in one place, when the run is submitted.
  */
 export function createDroverMcpServer(options: McpServerOptions): Server {
   const { client, version } = options;
@@ -39,7 +39,7 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
       inputSchema: schemaOf(input),
       annotations: { readOnlyHint: readOnly, destructiveHint: name === "stop_run", openWorldHint: false },
     }));
-    return { tools: [...fixed, ...firstOf(agentTools((await client.agents.list()).items).map(listed))] };
+    return { tools: [...fixed, ...limitSize(agentTools((await client.agents.list()).items).map(describeTool))] };
   });
   server.setRequestHandler("tools/call", async ({ params: { name, arguments: input = {} } }, { mcpReq }) => {
     const progress = progressOf(mcpReq);
@@ -51,18 +51,18 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
         const run = await submit(options, request);
         run_id = run.run_id;
         options.onStarted?.(run_id);
-        progress.say(`run ${run_id} started`);
+        progress.report(`run ${run_id} started`);
         return run;
       },
       onEvent({ event }) {
-        progress.say(describeEvent(event) ?? "");
+        progress.report(describeEvent(event) ?? "");
       },
     };
     try {
       const fixed = Object.hasOwn(runTools, name) ? runTools[name] : undefined;
       return fixed ? await fixed.run(call, input) : await runAgentTool(call, name, input);
     } catch (error) {
-      const fault = error instanceof z.ZodError ? unfit(error) : error;
+      const fault = error instanceof z.ZodError ? invalidArguments(error) : error;
       return errorResult(fault, run_id === undefined ? {} : { run_id }, options.onDefect);
     } finally {
       progress.stop();
@@ -71,11 +71,11 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
   return server;
 }
 
-/** Of the tools of agents, as JSON. No client has use for more; start_run runs the others too. */
-const mostLength = 2 * 1024 * 1024;
+/** Total JSON size of the agent tools in a list. start_run can also run agents beyond it. */
+const maxListLength = 2 * 1024 * 1024;
 
-function firstOf<T>(tools: readonly T[]): T[] {
-  let left = mostLength;
+function limitSize<T>(tools: readonly T[]): T[] {
+  let left = maxListLength;
   return tools.filter((tool) => (left -= estimateJsonSize(tool)) >= 0);
 }
 
@@ -101,7 +101,7 @@ function submit({ client, parent_run_id }: McpServerOptions, request: Submission
   });
 }
 
-function listed({ name, agent: { title, description, type }, agent_name, inputSchema }: AgentTool) {
+function describeTool({ name, agent: { title, description, type }, agent_name, inputSchema }: AgentTool) {
   return {
     name,
     ...(title === undefined ? {} : { title }),
@@ -111,31 +111,31 @@ function listed({ name, agent: { title, description, type }, agent_name, inputSc
   };
 }
 
-/** Nothing is sent to a client that did not ask for it. */
+/** Progress is sent only to clients that asked for it. */
 function progressOf({ _meta, notify }: ServerContext["mcpReq"]): Progress {
   const progressToken = _meta?.progressToken;
-  if (progressToken === undefined) return silent;
+  if (progressToken === undefined) return noProgress;
   return createProgress((progress, message) =>
     notify({ method: "notifications/progress", params: { progressToken, progress, message } }),
   );
 }
 
 function unknownTool(name: string, tools: readonly AgentTool[]): RequestError {
-  const near = suggest(name, new Set([...Object.keys(runTools), ...tools.map((one) => one.name)]));
+  const suggestion = suggest(name, new Set([...Object.keys(runTools), ...tools.map((one) => one.name)]));
   return new RequestError({
     code: "DROVER-MCP-002",
-    message: `There is no tool ${name.slice(0, 200)}.${near === undefined ? "" : ` Did you mean ${near}?`}`,
-    next: "List the tools again: an agent is a tool while its definition says expose: tool.",
+    message: `There is no tool ${name.slice(0, 200)}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`,
+    next: "List the tools again. An agent is a tool if its definition has expose: tool.",
   });
 }
 
-function unfit({ issues }: z.ZodError): RequestError {
+function invalidArguments({ issues }: z.ZodError): RequestError {
   const faults = issues.map(({ path, message }) => ({ path: ["arguments", ...path].join("."), message }));
   const [first] = faults;
   return new RequestError({
     code: "DROVER-API-006",
-    message: first === undefined ? "The arguments do not fit the tool." : `${first.path}: ${first.message}`,
+    message: first === undefined ? "The arguments do not match the tool's schema." : `${first.path}: ${first.message}`,
     cause: { faults },
-    next: "Call the tool again with arguments that fit its schema.",
+    next: "Call the tool again with arguments that match its schema.",
   });
 }

@@ -4,17 +4,17 @@ import { isTerminal } from "../../model/states.ts";
 import { resultOf, viewOf } from "./run-view.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
-/** Data as the result of a tool: as text for the model, and as data for programs. */
+/** Returns data as a tool result, both as text for the model and as structured content for programs. */
 export function dataResult(data: Record<string, unknown>): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(data) }], structuredContent: data };
 }
 
-/** What became of a run, as the result of `run_<agent>`: its own result, or an error with reason and message. */
-export function runResult(seen: RunSnapshot): CallToolResult {
-  const { run } = seen;
+/** The result of `run_<agent>`: the run's own result, or an error with reason and message. */
+export function runResult(snapshot: RunSnapshot): CallToolResult {
+  const { run } = snapshot;
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
-  if (!isTerminal(run.status)) return { ...dataResult(viewOf(seen)), _meta };
-  if (run.status !== "completed") return { ...dataResult(viewOf(seen)), isError: true, _meta };
+  if (!isTerminal(run.status)) return { ...dataResult(viewOf(snapshot)), _meta };
+  if (run.status !== "completed") return { ...dataResult(viewOf(snapshot)), isError: true, _meta };
   const { result_text, result_data } = resultOf(run);
   return {
     content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
@@ -23,7 +23,7 @@ export function runResult(seen: RunSnapshot): CallToolResult {
   };
 }
 
-/** A refusal as the error of a tool, which a model reads. */
+/** Returns an error as a tool result, which the model reads. */
 export function errorResult(
   error: unknown,
   about: Record<string, unknown>,
@@ -31,7 +31,7 @@ export function errorResult(
 ): CallToolResult {
   if (!(error instanceof RequestError || error instanceof HostError)) {
     onDefect(error, "MCP");
-    const message = "Something went wrong inside Drover; its log says what.";
+    const message = "Internal error. The coordinator's log has the details.";
     return { ...dataResult({ ...about, code: "DROVER-BUG-001", message }), isError: true };
   }
   const { code, message, next, cause } = error;
@@ -40,7 +40,7 @@ export function errorResult(
   return { ...dataResult(fault), isError: true };
 }
 
-/** The protocol before 2026 takes nothing but objects. */
+/** Protocol versions before 2026 allow only objects. */
 function asObject(value: unknown): Record<string, unknown> {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as Record<string, unknown>) : { result: value };

@@ -5,23 +5,23 @@ import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { ApiClient } from "../../wire/client.ts";
 
-/** A run as a caller sees it, with the open questions the caller may answer. */
+/** A run with the open questions that the caller may answer. */
 export interface RunSnapshot {
   run: Run;
   questions: Question[];
 }
 
-/** Follows a run until it has ended, is parked, or asks something that the caller may answer. */
+/** Follows a run until it has ended, is parked, or asks a question that the caller may answer. */
 export async function waitForRun(
   client: ApiClient,
   run_id: string,
   { signal, onEvent }: { signal: AbortSignal; onEvent: (event: StoredEvent) => void },
 ): Promise<RunSnapshot> {
-  const seen = await fetchRun(client, run_id);
-  if (isSettled(seen)) return seen;
+  const first = await fetchRun(client, run_id);
+  if (isSettled(first)) return first;
   for await (const stored of client.runs.follow(run_id, { signal })) {
     onEvent(stored);
-    if (!mayWait(stored)) continue;
+    if (!maySettle(stored)) continue;
     const now = await fetchRun(client, run_id);
     if (isSettled(now)) return now;
   }
@@ -38,7 +38,7 @@ async function openQuestions(client: ApiClient, run_id: string): Promise<Questio
   try {
     return (await client.questions.list({ run_id })).items;
   } catch (error) {
-    // An agent's own token may not answer what its child asks, and so does not see it.
+    // An attempt token may not answer its child's questions, so it does not see them.
     if (error instanceof RequestError && error.code === "DROVER-API-011") return [];
     throw error;
   }
@@ -48,6 +48,6 @@ function isSettled({ run: { status }, questions }: RunSnapshot): boolean {
   return isTerminal(status) || status === "parked" || questions.length > 0;
 }
 
-function mayWait({ event }: StoredEvent): boolean {
+function maySettle({ event }: StoredEvent): boolean {
   return event.type === "permission_request" || (event.type === "status" && event.status === "parked");
 }

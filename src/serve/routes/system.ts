@@ -27,7 +27,7 @@ export const systemRoutes = [
     },
   }),
   route("GET /metrics", {
-    rule: { roles: ["admin", "viewer"], everyones: true },
+    rule: { roles: ["admin", "viewer"], allOwners: true },
     handle: async ({ deps }) =>
       new TextReply(await deps.metrics.write(), { "content-type": "text/plain; version=0.0.4; charset=utf-8" }),
   }),
