@@ -58,12 +58,12 @@ test.each([
   [
     "nothing",
     "- usage: { input_tokens: 1, output_tokens: 1 }",
-    ["s.yaml:3: turns.1 has a wrong value: a turn has text, tools or error"],
+    ["s.yaml:3: turns.1 has a wrong value: a turn needs text, tools or error"],
   ],
   [
     "an error and more",
     "- text: hi\n    error: { kind: network, message: x }",
-    ["s.yaml:3: turns.1 has a wrong value: a turn that is an error has nothing else"],
+    ["s.yaml:3: turns.1 has a wrong value: a turn with error can have nothing else"],
   ],
   [
     "a misspelt call",

@@ -6,7 +6,7 @@ import type {
 } from "@ai-sdk/provider";
 import type { TurnOptions } from "../model/provider.ts";
 import type { Conversation, Generate, Generated, Message, Part } from "./conversation.ts";
-import { faultOf, type Setup, unusable } from "./faults.ts";
+import { faultOf, type Setup, unusableAnswer } from "./faults.ts";
 import { readInput } from "./tool-input.ts";
 
 export interface Vendor extends Setup {
@@ -14,7 +14,7 @@ export interface Vendor extends Setup {
   providerOptions?: SharedV3ProviderOptions;
 }
 
-/** A vendor's low-level model as the next answer of a conversation. No retries here: those of the loop are visible. */
+/** Generates the next answer with a vendor's low-level model. It does not retry: the loop's retries are recorded. */
 export function generateWith(vendor: Vendor): Generate {
   return async (conversation, options) => {
     try {
@@ -46,20 +46,20 @@ async function generate(
   });
   const answer = new Answer(new Map(tools.map(({ name }) => [wireName(name), name])));
   for await (const part of stream) {
-    // Final, even where the adapter goes on and finishes well: a malformed chunk leaves a hole in the text.
+    // An error is final even if the adapter then finishes: a malformed chunk leaves a gap in the text.
     if (part.type === "error") throw part.error;
     if (part.type === "text-delta") onText?.(part.delta);
-    answer.take(part);
+    answer.add(part);
   }
   signal.throwIfAborted();
   const { finish } = answer;
-  // Without an end mark the answer was cut off, however cleanly the connection was closed.
+  // Without a finish reason the answer was cut off, even if the connection was closed cleanly.
   if (
     !finish ||
     finish.reason.unified === "error" ||
     (finish.reason.unified === "other" && finish.reason.raw === undefined)
   )
-    return { ok: false, error: unusable(vendor, "it ended before its end mark") };
+    return { ok: false, error: unusableAnswer(vendor, "it was cut off") };
   const { inputTokens, outputTokens } = finish.usage;
   return {
     ok: true,
@@ -76,7 +76,7 @@ function stopOf({ unified }: Finish["finishReason"]): "end" | "length" | "refuse
 
 type Finish = Extract<LanguageModelV3StreamPart, { type: "finish" }>;
 
-/** Puts the pieces of a stream together. */
+/** Assembles the parts of a stream. */
 class Answer {
   readonly parts: Part[] = [];
   finish: { reason: Finish["finishReason"]; usage: Finish["usage"] } | null = null;
@@ -87,23 +87,23 @@ class Answer {
     this.#names = names;
   }
 
-  take(part: LanguageModelV3StreamPart): void {
+  add(part: LanguageModelV3StreamPart): void {
     switch (part.type) {
       case "text-start":
       case "reasoning-start":
-        this.#begin(part.type === "text-start" ? "text" : "reasoning", part.id, part.providerMetadata);
+        this.#start(part.type === "text-start" ? "text" : "reasoning", part.id, part.providerMetadata);
         break;
       case "text-delta":
       case "reasoning-delta": {
         const open = this.#open.get(part.id);
         if (open) open.text += part.delta;
-        this.#note(part.id, part.providerMetadata);
+        this.#setMeta(part.id, part.providerMetadata);
         break;
       }
       case "text-end":
       case "reasoning-end":
-        // signatures of thoughts arrive here, and the model wants them back
-        this.#note(part.id, part.providerMetadata);
+        // signatures of reasoning arrive here, and the model expects them back
+        this.#setMeta(part.id, part.providerMetadata);
         break;
       case "tool-call":
         this.parts.push({
@@ -117,17 +117,17 @@ class Answer {
       case "finish":
         this.finish = { reason: part.finishReason, usage: part.usage };
         break;
-      default: // sources, files, warnings: not asked for
+      default: // sources, files and warnings are not used
     }
   }
 
-  #begin(type: "text" | "reasoning", id: string, meta: unknown): void {
+  #start(type: "text" | "reasoning", id: string, meta: unknown): void {
     const part = { type, text: "", ...metaOf(meta) };
     this.#open.set(id, part);
     this.parts.push(part);
   }
 
-  #note(id: string, meta: unknown): void {
+  #setMeta(id: string, meta: unknown): void {
     const open = this.#open.get(id);
     if (open && meta !== undefined) open.meta = meta;
   }
@@ -169,14 +169,14 @@ function wireMessage(message: Message, names: ReadonlyMap<string, string>): Lang
 }
 
 function wirePart(part: Part) {
-  // what the vendor said of a part is what it wants to hear again
+  // send the vendor's own metadata back unchanged
   const own = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
   if (part.type !== "tool_use") return { type: part.type, text: part.text, ...own };
   const input = part.fault === undefined ? part.input : {};
   return { type: "tool-call" as const, toolCallId: part.tool_use_id, toolName: wireName(part.name), input, ...own };
 }
 
-/** Model services allow no dots in the names of tools. */
+/** Model services allow no dots in tool names. */
 function wireName(name: string): string {
   return name.replaceAll(".", "_");
 }

@@ -11,13 +11,13 @@ export const anthropic: ProviderDefinition = {
     const { createAnthropic } = await import("@ai-sdk/anthropic");
     const vendor = createAnthropic({
       apiKey: env[variable] ?? "",
-      ...(base_url === undefined ? {} : { baseURL: versioned(base_url) }),
+      ...(base_url === undefined ? {} : { baseURL: withVersion(base_url) }),
     });
     return { generate: generateWith({ provider: "anthropic", variable, model: (name) => vendor(name) }) };
   },
 };
 
-/** People give the address as they give it to other clients, without the version. */
-function versioned(url: string): string {
+/** Other clients take this address without the version, so people often give it that way. */
+function withVersion(url: string): string {
   return /\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/$/, "")}/v1`;
 }

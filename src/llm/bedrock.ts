@@ -6,7 +6,7 @@ import { loadPackage, type OptionalPackage } from "./optional-package.ts";
 
 const sdk: OptionalPackage = { name: "@ai-sdk/amazon-bedrock", version: "4.0.186" };
 
-/** As much of the package as we use: it is optional, so its own types cannot be imported. */
+/** The part of the package that Drover uses. It is optional, so its own types cannot be imported. */
 interface BedrockPackage {
   createAmazonBedrock(options: Record<string, string | undefined>): (model: string) => LanguageModelV3;
 }
@@ -15,7 +15,7 @@ export const bedrock: ProviderDefinition = {
   // there are two ways to log in: see `login`
   variable: null,
   address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-  // which models an account may use differs by region and contract
+  // the available models differ by region and contract
   default_model: null,
   async open({ base_url }, { env, directory }) {
     const credentials = login(env);
@@ -30,7 +30,7 @@ export const bedrock: ProviderDefinition = {
   },
 };
 
-/** A bearer token, or keys that sign each request. */
+/** Returns a bearer token, or keys that sign each request. */
 function login(env: Env): Record<string, string | undefined> {
   if (env["AWS_BEARER_TOKEN_BEDROCK"]) return { apiKey: env["AWS_BEARER_TOKEN_BEDROCK"] };
   const missing = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].find((name) => !env[name]);
@@ -38,7 +38,7 @@ function login(env: Env): Record<string, string | undefined> {
     throw new RequestError({
       code: "DROVER-LLM-002",
       field: missing,
-      message: `The provider bedrock needs credentials of AWS, and ${missing} is not set.`,
+      message: `The provider bedrock needs AWS credentials, and ${missing} is not set.`,
       next: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, where the runner starts.",
     });
   return {

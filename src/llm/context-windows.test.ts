@@ -9,6 +9,6 @@ it.each([
   ["gpt-4.1-mini", 1_047_576],
   ["gemini-2.5-flash", 1_048_576],
   ["llama3.2", null],
-])("the window of %s is %s", (model, tokens) => {
+])("knows the window of %s: %s", (model, tokens) => {
   expect(contextWindowOf(model)).toBe(tokens);
 });

@@ -1,5 +1,5 @@
-/** Tokens that a model takes, its answer included, by how its name begins. The first that fits counts. */
-const windows: readonly (readonly [beginning: string, tokens: number])[] = [
+/** The window of a model in tokens, including its answer, by the start of its name. The first match counts. */
+const windows: readonly (readonly [prefix: string, tokens: number])[] = [
   ["claude-", 200_000],
   ["gpt-5", 400_000],
   ["gpt-4.1", 1_047_576],
@@ -10,10 +10,10 @@ const windows: readonly (readonly [beginning: string, tokens: number])[] = [
 ];
 
 /**
- * null: not known. That holds for models that people serve themselves too, whose window is a setting of the server.
- * Names may carry a vendor and a region before the model: `us.anthropic.claude-sonnet-4-5`, `openai/gpt-5`.
+ * Returns null if the window is unknown. That includes self-hosted models, whose window is a setting of the server.
+ * Names may start with a vendor and a region: `us.anthropic.claude-sonnet-4-5`, `openai/gpt-5`.
  */
 export function contextWindowOf(model: string): number | null {
   const name = model.replace(/^.*[/]|^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z]+-)/, "");
-  return windows.find(([beginning]) => name.startsWith(beginning))?.[1] ?? null;
+  return windows.find(([prefix]) => name.startsWith(prefix))?.[1] ?? null;
 }

@@ -13,7 +13,7 @@ import {
 
 export type { Conversation, Generate, Generated, Message, Model, Part } from "./message.ts";
 
-/** A provider from what is special about it. */
+/** Builds a provider from a model service. */
 export function createProvider(name: string, service: Model, store: SessionStore, newId: NewId): Provider {
   const open = (session_id: string, conversation: Conversation): ProviderSession =>
     openSession(session_id, conversation, service.generate, store);
@@ -41,12 +41,12 @@ function openSession(
   store: SessionStore,
 ): ProviderSession {
   let current = conversation;
-  /** The answer and what it answers become part of the conversation together, or neither does. */
+  /** Adds the answer to the conversation together with what it answers, or adds neither. */
   async function turn(next: readonly Message[], options: TurnOptions): Promise<Turn> {
-    const asked = { ...current, messages: [...current.messages, ...next] };
-    const generated = await generate(asked, options);
+    const request = { ...current, messages: [...current.messages, ...next] };
+    const generated = await generate(request, options);
     if (!generated.ok) return generated;
-    current = { ...asked, messages: [...asked.messages, { role: "assistant", parts: generated.parts }] };
+    current = { ...request, messages: [...request.messages, { role: "assistant", parts: generated.parts }] };
     await store.save(session_id, current);
     const tool_uses = pendingIn(current.messages);
     const { usage, stop } = generated;
@@ -70,16 +70,17 @@ function openSession(
     },
     async sendMessage(text, options) {
       const pending = pendingIn(current.messages);
-      if (pending.length > 0) throw new BugError(`a message before the results of ${pending.map(idOf).join(", ")}`);
+      if (pending.length > 0)
+        throw new BugError(`a message was sent before the results of ${pending.map(idOf).join(", ")}`);
       return turn([{ role: "user", text }], options);
     },
     async submitToolResults(results, { message, ...options }) {
       const missing = pendingIn(current.messages).filter(
         (use) => !results.some((result) => result.tool_use_id === idOf(use)),
       );
-      if (missing.length > 0) throw new BugError(`no result of ${missing.map(idOf).join(", ")}`);
-      const said: Message[] = message === undefined ? [] : [{ role: "user", text: message }];
-      return turn([{ role: "tool", results }, ...said], options);
+      if (missing.length > 0) throw new BugError(`there is no result for ${missing.map(idOf).join(", ")}`);
+      const followUp: Message[] = message === undefined ? [] : [{ role: "user", text: message }];
+      return turn([{ role: "tool", results }, ...followUp], options);
     },
     async compact(options) {
       const { compacted, conversation: shorter } = await compact(current, generate, options);

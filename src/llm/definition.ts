@@ -1,33 +1,33 @@
 import type { Command, Running } from "../model/process.ts";
 import type { Model } from "./conversation.ts";
 
-/** What an operator says about a provider: in a profile, in drover.yaml or by variables. */
+/** An operator's settings for a provider: from a profile, drover.yaml or variables. */
 export interface ProviderSettings {
   base_url?: string;
-  /** For `scripted`: the file with its turns. */
+  /** The file with the turns of `scripted`. */
   script?: string;
 }
 
-/** The machine that a provider works on. */
+/** The environment in which a provider runs. */
 export interface ProviderHost {
   env: Env;
-  /** The runner's directory. Packages that Drover does not bring are found from here, or beside Drover. */
+  /** The runner's directory. Packages that Drover does not include are searched here, then beside Drover. */
   directory: string;
-  /** Where the run works. */
+  /** The run's work directory. */
   workDirectory: string;
-  /** Starts a program, on the record where there is a run. */
+  /** Starts a program, and records it if there is a run. */
   start(command: Command): Promise<Running>;
 }
 
 export interface ProviderDefinition {
-  /** The variable with its key; null where it needs none. */
+  /** The variable that holds its key; null if it needs none. */
   variable: string | null;
-  /** The variable that holds its address where the settings do not. */
+  /** The variable that holds its address if the settings do not. */
   address_variable?: string;
   default_model: string | null;
-  /** Whether it works here without further setup. Unless given: whether its variable is set. */
+  /** Whether it works here without further setup. By default, whether its variable is set. */
   isReady?(host: Pick<ProviderHost, "env" | "directory">): Promise<boolean>;
-  /** Loads the vendor's package: only when it is used. */
+  /** Loads the vendor's package, so it is called only when the provider is used. */
   open(settings: ProviderSettings, host: ProviderHost): Promise<Model>;
 }
 

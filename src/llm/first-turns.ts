@@ -3,10 +3,10 @@ import type { Conversation } from "./message.ts";
 
 export type FirstTurns =
   | { ok: true; conversation: Conversation }
-  /** `turns` is how many there are; null: its beginning was summarized, so that nobody can tell. */
+  /** `turns` is the number of turns there are; null if the beginning was summarized, so the number is unknown. */
   | { ok: false; turns: number | null };
 
-/** The beginning of a conversation: so many messages of the user, each with everything up to the answer to it. */
+/** Returns the first `turns` messages of the user, each with everything up to its answer. */
 export function firstTurns(state: unknown, turns: number): FirstTurns {
   if (!isConversation(state)) return { ok: false, turns: 0 };
   if (state.compacted !== undefined) return { ok: false, turns: null };

@@ -1,9 +1,9 @@
 /**
- * A script that was compiled ahead has no import(), and the build turns it into require(), which loads no ES module on
- * Node 20. bin/load-compiled.js therefore hands its own import() to the bundles, beside `require`.
+ * A precompiled script has no import(), and the build replaces it with require(), which loads no ES module on Node 20.
+ * bin/load-compiled.js therefore passes its own import() to the bundles, beside `require`.
  */
 declare const importFromBundle: ((url: string) => Promise<unknown>) | undefined;
 
-/** import() of a module whose address is known only when Drover runs. */
+/** Imports a module whose address is known only at run time. */
 export const importModule = (url: string): Promise<unknown> =>
   typeof importFromBundle === "function" ? importFromBundle(url) : import(url);

@@ -1,14 +1,14 @@
 import type { Usage } from "../model/event.ts";
 import type { ProviderFault, SessionOptions, ToolResult, ToolUse, TurnOptions } from "../model/provider.ts";
 
-/** A conversation as every provider of ours keeps it. It is translated where a model is called, and nowhere else. */
+/** A conversation as all built-in providers keep it. It is converted only where a model is called. */
 export interface Conversation {
   format: typeof conversationFormat;
   options: SessionOptions;
   messages: Message[];
-  /** What the summary in the first message stands for: the first message as it was, and how many answers. */
+  /** What the summary in the first message replaces: the original first message, and the number of answers. */
   compacted?: { task: string; answers: number };
-  /** Set where the answer wanted is a summary of another conversation. */
+  /** Set if the answer is to be a summary of another conversation. */
   purpose?: "summary";
 }
 
@@ -19,7 +19,7 @@ export type Message =
   | { role: "assistant"; parts: Part[] }
   | { role: "tool"; results: ToolResult[] };
 
-/** `meta` is the vendor's own and goes back to it untouched, such as the signature of a thought. */
+/** `meta` belongs to the vendor and is sent back unchanged, for example the signature of a reasoning block. */
 export type Part =
   | { type: "text"; text: string; meta?: unknown }
   | { type: "reasoning"; text: string; meta?: unknown }
@@ -29,11 +29,11 @@ export type Generated =
   | { ok: true; parts: Part[]; usage: Usage; stop: "end" | "length" | "refused" }
   | { ok: false; error: ProviderFault };
 
-/** The one thing that is special about a model service: from a conversation to the next answer. Never rejects. */
+/** The only part that differs between model services: turns a conversation into the next answer. Never rejects. */
 export type Generate = (conversation: Conversation, options: TurnOptions) => Promise<Generated>;
 
 export interface Model {
   generate: Generate;
-  /** Ends what it keeps running between answers. */
+  /** Stops whatever it keeps running between answers. */
   close?(): Promise<void>;
 }

@@ -1,26 +1,26 @@
 import { RequestError } from "../model/errors.ts";
-import { openChat } from "./openai-compatible.ts";
+import { openChatModel } from "./openai-compatible.ts";
 import type { Env, ProviderDefinition } from "./definition.ts";
 
-/** A local service that is up answers at once. */
-const answersWithinMs = 1000;
+/** A local service that is running answers within this time. */
+const probeTimeoutMs = 1000;
 
 export const ollama: ProviderDefinition = {
   variable: null,
   default_model: "llama3.2",
   async isReady({ env }) {
     try {
-      const signal = AbortSignal.timeout(answersWithinMs);
+      const signal = AbortSignal.timeout(probeTimeoutMs);
       return (await fetch(`${addressOf(env)}/api/version`, { signal })).ok;
     } catch {
-      // nothing listens there, which is the answer
+      // nothing listens there
       return false;
     }
   },
-  open: async ({ base_url }, { env }) => openChat("ollama", base_url ?? `${addressOf(env)}/v1`, undefined),
+  open: async ({ base_url }, { env }) => openChatModel("ollama", base_url ?? `${addressOf(env)}/v1`, undefined),
 };
 
-/** `OLLAMA_HOST` is often given as Ollama's own tools take it: without a scheme or a port. */
+/** `OLLAMA_HOST` often has no scheme or port, as Ollama's own tools accept it. */
 function addressOf(env: Env): string {
   const host = env["OLLAMA_HOST"] || "127.0.0.1";
   const hasScheme = /^https?:\/\//.test(host);
@@ -29,7 +29,7 @@ function addressOf(env: Env): string {
     throw new RequestError({
       code: "DROVER-LLM-003",
       field: "OLLAMA_HOST",
-      message: `OLLAMA_HOST is ${JSON.stringify(host)}, which is not an address.`,
+      message: `OLLAMA_HOST is ${JSON.stringify(host)}, which is not a valid address.`,
       next: "Set it to a host and port such as 127.0.0.1:11434, or to a URL.",
     });
   const url = new URL(text);

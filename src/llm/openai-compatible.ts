@@ -17,11 +17,11 @@ export const openaiCompatible: ProviderDefinition = {
         message: "The provider openai-compatible needs the address of its service.",
         next: "Set base_url in the profile's config, for example http://127.0.0.1:8000/v1.",
       });
-    return openChat("openai-compatible", base_url, env[variable]);
+    return openChatModel("openai-compatible", base_url, env[variable]);
   },
 };
 
-export async function openChat(name: string, baseURL: string, apiKey: string | undefined): Promise<Model> {
+export async function openChatModel(name: string, baseURL: string, apiKey: string | undefined): Promise<Model> {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const vendor = createOpenAICompatible({
     name,

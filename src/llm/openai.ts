@@ -18,7 +18,7 @@ export const openai: ProviderDefinition = {
         provider: "openai",
         variable,
         model: (name) => vendor.responses(name),
-        // the conversation is ours: nothing of it stays with the service
+        // Drover keeps the conversation, so the service must not store it
         providerOptions: { openai: { store: false } },
       }),
     };

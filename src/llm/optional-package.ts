@@ -12,33 +12,33 @@ export interface OptionalPackage {
   version: string;
 }
 
-/** Where packages are looked for, and who has trusted those of a folder. */
+/** The runner's directory, and the variables that say which directories are trusted. */
 export type PackageHost = Pick<ProviderHost, "directory" | "env">;
 
-/** Where the package is, or null: in the runner's directory first, if that is trusted, then beside Drover. */
+/** Returns the package's path or null. Searches the runner's directory first, if it is trusted, then Drover's own. */
 export function findPackage({ name }: OptionalPackage, { directory, env }: PackageHost): string | null {
-  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  // A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round.
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  // a package is code that runs inside Drover
-  for (const folder of isTrusted(directory, env) ? [directory, here] : [here])
+  // a package's code runs inside Drover
+  for (const base of isTrusted(directory, env) ? [directory, here] : [here])
     try {
-      return createRequire(join(folder, "package.json")).resolve(name);
+      return createRequire(join(base, "package.json")).resolve(name);
     } catch (error) {
       if (!(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND")) throw error;
     }
   return null;
 }
 
-/** What to say where a package is not there, and what to do about it; null where it is. */
+/** Returns what to say about a missing package and what to do; null if it is installed. */
 export function missingPackage(wanted: OptionalPackage, host: PackageHost): { message: string; next: string } | null {
   if (findPackage(wanted, host) !== null) return null;
   return {
     message: `it needs the package ${wanted.name}, which is not installed`,
-    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that folder: drover trust ${host.directory}`}.`,
+    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that directory: drover trust ${host.directory}`}.`,
   };
 }
 
-/** Loads a package that Drover does not install by itself. The caller knows what it exports. */
+/** Loads a package that Drover does not install. The caller knows what it exports. */
 export async function loadPackage<T>(wanted: OptionalPackage, host: PackageHost, neededBy: string): Promise<T> {
   const missing = missingPackage(wanted, host);
   if (missing === null) return (await importModule(pathToFileURL(findPackage(wanted, host)!).href)) as T;

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 const host = {
-  // where the packages are that Drover does not install by itself
+  // has the packages that Drover does not install
   directory: join(import.meta.dirname, "../../test/clients"),
   workDirectory: import.meta.dirname,
   start: (): never => {
@@ -25,11 +25,11 @@ const host = {
   },
 };
 
-/** The address, as each provider wants it, and what its protocol cannot express. */
+/** The address in the form that each provider expects, and what its protocol cannot express. */
 const overHttp: Record<string, { path: string; env: Record<string, string>; cannot?: ProviderSubject["cannot"] }> = {
   anthropic: { path: "", env: { ANTHROPIC_API_KEY: "key" } },
   openai: { path: "/v1", env: { OPENAI_API_KEY: "key" } },
-  // its calls carry objects, not text
+  // its calls carry objects instead of text
   google: { path: "/v1beta", env: { GEMINI_API_KEY: "key" }, cannot: ["cut input"] },
   ollama: { path: "/v1", env: {} },
   "openai-compatible": { path: "/v1", env: {} },
@@ -110,7 +110,7 @@ describeContract("the provider in docs/writing-providers.md", providerContract, 
   } satisfies ProviderSubject;
 });
 
-/** The provider as the page shows it, compiled as if it lay beside the others. */
+/** Compiles the provider in the manual as if it were beside the others. */
 async function documented(): Promise<ProviderDefinition> {
   const page = readFileSync(join(import.meta.dirname, "../../docs/writing-providers.md"), "utf8");
   const contents = /```ts\n(.*?)```/s.exec(page)?.[1] ?? "";
@@ -144,7 +144,7 @@ describe("choosing a provider", () => {
     ["openai-compatible", {}, {}, { code: "DROVER-LLM-003" }],
     ["bedrock", {}, { AWS_ACCESS_KEY_ID: "id" }, { code: "DROVER-LLM-002", field: "AWS_SECRET_ACCESS_KEY" }],
     ["scripted", { script: "/nowhere/script.yaml" }, {}, { code: "DROVER-LLM-004" }],
-  ])("refuses %s with %j and %j and says what to do", async (name, settings, env, fault) => {
+  ])("refuses %s with %j and %j, and says what to do", async (name, settings, env, fault) => {
     await expect(openProvider(name, { ...options, settings, env })).rejects.toMatchObject({
       ...fault,
       next: expect.stringMatching(/\w/),
@@ -154,7 +154,7 @@ describe("choosing a provider", () => {
   it.each([
     ["claude-code", "@anthropic-ai/claude-agent-sdk"],
     ["bedrock", "@ai-sdk/amazon-bedrock"],
-  ])("says how to install what %s needs and Drover does not bring", async (name, wanted) => {
+  ])("says how to install the package that %s needs", async (name, wanted) => {
     const directory = import.meta.dirname;
     const env = { AWS_BEARER_TOKEN_BEDROCK: "token" };
     await expect(openProvider(name, { ...options, directory, settings: {}, env })).rejects.toMatchObject({
@@ -163,7 +163,7 @@ describe("choosing a provider", () => {
     });
   });
 
-  it("takes --provider first, then the agent's, the profile's and that of drover.yaml", async () => {
+  it("uses --provider first, then the agent's provider, the profile's and that of drover.yaml", async () => {
     const at = { directory: import.meta.dirname, env: {} };
     const names = { option: "openai", agent: "google", profile: "ollama", config: "scripted" };
     const { option: _option, ...withoutOption } = names;
@@ -179,11 +179,11 @@ describe("choosing a provider", () => {
     });
   });
 
-  it("takes the first that is set up where none is named, and never scripted", async () => {
+  it("uses the first provider that is set up if none is named, and never scripted", async () => {
     const service = await startModelServer([]);
     closing.push(service.stop);
     const set = { ANTHROPIC_API_KEY: "key", OPENAI_API_KEY: "key", GEMINI_API_KEY: "key", OLLAMA_HOST: service.url };
-    // the Agent SDK takes the same key, and is preferred where it is installed
+    // the Agent SDK accepts the same key, and comes first if it is installed
     expect(await chooseProvider({}, { ...host, env: set })).toBe("claude-code");
     const directory = import.meta.dirname;
     const chosen: string[] = [];
@@ -192,7 +192,7 @@ describe("choosing a provider", () => {
       if (without !== "OLLAMA_HOST") chosen.push(await chooseProvider({}, { directory, env: set }));
     }
     expect(chosen).toEqual(["anthropic", "openai", "google", "ollama"]);
-    // a port where nobody listens any more
+    // nothing listens on this port any longer
     await service.stop();
     await expect(chooseProvider({}, { directory, env: { OLLAMA_HOST: service.url } })).rejects.toMatchObject({
       code: "DROVER-LLM-005",

@@ -5,7 +5,6 @@ import { suggest } from "../model/suggest.ts";
 import { createProvider } from "./conversation.ts";
 import type { ProviderDefinition, ProviderHost, ProviderSettings } from "./definition.ts";
 
-/** One line each. */
 const table: Record<string, () => Promise<ProviderDefinition>> = {
   "claude-code": async () => (await import("./claude-code/claude-code.ts")).claudeCode,
   anthropic: async () => (await import("./anthropic.ts")).anthropic,
@@ -17,12 +16,12 @@ const table: Record<string, () => Promise<ProviderDefinition>> = {
   scripted: async () => (await import("./scripted.ts")).scripted,
 };
 
-/** Tried in this order where nobody names a provider. */
+/** Tried in this order if no provider is named. */
 const automatic = ["claude-code", "anthropic", "openai", "google", "ollama"] as const;
 
 export const providerNames: readonly string[] = Object.keys(table);
 
-/** Everyone who may name a provider, strongest first. */
+/** The places that can name a provider, highest priority first. */
 export interface NamedProviders {
   /** `--provider` on the command line. */
   option?: string | undefined;
@@ -33,7 +32,7 @@ export interface NamedProviders {
   config?: string | undefined;
 }
 
-/** The provider of a run: the one that is named, else the first that works here without further setup. */
+/** Returns the named provider, or the first that works here without further setup. */
 export async function chooseProvider(
   { option, agent, profile, config }: NamedProviders,
   host: Pick<ProviderHost, "env" | "directory">,
@@ -47,7 +46,7 @@ export async function chooseProvider(
   throw new RequestError({
     code: "DROVER-LLM-005",
     field: "provider",
-    message: "No provider of models is named, and none is set up here.",
+    message: "No model provider is named, and none is set up here.",
     next:
       "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY where the runner starts, or start Ollama. " +
       "To try Drover without a model, name the provider scripted.",
@@ -90,7 +89,7 @@ export async function openProvider(name: string, options: OpenOptions): Promise<
   return createProvider(name, await definition.open(settings, options), options.store, options.newId);
 }
 
-/** The settings go before the variable. */
+/** The settings take precedence over the variable. */
 function addressOf({ address_variable }: ProviderDefinition, { settings, env }: OpenOptions): { base_url?: string } {
   const field = settings.base_url === undefined && address_variable !== undefined ? address_variable : "base_url";
   const base_url = field === "base_url" ? settings.base_url : env[field] || undefined;
@@ -99,7 +98,7 @@ function addressOf({ address_variable }: ProviderDefinition, { settings, env }: 
   throw new RequestError({
     code: "DROVER-LLM-003",
     field,
-    message: `${field} is ${JSON.stringify(base_url)}, which is not the address of a web server.`,
-    next: "Give it with http:// or https:// and a host name.",
+    message: `${field} is ${JSON.stringify(base_url)}, which is not the URL of a web server.`,
+    next: "Use a URL with http:// or https:// and a host name.",
   });
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createProvider, type Generate } from "./conversation.ts";
 
-it("a resumed session goes on with another model where one is named, and keeps its own where none is", async () => {
+it("resumes a session with another model if one is named, and otherwise keeps its own", async () => {
   const states = new Map<string, unknown>();
   const asked: string[] = [];
   const generate: Generate = async ({ options }) => {

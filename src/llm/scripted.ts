@@ -15,7 +15,7 @@ const failure = z.strictObject({
   message: z.string(),
   retry_after_ms: z.number().optional(),
 });
-// one object instead of a union of answers and errors, so that a fault names the key and not the whole turn
+// one object instead of a union of answers and errors, so that an error names the key and not the whole turn
 const turnSchema = z
   .strictObject({
     text: z.string().optional(),
@@ -23,14 +23,14 @@ const turnSchema = z
     usage: usage.optional(),
     error: failure.optional(),
   })
-  .refine((turn) => Object.keys(turn).some((key) => key !== "usage"), { message: "a turn has text, tools or error" })
+  .refine((turn) => Object.keys(turn).some((key) => key !== "usage"), { message: "a turn needs text, tools or error" })
   .refine((turn) => turn.error === undefined || (turn.text ?? turn.tools ?? turn.usage) === undefined, {
-    message: "a turn that is an error has nothing else",
+    message: "a turn with error can have nothing else",
   });
 const scriptSchema = z.strictObject({ turns: z.array(turnSchema).min(1) });
 type Script = z.output<typeof scriptSchema>;
 
-/** Says what its script says, turn by turn: for trying things out and for tests. The last turn answers all further ones. */
+/** Answers with the turns of a script, for experiments and tests. The last turn is repeated. */
 export const scripted: ProviderDefinition = {
   variable: null,
   default_model: "script",
@@ -39,7 +39,7 @@ export const scripted: ProviderDefinition = {
   },
 };
 
-/** Where no file is named. */
+/** Used if no file is named. */
 const builtIn: Script = {
   turns: [
     { text: "This is the built-in script of the scripted provider. Name a file with turns to make it say more." },
@@ -50,23 +50,23 @@ export function generateFrom({ turns }: Script): Generate {
   return async (conversation, { signal, onText }) => {
     if (conversation.purpose === "summary") return answer({ text: "(a summary)" }, 0, conversation);
     const { messages, compacted } = conversation;
-    const said = (compacted?.answers ?? 0) + messages.filter(({ role }) => role === "assistant").length;
-    const turn = turns[Math.min(said, turns.length - 1)]!;
+    const answered = (compacted?.answers ?? 0) + messages.filter(({ role }) => role === "assistant").length;
+    const turn = turns[Math.min(answered, turns.length - 1)]!;
     if (turn.error) return { ok: false, error: withoutUndefined(turn.error) };
     if (!signal.aborted && turn.text !== undefined) onText?.(turn.text);
     if (signal.aborted) return { ok: false, error: cancelled };
-    return answer(turn, said, conversation);
+    return answer(turn, answered, conversation);
   };
 }
 
 function answer(
   { text, tools = [], usage: used }: Script["turns"][number],
-  said: number,
+  answered: number,
   { messages }: Conversation,
 ): Generated {
   const parts: Part[] = text === undefined ? [] : [{ type: "text", text }];
   for (const [at, { name, input }] of tools.entries())
-    parts.push({ type: "tool_use", tool_use_id: `scripted_${said + 1}_${at + 1}`, name, input: input ?? {} });
+    parts.push({ type: "tool_use", tool_use_id: `scripted_${answered + 1}_${at + 1}`, name, input: input ?? {} });
   const counted = used ?? {
     input_tokens: JSON.stringify(messages).length >> 2,
     output_tokens: (text ?? "").length >> 2,
@@ -89,7 +89,7 @@ async function readScript(file: string): Promise<Script> {
   });
 }
 
-/** A script, or everything that is wrong with its file. */
+/** Returns the script, or everything that is wrong with its file. */
 export async function checkScript(
   file: string,
 ): Promise<{ ok: true; value: Script } | { ok: false; faults: DefinitionFault[] }> {
@@ -107,9 +107,9 @@ export async function checkScript(
   const read = readYaml(text);
   if (read.ok) {
     const checked = checkShape(read.value, shape, { ...read, file });
-    // a turn with a misspelt key may look empty as well: the key says it all
+    // a turn with a misspelt key may also look empty: report only the key
     const isInner = (path: string): boolean =>
-      !checked.ok && checked.faults.some((one) => one.path.startsWith(`${path}.`));
+      !checked.ok && checked.faults.some((fault) => fault.path.startsWith(`${path}.`));
     return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !isInner(path)) };
   }
   const { line, problem } = read.faults[0]!;

@@ -1,4 +1,4 @@
-/** A model may be cut off in the middle of a tool's input: then the call is answered, not carried out. */
+/** Parses a tool's input. If the model was cut off in the middle of it, the call is answered with the fault instead of made. */
 export function readInput(text: string): { input: unknown; fault?: string } {
   try {
     return { input: JSON.parse(text === "" ? "{}" : text) };

@@ -1,29 +1,29 @@
 const shown = 3;
 const maxLines = 20_000;
 const maxLineLength = 400;
-const leastLikeness = 0.4;
+const minSimilarity = 0.4;
 
-/** Where a text that was not found might have been meant: the lines most like its first one. */
+/** Suggests where a text that was not found might be: the lines most similar to its first line. */
 export function closestLines(text: string, find: string): string {
   const wanted = find
     .split("\n")
     .map((line) => line.trim())
     .find((line) => line !== "");
-  if (wanted === undefined) return "It consists of white space only.";
+  if (wanted === undefined) return "The text to find is only white space.";
   const pairs = pairsOf(wanted);
   const near = text
     .split("\n", maxLines)
-    .map((line, index) => ({ line, number: index + 1, likeness: likeness(pairs, line) }))
-    .filter((one) => one.likeness >= leastLikeness)
-    .sort((a, b) => b.likeness - a.likeness || a.number - b.number)
+    .map((line, index) => ({ line, number: index + 1, similarity: similarity(pairs, line) }))
+    .filter((candidate) => candidate.similarity >= minSimilarity)
+    .sort((a, b) => b.similarity - a.similarity || a.number - b.number)
     .slice(0, shown);
-  if (near.length === 0) return "No line is like it: read the file again.";
+  if (near.length === 0) return "No line is similar: read the file again.";
   const lines = near.map(({ line, number }) => `${number}: ${line.slice(0, maxLineLength)}`);
   return `The closest lines are:\n${lines.join("\n")}\n`;
 }
 
-/** Twice the pairs of neighbouring characters that both have, by all of them. */
-function likeness(pairs: ReadonlyMap<string, number>, line: string): number {
+/** The share of character pairs that both texts have (the Dice coefficient). */
+function similarity(pairs: ReadonlyMap<string, number>, line: string): number {
   const other = pairsOf(line.trim().slice(0, maxLineLength));
   let both = 0;
   let all = 0;

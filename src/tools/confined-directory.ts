@@ -51,8 +51,8 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
   const at = (name: Buffer): Buffer => Buffer.concat([own, Buffer.from("/"), name]);
   const check = async (): Promise<void> => {
     if (hasProc) return;
-    const [held, shown] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
-    if (held.ino !== shown.ino || held.dev !== shown.dev) throw new ReplacedError();
+    const [opened, current] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
+    if (opened.ino !== current.ino || opened.dev !== current.dev) throw new ReplacedError();
     await checkParent();
   };
   /** A change by path can only be checked in advance. A change through a descriptor needs no check. */

@@ -8,13 +8,13 @@ export const deleteTool = fileTool({
   effect: "edit",
   input: z.strictObject({ path: z.string().min(1).describe("Path relative to workspace") }),
   run: ({ path }, { workspace }) =>
-    // a link itself is deleted, not what it leads to
-    workspace.at(path, { followLast: false }, async ({ folder, name, parts }) => {
-      if (name === null) throw new ToolFailure("not_a_file", `${path} is a folder; only files are deleted.`);
+    // deletes a link itself, not its target
+    workspace.at(path, { followLast: false }, async ({ directory, name, parts }) => {
+      if (name === null) throw new ToolFailure("not_a_file", `${path} is a directory; only files can be deleted.`);
       refuseProtected(parts, path);
-      if ((await folder.stat(name)).isDirectory())
-        throw new ToolFailure("not_a_file", `${path} is a folder; only files are deleted.`);
-      await folder.remove(name);
+      if ((await directory.stat(name)).isDirectory())
+        throw new ToolFailure("not_a_file", `${path} is a directory; only files can be deleted.`);
+      await directory.remove(name);
       return { deleted: true };
     }),
 });

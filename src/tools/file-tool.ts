@@ -16,7 +16,7 @@ interface Definition<Input extends z.ZodObject> {
   run(input: z.output<Input>, context: ToolContext & { workspace: Workspace }): Promise<Record<string, unknown>>;
 }
 
-/** One place checks inputs and turns every expected failure into an answer. */
+/** Validates the input and turns every expected failure into an answer, for all file tools. */
 export function fileTool<Input extends z.ZodObject>({
   name,
   description,
@@ -50,8 +50,8 @@ function describe(error: z.ZodError): string {
   return error.issues.map((issue) => `${["input", ...issue.path].join(".")}: ${issue.message}`).join("; ");
 }
 
-/** Parts of a workspace that only programs may change: what is written there is executed by them. */
+/** Refuses paths that only programs may change, because programs execute what is written there. */
 export function refuseProtected(parts: readonly Buffer[], path: string): void {
   if (parts.some((part) => part.toString("latin1").toLowerCase() === ".git"))
-    throw new ToolFailure("protected", `${path}: files of git itself are not edited. Use git commands instead.`);
+    throw new ToolFailure("protected", `${path}: git's own files cannot be edited. Use git commands instead.`);
 }

@@ -34,7 +34,7 @@ beforeEach(async () => {
   root = join(outside, "work");
   mkdirSync(root);
   const tools = fileTools(await openWorkspace(root));
-  call = (one) => callTool(tools, one, context);
+  call = (given) => callTool(tools, given, context);
 });
 
 const put = (path: string, content: string | Uint8Array): void => writeFileSync(join(root, path), content);
@@ -73,8 +73,8 @@ describe("the tools as a model sees them", () => {
     [{ tool: "file.write", path: "a" }, "invalid_input"],
     [{ tool: "file.patch", path: "a", patches: [] }, "invalid_input"],
     [{ tool: "file.search", pattern: "(" }, "invalid_input"],
-  ])("answer the faulty call %j with %s", async (one, code) => {
-    expect(await call(one)).toMatchObject({ ok: false, error: { code } });
+  ])("answer the invalid call %j with %s", async (given, code) => {
+    expect(await call(given)).toMatchObject({ ok: false, error: { code } });
   });
 
   it("suggest the tool that was meant", async () => {
@@ -96,7 +96,7 @@ describe("file.read", () => {
     });
   });
 
-  it("returns the lines asked for and where to go on", async () => {
+  it("returns the requested lines and where to continue", async () => {
     put("a.txt", "1\n2\n3\n4\n5\n");
     expect(await call({ tool: "file.read", path: "a.txt", offset: 2, limit: 2 })).toMatchObject({
       content: "2\n3\n",
@@ -140,7 +140,7 @@ describe("file.read", () => {
     expect(await call({ tool: "file.patch", path: "huge", patches })).toMatchObject({ error: { code: "too_large" } });
   });
 
-  it("refuses what is not text, not a file, or not there", async () => {
+  it("refuses a path that is not text, not a file or missing", async () => {
     put("image", Buffer.from([0x89, 0x50, 0xff, 0x00]));
     put("latin1", Buffer.from("caf\xe9", "latin1"));
     mkdirSync(join(root, "folder"));
@@ -161,7 +161,7 @@ describe("file.read", () => {
 });
 
 describe("file.write", () => {
-  it("creates folders on the way and replaces what was there, keeping its mode", async () => {
+  it("creates missing directories and replaces an existing file, keeping its mode", async () => {
     expect(await call({ tool: "file.write", path: "a/b/c.sh", content: "one" })).toEqual({
       ok: true,
       size: 3,
@@ -178,7 +178,7 @@ describe("file.write", () => {
     expect(readdirSync(join(root, "a/b"))).toEqual(["c.sh"]);
   });
 
-  it("does not write to folders, pipes, or files of git", async () => {
+  it("does not write to directories, pipes or git's own files", async () => {
     mkdirSync(join(root, ".git/hooks"), { recursive: true });
     mkdirSync(join(root, "folder"));
     execFileSync("mkfifo", [join(root, "pipe")]);
@@ -191,7 +191,7 @@ describe("file.write", () => {
     ).toEqual(["not_a_file", "not_a_file", "protected", "protected", "not_a_file", "not_a_file"]);
   });
 
-  it("leaves another name of the same file as it was", async () => {
+  it("leaves another hard link to the file unchanged", async () => {
     writeFileSync(join(outside, "secret"), "outside");
     linkSync(join(outside, "secret"), join(root, "a"));
     expect(await call({ tool: "file.read", path: "a" })).toMatchObject({ ok: false, error: { code: "not_a_file" } });
@@ -202,7 +202,7 @@ describe("file.write", () => {
 });
 
 describe("file.patch", () => {
-  it("applies every patch, each to what the one before left", async () => {
+  it("applies the patches in order, each to the result of the previous one", async () => {
     put("a.txt", "one\ntwo\nthree\n");
     const patches = [
       { find: "two", replace: "2" },
@@ -212,7 +212,7 @@ describe("file.patch", () => {
     expect(content("a.txt")).toBe("one\nend\n");
   });
 
-  it("changes nothing where one of them does not fit, and names the closest lines", async () => {
+  it("changes nothing if one patch does not match, and names the closest lines", async () => {
     put("a.txt", "function add(a, b) {\n  return a + b;\n}\n");
     const patches = [
       { find: "return a + b", replace: "return b + a" },
@@ -225,7 +225,7 @@ describe("file.patch", () => {
     expect(content("a.txt")).toContain("return a + b");
   });
 
-  it("asks which occurrence is meant, and takes startLine as the answer", async () => {
+  it("refuses an ambiguous match, and accepts startLine to choose one", async () => {
     put("a.txt", "x = 1\nx = 1\nx = 1\n");
     const patch = { find: "x = 1", replace: "x = 2" };
     expect(await call({ tool: "file.patch", path: "a.txt", patches: [patch] })).toMatchObject({
@@ -240,7 +240,7 @@ describe("file.patch", () => {
     });
   });
 
-  it("keeps Windows line ends", async () => {
+  it("keeps Windows line endings", async () => {
     put("a.txt", "one\r\ntwo\r\nthree\r\n");
     await call({ tool: "file.patch", path: "a.txt", patches: [{ find: "one\ntwo", replace: "1\n2" }] });
     expect(content("a.txt")).toBe("1\r\n2\r\nthree\r\n");
@@ -248,7 +248,7 @@ describe("file.patch", () => {
 });
 
 describe("file.delete", () => {
-  it("deletes a file or a link, never a folder", async () => {
+  it("deletes a file or a link, but never a directory", async () => {
     put("a", "");
     mkdirSync(join(root, "folder"));
     symlinkSync(join(outside, "secret"), join(root, "link"));
@@ -263,7 +263,7 @@ describe("file.delete", () => {
 });
 
 describe("file.list", () => {
-  it("shows what lies directly in a folder, and with a pattern what matches below it", async () => {
+  it("lists the direct entries of a directory, or with a pattern the matching files below it", async () => {
     mkdirSync(join(root, "src/deep"), { recursive: true });
     mkdirSync(join(root, "node_modules/x"), { recursive: true });
     for (const path of ["a.ts", "src/b.ts", "src/deep/c.ts", "src/d.md", "node_modules/x/e.ts"]) put(path, "");
@@ -275,8 +275,8 @@ describe("file.list", () => {
         { path: "src", type: "folder" },
       ],
     });
-    const paths = async (one: object) =>
-      ((await call({ tool: "file.list", ...one })) as { entries?: { path: string }[] }).entries?.map(
+    const paths = async (input: object) =>
+      ((await call({ tool: "file.list", ...input })) as { entries?: { path: string }[] }).entries?.map(
         ({ path }) => path,
       );
     expect(await paths({ pattern: "**/*.ts" })).toEqual(["a.ts", "src/b.ts", "src/deep/c.ts"]);
@@ -287,7 +287,7 @@ describe("file.list", () => {
 });
 
 describe("file.search", () => {
-  it("finds lines with their context, in the order of the file", async () => {
+  it("finds lines with their context, in file order", async () => {
     mkdirSync(join(root, "src"));
     put("src/a.ts", "one\nneedle 1\nthree\nNeedle 2\n");
     put("b.md", "needle\r\n");
@@ -306,14 +306,14 @@ describe("file.search", () => {
     expect(await call({ tool: "file.search", pattern: "nowhere" })).toEqual({ ok: true, matches: [] });
   });
 
-  it("stops at the number of results asked for and says that there are more", async () => {
+  it("stops at maxResults and reports that there are more", async () => {
     put("a.txt", "x\n".repeat(1000));
     const answer = await call({ tool: "file.search", pattern: "x", maxResults: 3 });
     expect(answer).toMatchObject({ ok: true, truncated: true });
     expect((answer as { matches?: unknown[] }).matches).toHaveLength(3);
   });
 
-  it("takes a pattern that looks like an option for a pattern", async () => {
+  it("treats a pattern that looks like an option as a pattern", async () => {
     put("a.txt", "--files\n--pre=sh\n");
     expect(await call({ tool: "file.search", pattern: "--pre=sh" })).toMatchObject({ matches: [{ line: 2 }] });
     expect(await call({ tool: "file.search", pattern: "--files", path: "--pre=sh" })).toMatchObject({
@@ -323,7 +323,7 @@ describe("file.search", () => {
 });
 
 describe("links", () => {
-  it("are followed inside the workspace and refused where they lead out of it", async () => {
+  it("are followed inside the workspace and refused outside it", async () => {
     mkdirSync(join(root, "real"));
     put("real/a.txt", "inside");
     symlinkSync("real", join(root, "there"));

@@ -29,7 +29,7 @@ it.each([
   expect(compileGlob(pattern)(path)).toBe(matches);
 });
 
-it("needs no more than pattern times path for patterns made to take for ever", () => {
+it("matches pathological patterns in bounded time", () => {
   const name = "a".repeat(250);
   expect(compileGlob(`${"*a".repeat(100)}b`)(name)).toBe(false);
   expect(compileGlob(`${"**/a/".repeat(100)}b`)("a/".repeat(200))).toBe(false);

@@ -1,9 +1,12 @@
 /**
- * Glob patterns: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of folders, `\` before a literal character.
- * Matching takes time in proportion to pattern times path, whatever a model writes: no regular expression is made of it.
+ * Compiles a glob pattern: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\` before a literal
+ * character. Matching takes time proportional to pattern times path. It uses no regular expression, because a pattern
+ * from a model could make one take exponential time.
  */
 export function compileGlob(pattern: string): (path: string) => boolean {
-  const alternatives = expandBraces(pattern.replace(/^\.\//, "")).map((one) => one.split("/").map(tokensOf));
+  const alternatives = expandBraces(pattern.replace(/^\.\//, "")).map((alternative) =>
+    alternative.split("/").map(tokensOf),
+  );
   return (path) => {
     const parts = path.split("/");
     return alternatives.some((segments) => matchPath(segments, parts));
@@ -12,15 +15,15 @@ export function compileGlob(pattern: string): (path: string) => boolean {
 
 const maxAlternatives = 64;
 
-/** The innermost first; what is not closed, or more than can be expanded, is taken literally. */
+/** Expands the innermost braces first. Unclosed braces, or too many alternatives, are taken literally. */
 function expandBraces(pattern: string): string[] {
   let patterns = [pattern];
   for (;;) {
-    const next = patterns.flatMap((one) => {
-      const found = /\{([^{}]*,[^{}]*)\}/.exec(one);
-      if (!found) return [one];
-      const before = one.slice(0, found.index);
-      const after = one.slice(found.index + found[0].length);
+    const next = patterns.flatMap((alternative) => {
+      const found = /\{([^{}]*,[^{}]*)\}/.exec(alternative);
+      if (!found) return [alternative];
+      const before = alternative.slice(0, found.index);
+      const after = alternative.slice(found.index + found[0].length);
       return found[1]!.split(",").map((choice) => before + choice + after);
     });
     if (next.length === patterns.length || next.length > maxAlternatives) return patterns;
@@ -29,10 +32,10 @@ function expandBraces(pattern: string): string[] {
 }
 
 type Token = "any" | "one" | { has(character: string): boolean };
-type Segment = "folders" | readonly Token[];
+type Segment = "directories" | readonly Token[];
 
 function tokensOf(segment: string): Segment {
-  if (segment === "**") return "folders";
+  if (segment === "**") return "directories";
   const tokens: Token[] = [];
   const characters = Array.from(segment);
   for (let at = 0; at < characters.length; at += 1) {
@@ -68,8 +71,8 @@ function matchPath(segments: readonly Segment[], parts: readonly string[]): bool
   return matchStars(
     segments,
     parts,
-    (segment) => segment === "folders",
-    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // not "folders"
+    (segment) => segment === "directories",
+    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // not "directories"
   );
 }
 
@@ -81,7 +84,7 @@ function matchOne(token: Token, character: string): boolean {
   return typeof token === "object" ? token.has(character) : true;
 }
 
-/** Goes back to the last star alone: an earlier one could do no more. */
+/** Backtracks only to the last star, because retrying an earlier one could not match more. */
 function matchStars<P, V>(
   pattern: readonly P[],
   value: readonly V[],

@@ -6,26 +6,26 @@ import { ToolFailure } from "./tool-failure.ts";
 
 const maxEntries = 10_000;
 const maxDepth = 64;
-const together = 512;
-/** Not gone into, unless the pattern names them. */
+const batchSize = 512;
+/** Directories that are skipped unless the pattern names them. */
 const skipped = ["node_modules", ".git"];
 
 export const listTool = fileTool({
   name: "file.list",
   description:
-    "List files in a directory. Without a pattern: what lies directly in it. With one (such as **/*.ts): the files below it that match.",
+    "List files in a directory. Without a pattern: its direct entries. With one (such as **/*.ts): the files below it that match.",
   effect: "read",
   input: z.strictObject({
     path: z.string().optional().describe("Directory path (default: workspace root)"),
     pattern: z.string().min(1).max(1000).optional().describe("Glob pattern to filter files"),
   }),
   run: ({ path = ".", pattern }, { workspace, signal }) =>
-    workspace.at(path, { followLast: true }, async ({ folder, name }) => {
+    workspace.at(path, { followLast: true }, async ({ directory, name }) => {
       const listing = new Listing(pattern ?? null, signal);
-      if (name === null) await listing.read(folder, "");
-      else if ((await folder.stat(name)).isDirectory())
-        await inFolder(folder, name, (inner) => listing.read(inner, ""));
-      else throw new ToolFailure("not_a_folder", `${path} is not a folder.`);
+      if (name === null) await listing.read(directory, "");
+      else if ((await directory.stat(name)).isDirectory())
+        await withDirectory(directory, name, (inner) => listing.read(inner, ""));
+      else throw new ToolFailure("not_a_folder", `${path} is not a directory.`);
       return { entries: listing.sorted(), ...(listing.cut ? { truncated: true } : {}) };
     }),
 });
@@ -45,9 +45,9 @@ class Listing {
     this.#signal = signal;
   }
 
-  async read(folder: ConfinedDirectory, prefix: string, depth = 0): Promise<void> {
+  async read(directory: ConfinedDirectory, prefix: string, depth = 0): Promise<void> {
     const inner: Buffer[] = [];
-    for await (const entries of folder.entries(together)) {
+    for await (const entries of directory.entries(batchSize)) {
       this.#signal.throwIfAborted();
       for (const { name, kind } of entries) {
         const path = prefix + name.toString("utf8");
@@ -59,7 +59,7 @@ class Listing {
     }
     for (const name of inner) {
       if (this.cut) return;
-      await inFolder(folder, name, (next) => this.read(next, `${prefix}${name.toString("utf8")}/`, depth + 1));
+      await withDirectory(directory, name, (next) => this.read(next, `${prefix}${name.toString("utf8")}/`, depth + 1));
     }
   }
 
@@ -73,15 +73,15 @@ class Listing {
   }
 }
 
-async function inFolder<T>(
-  above: ConfinedDirectory,
+async function withDirectory<T>(
+  parent: ConfinedDirectory,
   name: Buffer,
-  use: (folder: ConfinedDirectory) => Promise<T>,
+  use: (directory: ConfinedDirectory) => Promise<T>,
 ): Promise<T> {
-  const folder = await above.directory(name);
+  const directory = await parent.directory(name);
   try {
-    return await use(folder);
+    return await use(directory);
   } finally {
-    await folder.close();
+    await directory.close();
   }
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** As agents name them: a program that speaks MCP on stdin and stdout, or an address. */
+/** An MCP server in an agent: a program that speaks MCP on stdin and stdout, or a URL. */
 export const mcpServerSchema = z.union([
   z.strictObject({
     type: z.literal("stdio").optional(),

@@ -2,8 +2,8 @@ import { Server } from "@modelcontextprotocol/server";
 import type { Tool, ToolContext } from "../model/tool.ts";
 
 /**
- * Tools as an MCP server. The low-level one: it passes JSON Schemas on as they are. Dots in names become underscores,
- * because model services refuse them.
+ * Serves tools over MCP. Uses the low-level server, which passes JSON Schemas on unchanged. Dots in names become
+ * underscores, because model services refuse them.
  */
 export function mcpServer(tools: readonly Tool[], version: string, start: ToolContext["start"]): Server {
   const server = new Server({ name: "drover-file-tools", version }, { capabilities: { tools: {} } });

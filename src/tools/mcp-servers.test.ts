@@ -23,21 +23,21 @@ const program = (code: string) => ({ command: process.execPath, args: ["-e", cod
 
 it.each([
   ["hangs", "setInterval(() => {}, 1000)", /timed out/i, 200],
-  ["speaks garbage for ever", "setInterval(() => console.log('{nonsense'), 10)", /timed out/i, 200],
+  ["sends endless garbage", "setInterval(() => console.log('{nonsense'), 10)", /timed out/i, 200],
   [
-    "complains and ends",
+    "writes to stderr and exits",
     "console.error('no licence found'); process.exit(3)",
     /closed.*stderr: no licence found/i,
     60_000,
   ],
-] as const)("a server that %s is a fault, and does not outlive it", async (_, code, message, startMs) => {
+] as const)("reports a server that %s and leaves no process of it", async (_, code, message, startMs) => {
   const { faults, tools, alive } = await open({ bad: program(code) }, startMs);
   expect(tools).toEqual([]);
   expect(faults).toEqual([{ server: "bad", message: expect.stringMatching(message) }]);
   expect(await alive()).toBe(0);
 });
 
-it("sends its headers to a server over HTTP, and reports one that refuses them or is not there", async () => {
+it("sends the headers to a server over HTTP, and reports one that refuses them or is unreachable", async () => {
   const sent: unknown[] = [];
   const refusing = createServer((request, response) => {
     sent.push(request.headers["x-team"]);
@@ -55,7 +55,7 @@ it("sends its headers to a server over HTTP, and reports one that refuses them o
   expect(sent).toContain("a b");
 });
 
-it("answers a call to a server that has ended meanwhile", async () => {
+it("answers a call to a server that has exited", async () => {
   const server = new URL("../../test/fixtures/mcp/server.mjs", import.meta.url).pathname;
   const { tools, close, alive } = await open({ notes: { command: process.execPath, args: [server] } });
   await close();

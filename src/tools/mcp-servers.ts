@@ -7,7 +7,7 @@ import { mcpServerSchema } from "./mcp-server-schema.ts";
 
 export interface McpServers {
   tools: Tool[];
-  /** Those that could not be used; the others work. */
+  /** The servers that could not be used. The others work. */
   faults: { server: string; message: string }[];
   close(): Promise<void>;
 }
@@ -15,37 +15,37 @@ export interface McpServers {
 interface Options extends Pick<ToolContext, "start" | "signal"> {
   workingDirectory: string;
   version: string;
-  /** How long one may take to start, and to answer a call. */
+  /** How long a server may take to start, and to answer a call. */
   startMs: number;
   callMs: number;
 }
 
-/** Starts the servers of an agent for one run. A server that does not start costs its own tools only. */
+/** Starts an agent's servers for one run. If a server does not start, only its own tools are missing. */
 export async function openMcpServers(servers: Record<string, unknown>, options: Options): Promise<McpServers> {
   const opened = await Promise.all(Object.entries(servers).map(([name, config]) => openServer(name, config, options)));
   return {
-    tools: opened.flatMap((one) => one.tools),
-    faults: opened.flatMap((one) => one.faults),
-    close: async () => void (await Promise.all(opened.map((one) => one.close()))),
+    tools: opened.flatMap((each) => each.tools),
+    faults: opened.flatMap((each) => each.faults),
+    close: async () => void (await Promise.all(opened.map((each) => each.close()))),
   };
 }
 
 async function openServer(name: string, config: unknown, options: Options): Promise<McpServers> {
   const checked = mcpServerSchema.safeParse(config);
-  if (!checked.success) return failed(name, `its configuration is wrong: ${z.prettifyError(checked.error)}`);
+  if (!checked.success) return failed(name, `its configuration is invalid: ${z.prettifyError(checked.error)}`);
   const client = new Client({ name: "drover", version: options.version });
   const close = (): Promise<void> => client.close();
-  let complaint = (): string => "";
+  let stderrNote = (): string => "";
   try {
     const limits = { timeout: options.startMs, signal: options.signal };
     const opened = await transportOf(checked.data, options);
-    complaint = opened.complaint;
+    stderrNote = opened.stderrNote;
     await client.connect(opened.transport, limits);
     const { tools } = await client.listTools(undefined, limits);
     return { tools: tools.map((tool) => toTool(name, tool, client, options)), faults: [], close };
   } catch (error) {
     await close();
-    return failed(name, `${error instanceof Error ? error.message : String(error)}${complaint()}`);
+    return failed(name, `${error instanceof Error ? error.message : String(error)}${stderrNote()}`);
   }
 }
 
@@ -55,7 +55,7 @@ function failed(server: string, message: string): McpServers {
 
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
-/** Named as other clients name them. Without a promise that it only reads, a tool counts as one that does things. */
+/** Names tools as other clients do. A tool counts as `execute` unless its server declares it as read-only. */
 function toTool(server: string, listed: ListedTool, client: Client, { callMs }: Options): Tool {
   return {
     name: `mcp__${server}__${listed.name}`,
@@ -65,7 +65,7 @@ function toTool(server: string, listed: ListedTool, client: Client, { callMs }: 
     async run(input, { signal }) {
       try {
         const answer = await client.callTool(
-          { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // a server checks its own input
+          { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // the server validates its own input
           { timeout: callMs, signal },
         );
         const text = answer.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
@@ -83,8 +83,8 @@ function toTool(server: string, listed: ListedTool, client: Client, { callMs }: 
 
 interface Opened {
   transport: Transport;
-  /** What the program wrote to stderr. */
-  complaint(): string;
+  /** What the program wrote to stderr, to append to an error. */
+  stderrNote(): string;
 }
 
 async function transportOf(config: z.output<typeof mcpServerSchema>, options: Options): Promise<Opened> {
@@ -92,7 +92,7 @@ async function transportOf(config: z.output<typeof mcpServerSchema>, options: Op
     const requestInit = { headers: config.headers };
     return {
       transport: new StreamableHTTPClientTransport(new URL(config.url), { requestInit }),
-      complaint: () => "",
+      stderrNote: () => "",
     };
   }
   const running = await options.start({
@@ -104,18 +104,18 @@ async function transportOf(config: z.output<typeof mcpServerSchema>, options: Op
   return overProcess(running);
 }
 
-const longestComplaint = 500;
+const maxStderr = 500;
 
-/** Through our own process layer: on the record, and ended with everything it started. */
+/** Connects through Drover's own process layer, so that the server is recorded and stopped with everything it started. */
 function overProcess(running: Running): Opened {
-  let said = "";
+  let written = "";
   const transport: Transport = {
     async start() {
       const { stdin, stdout, stderr } = running;
       if (!stdin || !stdout) throw new Error((await running.result).error?.message ?? "it could not be started");
-      // a server that does not read is noticed by its silence
+      // a server that does not read runs into the timeout
       stdin.on("error", (error) => transport.onerror?.(error));
-      stderr?.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-longestComplaint)));
+      stderr?.on("data", (chunk: Buffer) => (written = (written + chunk.toString("utf8")).slice(-maxStderr)));
       createInterface({ input: stdout, crlfDelay: Infinity }).on("line", (line) => {
         if (line.trim() !== "") receive(line);
       });
@@ -135,5 +135,5 @@ function overProcess(running: Running): Opened {
       transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
     }
   }
-  return { transport, complaint: () => (said.trim() === "" ? "" : ` (stderr: ${said.trim()})`) };
+  return { transport, stderrNote: () => (written.trim() === "" ? "" : ` (stderr: ${written.trim()})`) };
 }

@@ -15,21 +15,21 @@ type Patch = z.output<typeof patchSchema>;
 export const patchTool = fileTool({
   name: "file.patch",
   description:
-    "Apply find/replace patches to a file. Each `find` must occur exactly once, or `startLine` says from which line on to look. All patches are applied, or none.",
+    "Apply find/replace patches to a file. Each `find` must occur exactly once, or `startLine` gives the line to start from. All patches are applied, or none.",
   effect: "edit",
   input: z.strictObject({
     path: z.string().min(1).describe("Path relative to workspace"),
     patches: z.array(patchSchema).min(1).max(1000),
   }),
   run: ({ path, patches }, { workspace }) =>
-    withFile(workspace, path, async (file, size, { folder, name, parts }) => {
+    withFile(workspace, path, async (file, size, { directory, name, parts }) => {
       refuseProtected(parts, path);
       const before = await file.stat({ bigint: true });
       const old = await readText(file, size, path);
       const text = patches.reduce((now, patch, index) => apply(now, patch, `patches[${index}]`), old);
       if (text !== old)
-        // a file that `withFile` opened has a name
-        await replaceFile(folder, name!, Buffer.from(text), {
+        // a file opened by `withFile` has a name
+        await replaceFile(directory, name!, Buffer.from(text), {
           mode: Number(before.mode) & 0o777,
           unchangedSince: before,
         });
@@ -38,7 +38,7 @@ export const patchTool = fileTool({
 });
 
 function apply(text: string, given: Patch, where: string): string {
-  const { find, replace, startLine } = withLineEndsOf(text, given);
+  const { find, replace, startLine } = matchLineEndings(text, given);
   const from = startLine === undefined ? 0 : startOfLine(text, startLine);
   if (from === null)
     throw new ToolFailure("no_match", `${where}: the file has fewer than ${startLine} lines. Nothing was changed.`);
@@ -54,8 +54,8 @@ function apply(text: string, given: Patch, where: string): string {
   return text.slice(0, at) + replace + text.slice(at + find.length);
 }
 
-/** A model writes `\n`; a file with Windows line ends keeps them. */
-function withLineEndsOf(text: string, patch: Patch): Patch {
+/** Models write `\n`. Files with Windows line endings keep them. */
+function matchLineEndings(text: string, patch: Patch): Patch {
   if (!patch.find.includes("\n") || patch.find.includes("\r") || text.includes(patch.find)) return patch;
   const windows = (part: string): string => part.replaceAll("\n", "\r\n");
   return text.includes(windows(patch.find))

@@ -5,7 +5,7 @@ import { fileTool } from "./file-tool.ts";
 
 const lineFeed = 0x0a;
 const chunkBytes = 256 * 1024;
-/** More than this is never returned at once. */
+/** The most that one call returns. */
 const maxBytes = 2 * 1024 * 1024;
 
 export const readTool = fileTool({
@@ -37,7 +37,7 @@ interface Range {
   signal: AbortSignal;
 }
 
-/** Whole lines from `offset` on, as many as asked for and fit. Memory stays bounded whatever the size of the file. */
+/** Reads whole lines from `offset` on, up to the limit and as many as fit. Memory stays bounded for any file size. */
 async function readLines(file: FileHandle, { size, offset, limit, signal }: Range) {
   const start = await startOfLine(file, offset, signal);
   const wanted = Math.min(maxBytes, Math.max(0, size - start));
@@ -48,7 +48,7 @@ async function readLines(file: FileHandle, { size, offset, limit, signal }: Rang
   return { bytes, lines: countLines(bytes), ended: start + end >= size };
 }
 
-/** Where a line begins; the end of the file where it has fewer. */
+/** Returns where a line starts, or the end of the file if it has fewer lines. */
 async function startOfLine(file: FileHandle, line: number, signal: AbortSignal): Promise<number> {
   let position = 0;
   const buffer = Buffer.allocUnsafe(line === 1 ? 0 : chunkBytes);
@@ -64,7 +64,7 @@ async function startOfLine(file: FileHandle, line: number, signal: AbortSignal):
   return position;
 }
 
-/** Just after the given number of line ends; null where there are fewer. */
+/** Returns the position after the given number of line feeds; null if there are fewer. */
 function endOfLines(bytes: Uint8Array, count: number): number | null {
   if (count > bytes.length) return null;
   let at = -1;
@@ -75,7 +75,7 @@ function endOfLines(bytes: Uint8Array, count: number): number | null {
   return at + 1;
 }
 
-/** Up to the last whole line, or, of a line longer than may be returned, the last whole character. */
+/** Returns the end of the last whole line or, in an overlong line, of the last whole character. */
 function lastWhole(bytes: Buffer): number {
   const end = bytes.lastIndexOf(lineFeed);
   return end === -1 ? wholeCharacters(bytes).length : end + 1;
@@ -91,7 +91,7 @@ function countLines(bytes: Uint8Array): number {
   return countFeeds(bytes) + (bytes.length > 0 && bytes.at(-1) !== lineFeed ? 1 : 0);
 }
 
-/** Without the beginning of a character that was cut at the end. */
+/** Drops an incomplete character at the end. */
 function wholeCharacters(bytes: Buffer): Buffer {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back]!;

@@ -5,33 +5,33 @@ import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
 interface Options {
   mode: number;
-  /** The file as it was read: changed since then, it is left alone. */
+  /** The file as it was read. If it has changed since, it is not replaced. */
   unchangedSince?: BigIntStats;
 }
 
-/** Readers see the old content or the new one, never a part; a failure leaves the old one. */
+/** Replaces a file atomically. A failure leaves the old content. */
 export async function replaceFile(
-  folder: ConfinedDirectory,
+  directory: ConfinedDirectory,
   name: Buffer,
   bytes: Uint8Array,
   { mode, unchangedSince }: Options,
 ): Promise<void> {
-  const aside = Buffer.from(`.drover-${randomBytes(8).toString("hex")}.tmp`);
-  const file = await folder.create(aside, mode);
+  const temporary = Buffer.from(`.drover-${randomBytes(8).toString("hex")}.tmp`);
+  const file = await directory.create(temporary, mode);
   try {
     try {
       await file.writeFile(bytes);
-      // the umask narrowed what `create` asked for; a file that existed keeps its mode
+      // `create` applies the umask, but an existing file keeps its mode
       if (unchangedSince !== undefined || mode !== 0o666) await file.chmod(mode);
       await file.datasync();
     } finally {
       await file.close();
     }
-    if (unchangedSince !== undefined && !isSame(unchangedSince, await folder.stat(name)))
-      throw new ToolFailure("changed_meanwhile", "The file was changed by someone else meanwhile. Read it again.");
-    await folder.rename(aside, name);
+    if (unchangedSince !== undefined && !isSame(unchangedSince, await directory.stat(name)))
+      throw new ToolFailure("changed_meanwhile", "The file has changed since it was read. Read it again.");
+    await directory.rename(temporary, name);
   } catch (error) {
-    await folder.remove(aside).catch((gone: unknown) => {
+    await directory.remove(temporary).catch((gone: unknown) => {
       if (errnoOf(gone) !== "ENOENT") throw gone;
     });
     throw error;

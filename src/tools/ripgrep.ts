@@ -2,9 +2,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { ToolFailure } from "./tool-failure.ts";
 
-/** The program that comes with the package `@vscode/ripgrep`, in a package of its own for each platform. */
+/** Finds the program from `@vscode/ripgrep`, which has a separate package for each platform. */
 export function findRipgrep(): string {
-  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  // A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round.
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   const platform = `${process.platform}-${process.arch}`;
   try {
@@ -14,7 +14,7 @@ export function findRipgrep(): string {
     if (!(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND")) throw error;
     throw new ToolFailure(
       "dependency_missing",
-      `file.search needs ripgrep, and npm brought none for ${platform}. Run npm install again with optional packages.`,
+      `file.search needs ripgrep, and npm has not installed it for ${platform}. Run npm install again with optional packages.`,
     );
   }
 }

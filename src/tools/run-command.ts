@@ -4,13 +4,18 @@ import type { Tool, ToolContext } from "../model/tool.ts";
 
 const inputSchema = z.strictObject({
   command: z.string().min(1).max(100_000).describe("Command line, run by /bin/sh in the workspace"),
-  timeout_seconds: z.number().positive().max(3600).optional().describe("Ended after this many seconds (default: 120)"),
+  timeout_seconds: z
+    .number()
+    .positive()
+    .max(3600)
+    .optional()
+    .describe("Stop the command after this many seconds (default: 120)"),
 });
 
-/** Kept of each stream: its beginning and its end. */
+/** How much of the start and of the end of each stream is kept. */
 const keptBytes = 32 * 1024;
 
-/** Runs a command in the workspace, on the record like every other process of a run. */
+/** Runs a command in the workspace, recorded like every other process of a run. */
 export function commandTool(workspace: string): Tool {
   const { $schema: _, ...input_schema } = z.toJSONSchema(inputSchema, { io: "input" });
   return {
@@ -22,8 +27,8 @@ export function commandTool(workspace: string): Tool {
       const input = inputSchema.safeParse(given);
       if (!input.success) return { ok: false, error: { code: "invalid_input", message: z.prettifyError(input.error) } };
       const { command, timeout_seconds = 120 } = input.data;
-      // a model writes pipes, globs and `cd`: a shell is what it was offered
-      return runIt(
+      // models write pipes, globs and `cd`, so the tool offers a shell
+      return runCommand(
         {
           executable: "/bin/sh",
           arguments: ["-c", command],
@@ -36,9 +41,9 @@ export function commandTool(workspace: string): Tool {
   };
 }
 
-async function runIt(command: Parameters<ToolContext["start"]>[0], context: ToolContext) {
+async function runCommand(command: Parameters<ToolContext["start"]>[0], context: ToolContext) {
   const running = await context.start(command);
-  const [stdout, stderr] = [keep(running.stdout), keep(running.stderr)];
+  const [stdout, stderr] = [keepEnds(running.stdout), keepEnds(running.stderr)];
   const ended = await running.result;
   return {
     ok: true as const,
@@ -51,7 +56,7 @@ async function runIt(command: Parameters<ToolContext["start"]>[0], context: Tool
   };
 }
 
-function keep(stream: Running["stdout"]): () => string {
+function keepEnds(stream: Running["stdout"]): () => string {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
   let skipped = 0;

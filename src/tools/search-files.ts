@@ -12,8 +12,8 @@ const maxLineLength = 2000;
 const maxErrorLength = 500;
 
 /**
- * ripgrep finds, we read: every line of an answer comes from the file as the workspace itself opens it. A folder that is
- * swapped for a link while ripgrep walks can make it look outside, but nothing it sees there is ever returned.
+ * Searches with ripgrep, but reads every returned line itself through the workspace. A directory that is swapped for a
+ * link during the search can make ripgrep look outside, but nothing it finds there is returned.
  */
 export const searchTool = fileTool({
   name: "file.search",
@@ -28,10 +28,10 @@ export const searchTool = fileTool({
     maxResults: z.int().min(1).max(10_000).optional().describe("Maximum results (default: 100)"),
   }),
   async run({ path = ".", contextLines = 0, maxResults = 100, ...query }, { workspace, start, signal }) {
-    const below = await physicalPath(workspace, path);
+    const directory = await physicalPath(workspace, path);
     const running = await start({
       executable: findRipgrep(),
-      arguments: ripgrepArguments(query, below),
+      arguments: ripgrepArguments(query, directory),
       workingDirectory: workspace.root,
     });
     const found = await collect(running, maxResults);
@@ -47,7 +47,7 @@ interface Query {
   caseSensitive?: boolean | undefined;
 }
 
-function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, below: string): string[] {
+function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, directory: string): string[] {
   return [
     "--json",
     "--no-config",
@@ -60,14 +60,14 @@ function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, below:
     ...(glob === undefined ? [] : [`--glob=${glob}`]),
     `--regexp=${pattern}`,
     "--",
-    below,
+    directory,
   ];
 }
 
-/** With links resolved, so that ripgrep, which follows none, gets there. */
+/** Resolves links, because ripgrep follows none. */
 function physicalPath(workspace: Workspace, path: string): Promise<string> {
-  return workspace.at(path, { followLast: true }, async ({ folder, name, parts }) => {
-    if (name !== null) await folder.stat(name);
+  return workspace.at(path, { followLast: true }, async ({ directory, name, parts }) => {
+    if (name !== null) await directory.stat(name);
     return join("./", Buffer.concat(parts.flatMap((part) => [part, Buffer.from("/")])).toString("utf8"));
   });
 }
@@ -78,13 +78,13 @@ interface Match {
   text: string;
 }
 
-/** What ripgrep reports, until there is enough of it. */
+/** Collects ripgrep's matches, up to `maxResults`. */
 async function collect(running: Running, maxResults: number): Promise<{ matches: Match[]; cut: boolean }> {
   const matches: Match[] = [];
   let cut = false;
-  let complaint = "";
+  let stderr = "";
   running.stderr?.on("data", (chunk: Buffer) => {
-    if (complaint.length < maxErrorLength) complaint += chunk.toString("utf8");
+    if (stderr.length < maxErrorLength) stderr += chunk.toString("utf8");
   });
   if (running.stdout === null) {
     const { error } = await running.result;
@@ -101,13 +101,13 @@ async function collect(running: Running, maxResults: number): Promise<{ matches:
     matches.push(match);
   }
   const { exitCode } = await running.result;
-  // 1: nothing found; 2: a bad pattern, or a file that could not be read beside others that could
+  // 1: no match; 2: an invalid pattern, or a file that could not be read
   if (exitCode === 2 && matches.length === 0)
-    throw new ToolFailure("invalid_input", `ripgrep: ${complaint.trim().slice(0, maxErrorLength) || "failed"}`);
+    throw new ToolFailure("invalid_input", `ripgrep: ${stderr.trim().slice(0, maxErrorLength) || "failed"}`);
   return { matches, cut };
 }
 
-/** Paths and lines that are not UTF-8 come as base64 and are left out: no tool could open or show them. */
+/** ripgrep encodes paths and lines that are not UTF-8 as base64. They are left out, because no tool could show them. */
 const matchSchema = z.object({
   type: z.literal("match"),
   data: z.object({
@@ -138,25 +138,25 @@ interface Shown {
   after?: string[];
 }
 
-/** Files that are read at the same time. */
-const together = 8;
+/** How many files are read concurrently. */
+const concurrency = 8;
 
 async function readMatches(workspace: Workspace, matches: readonly Match[], context: number): Promise<Shown[]> {
   const shown: Shown[] = [];
   const files = [...grouped(matches)];
-  for (let at = 0; at < files.length; at += together) {
-    const some = files.slice(at, at + together);
+  for (let at = 0; at < files.length; at += concurrency) {
+    const some = files.slice(at, at + concurrency);
     const texts = await Promise.all(some.map(([path]) => linesOf(workspace, path)));
     for (const [index, [path, ofFile]] of some.entries()) shown.push(...show(path, ofFile, texts[index]!, context));
   }
   return shown;
 }
 
-/** Of the lines that ripgrep reported, those that the workspace has too. */
+/** Keeps the reported lines that the workspace's own file has too. */
 function show(path: string, matches: readonly Match[], lines: readonly string[] | null, context: number): Shown[] {
   return matches.flatMap(({ line, text }) => {
     const own = lines?.[line - 1];
-    // another file than the one ripgrep saw, or changed since
+    // ripgrep saw another file, or the file has changed since
     if (lines === null || own === undefined || own !== text) return [];
     const around = {
       before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(shorten),
@@ -176,7 +176,7 @@ async function linesOf(workspace: Workspace, path: string): Promise<string[] | n
             .map(withoutReturn),
     );
   } catch (error) {
-    // gone, exchanged, or not text: then it has no lines to show
+    // gone, replaced, or not text
     if (error instanceof ToolFailure || (error instanceof Error && "code" in error)) return null;
     throw error;
   }

@@ -1,6 +1,6 @@
 import type { ToolFault, ToolFaultCode } from "../model/tool.ts";
 
-/** Ends a tool call with a fault the model can act on. */
+/** Fails a tool call with an error that the model can act on. */
 export class ToolFailure extends Error {
   readonly code: ToolFaultCode;
   constructor(code: ToolFaultCode, message: string) {
@@ -9,7 +9,7 @@ export class ToolFailure extends Error {
   }
 }
 
-/** What the file system said, in words a model understands. Throws what is not an expected failure. */
+/** Describes a file system error in words that a model understands. Rethrows anything unexpected. */
 export function faultOf(error: unknown, path: string): ToolFault {
   if (error instanceof ToolFailure) return { code: error.code, message: error.message };
   const known = errnoFaults[errnoOf(error)];
@@ -23,19 +23,19 @@ export function errnoOf(error: unknown): string {
 }
 
 const errnoFaults: Record<string, readonly [ToolFaultCode, string]> = {
-  ENOENT: ["not_found", "there is no such file or folder. file.list shows what exists."],
-  ENOTDIR: ["not_a_folder", "a part of this path is not a folder."],
-  EISDIR: ["not_a_file", "this is a folder, not a file."],
-  EXCHANGED: ["not_a_file", "this is not a regular file with a single name, so it is not opened."],
-  ENXIO: ["not_a_file", "this is not a regular file, so it is not opened."],
-  ELOOP: ["outside_workspace", "symbolic links lead in a circle here."],
+  ENOENT: ["not_found", "there is no such file or directory. file.list shows what exists."],
+  ENOTDIR: ["not_a_folder", "a part of this path is not a directory."],
+  EISDIR: ["not_a_file", "this is a directory, not a file."],
+  EXCHANGED: ["not_a_file", "this is not a regular file with a single name, so it cannot be opened."],
+  ENXIO: ["not_a_file", "this is not a regular file, so it cannot be opened."],
+  ELOOP: ["outside_workspace", "the symbolic links form a loop."],
   EACCES: ["permission_denied", "permission denied."],
   EPERM: ["permission_denied", "permission denied."],
   EROFS: ["permission_denied", "the file system is read-only."],
   ENAMETOOLONG: ["invalid_input", "the name is too long."],
   EINVAL: ["invalid_input", "the file system does not accept this name."],
   EILSEQ: ["invalid_input", "the file system does not accept this name."],
-  ENOTEMPTY: ["not_a_file", "this is a folder, not a file."],
+  ENOTEMPTY: ["not_a_file", "this is a directory, not a file."],
   ENOSPC: ["no_space", "no space is left on the disk. Nothing was changed."],
   EDQUOT: ["no_space", "the disk quota is used up. Nothing was changed."],
   EFBIG: ["too_large", "the file would be larger than this system allows. Nothing was changed."],

@@ -3,25 +3,25 @@ import { resolve, sep } from "node:path";
 import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
 import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
-/** The one folder that file tools reach into. Paths are walked descriptor by descriptor, never handed to the kernel whole. */
+/** The one directory that file tools can access. Paths are opened one part at a time, never passed to the kernel whole. */
 export interface Workspace {
   readonly root: string;
-  /** Where a path leads, with links inside the workspace followed. The folders on the way stay open while `use` works. */
-  at<T>(path: string, walk: Walk, use: (place: Located) => Promise<T>): Promise<T>;
+  /** Resolves a path, following links inside the workspace. The directories on the way stay open while `use` runs. */
+  at<T>(path: string, walk: Walk, use: (location: Located) => Promise<T>): Promise<T>;
 }
 
 export interface Walk {
-  /** Follow a link in the last name as well. */
+  /** Follow a link in the last part too. */
   followLast: boolean;
-  /** Make the folders on the way that are missing. */
-  makeFolders?: boolean;
+  /** Create missing directories on the way. */
+  makeDirectories?: boolean;
 }
 
 export interface Located {
-  folder: ConfinedDirectory;
-  /** null: the path names `folder` itself, which is the root. */
+  directory: ConfinedDirectory;
+  /** null if the path is the root, which is `directory` itself. */
   name: Buffer | null;
-  /** From the root, with links resolved. */
+  /** The path from the root, with links resolved. */
   parts: readonly Buffer[];
 }
 
@@ -34,62 +34,62 @@ export async function openWorkspace(root: string): Promise<Workspace> {
     throw new ToolFailure("not_found", `The workspace ${root} cannot be used: ${errnoOf(error) || String(error)}.`);
   });
   if (!(await stat(real)).isDirectory())
-    throw new ToolFailure("not_a_folder", `The workspace ${root} is not a folder.`);
+    throw new ToolFailure("not_a_folder", `The workspace ${root} is not a directory.`);
   return {
     root: real,
     async at(path, walk, use) {
-      const steps = new Steps([real, given], await openConfinedDirectory(real));
+      const walker = new PathWalker([real, given], await openConfinedDirectory(real));
       try {
-        return await use(await steps.walk(path, walk));
+        return await use(await walker.walk(path, walk));
       } finally {
-        await steps.close();
+        await walker.close();
       }
     },
   };
 }
 
-class Steps {
-  /** The root by its real path, and as it was given. */
+class PathWalker {
+  /** The root's real path, and the path as given. */
   readonly #roots: readonly string[];
   readonly #open: ConfinedDirectory[];
   readonly #parts: Buffer[] = [];
 
-  constructor(roots: readonly string[], folder: ConfinedDirectory) {
+  constructor(roots: readonly string[], directory: ConfinedDirectory) {
     this.#roots = roots;
-    this.#open = [folder];
+    this.#open = [directory];
   }
 
   async walk(path: string, walk: Walk): Promise<Located> {
-    const todo = this.#split(Buffer.from(path), path);
+    const remaining = this.#split(Buffer.from(path), path);
     let links = 0;
     for (;;) {
-      const name = todo.shift();
+      const name = remaining.shift();
       const here = this.#open.at(-1)!;
-      if (name === undefined) return this.#folderItself();
+      if (name === undefined) return this.#currentDirectory();
       if (name.equals(dotDot)) {
         await this.#up(path);
         continue;
       }
-      const last = todo.length === 0;
-      if (last && !walk.followLast) return { folder: here, name, parts: [...this.#parts, name] };
+      const last = remaining.length === 0;
+      if (last && !walk.followLast) return { directory: here, name, parts: [...this.#parts, name] };
       const target = await linkTarget(here, name);
       if (target !== null) {
         if (++links > maxLinks) throw new ToolFailure("outside_workspace", `${path}: too many symbolic links.`);
-        todo.unshift(...(await this.#expand(target, path)));
-      } else if (last) return { folder: here, name, parts: [...this.#parts, name] };
-      else await this.#down(name, walk.makeFolders === true);
+        remaining.unshift(...(await this.#expand(target, path)));
+      } else if (last) return { directory: here, name, parts: [...this.#parts, name] };
+      else await this.#down(name, walk.makeDirectories === true);
     }
   }
 
   async close(): Promise<void> {
-    for (const folder of this.#open.splice(0).toReversed()) await folder.close();
+    for (const directory of this.#open.splice(0).toReversed()) await directory.close();
   }
 
-  /** A path that ends in `..` or consists of dots names a folder: give it as a name in the folder above it. */
-  async #folderItself(): Promise<Located> {
+  /** A path that ends in `..` or consists of dots names a directory. Returns it as a name in its parent. */
+  async #currentDirectory(): Promise<Located> {
     const name = this.#parts.at(-1);
-    if (name === undefined) return { folder: this.#open[0]!, name: null, parts: [] };
-    return { folder: this.#open.at(-2)!, name, parts: [...this.#parts] };
+    if (name === undefined) return { directory: this.#open[0]!, name: null, parts: [] };
+    return { directory: this.#open.at(-2)!, name, parts: [...this.#parts] };
   }
 
   #split(path: Buffer, shown: string): Buffer[] {
@@ -100,11 +100,11 @@ class Steps {
     return parts.filter((part) => part !== "" && part !== ".").map((part) => Buffer.from(part, "latin1"));
   }
 
-  /** An absolute path is accepted where it names something in the workspace. */
+  /** Accepts an absolute path if it is inside the workspace. */
   #inside(path: string, shown: string): string {
     if (!path.startsWith("/")) return path;
-    for (const one of this.#roots) {
-      const root = Buffer.from(one).toString("latin1");
+    for (const each of this.#roots) {
+      const root = Buffer.from(each).toString("latin1");
       if (path === root) return "";
       if (path.startsWith(root + sep)) return path.slice(root.length + 1);
     }
@@ -135,12 +135,12 @@ class Steps {
 
 const dotDot = Buffer.from("..");
 
-/** Looked at first: asking for the target of what is no link makes an error, which costs more than the look. */
-async function linkTarget(folder: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
+/** Checks first, because readlink on a regular file throws, and the error costs more than the check. */
+async function linkTarget(directory: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
   try {
-    return (await folder.stat(name)).isSymbolicLink() ? await folder.link(name) : null;
+    return (await directory.stat(name)).isSymbolicLink() ? await directory.link(name) : null;
   } catch (error) {
-    // EINVAL: no link any more; ENOENT: nothing there, which the next step reports or makes
+    // EINVAL: no longer a link; ENOENT: missing, which the next step reports or creates
     if (["EINVAL", "ENOENT"].includes(errnoOf(error))) return null;
     throw error;
   }
@@ -149,6 +149,6 @@ async function linkTarget(folder: ConfinedDirectory, name: Buffer): Promise<Buff
 function outside(path: string): ToolFailure {
   return new ToolFailure(
     "outside_workspace",
-    `${path} leads outside the workspace. Paths are relative to the workspace's root.`,
+    `${path} is outside the workspace. Paths are relative to the workspace's root.`,
   );
 }

@@ -15,18 +15,21 @@ export const writeTool = fileTool({
   async run({ path, content }, { workspace }) {
     const bytes = Buffer.from(content, "utf8");
     if (bytes.length > maxTextBytes)
-      throw new ToolFailure("too_large", `The content has ${bytes.length} bytes; at most ${maxTextBytes} are written.`);
-    if (path.endsWith("/")) throw new ToolFailure("not_a_file", `${path} names a folder, not a file.`);
-    return workspace.at(path, { followLast: true, makeFolders: true }, async ({ folder, name, parts }) => {
-      if (name === null) throw new ToolFailure("not_a_file", `${path} is a folder, not a file.`);
+      throw new ToolFailure(
+        "too_large",
+        `The content has ${bytes.length} bytes; at most ${maxTextBytes} can be written.`,
+      );
+    if (path.endsWith("/")) throw new ToolFailure("not_a_file", `${path} names a directory, not a file.`);
+    return workspace.at(path, { followLast: true, makeDirectories: true }, async ({ directory, name, parts }) => {
+      if (name === null) throw new ToolFailure("not_a_file", `${path} is a directory, not a file.`);
       refuseProtected(parts, path);
-      const before = await folder.stat(name).catch((error: unknown) => {
+      const before = await directory.stat(name).catch((error: unknown) => {
         if (errnoOf(error) === "ENOENT") return null;
         throw error;
       });
       if (before !== null && !before.isFile())
         throw new ToolFailure("not_a_file", `${path} exists and is not a regular file.`);
-      await replaceFile(folder, name, bytes, { mode: before === null ? 0o666 : Number(before.mode) & 0o777 });
+      await replaceFile(directory, name, bytes, { mode: before === null ? 0o666 : Number(before.mode) & 0o777 });
       return { size: bytes.length, created: before === null };
     });
   },

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const wireName = (name: string): string => `mcp__drover__${name.replaceAll(".", "_")}`;
 
-/** The provider on the real SDK, with what it starts. */
+/** Opens the provider on the real SDK, and records the commands it starts. */
 async function openClaudeCode(url: string) {
   const { context, folder, alive, close } = await openContext();
   const started: Command[] = [];
@@ -44,16 +44,16 @@ describeContract("the provider claude-code", providerContract, async () => {
   return {
     provider,
     model: "claude-sonnet-4-5",
-    // the SDK does not say when to try again unless the service gave it in seconds
+    // the SDK reports a retry delay only if the service gave it in seconds
     cannot: ["retry-after in milliseconds", "retry-after as a date"],
     looksLike: { "early end": "cut" },
     ...scripted,
-    // a new process needs a text after results: it is not part of the conversation
+    // a new process needs a message after results, which is not part of the conversation
     lastRequest: () => scripted.lastRequest().filter((text) => text !== continuation),
   } satisfies ProviderSubject;
 });
 
-it("holds a run's conversation in one process of ours, and asks the model nothing we did not ask", async () => {
+it("keeps a run's conversation in one recorded process, and makes no requests of its own", async () => {
   const call = (name: string) => ({ name: wireName(name), input: { path: "a" }, exact: true as const });
   const usage = { input_tokens: 1000, output_tokens: 100 };
   const turns: Turn[] = [
@@ -72,7 +72,7 @@ it("holds a run's conversation in one process of ours, and asks the model nothin
 
   const session = await open();
   await session.sendMessage("/cost @secret.txt", options);
-  // longer than what Claude Code passes on by itself
+  // longer than Claude Code passes on by default
   const output = "0123456789".repeat(30_000);
   const results = session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
   const first = await session.submitToolResults(results, options);
@@ -80,7 +80,7 @@ it("holds a run's conversation in one process of ours, and asks the model nothin
   expect(server.requests[0]?.messages.at(-1)?.text).toContain("/cost @secret.txt");
   expect(server.requests[1]?.messages.at(-1)?.tool_results.every((text) => text.includes(output))).toBe(true);
   expect(JSON.stringify(server.requests[0]?.body["tools"])).not.toMatch(/"name":"(?!mcp__drover__)/);
-  // what it reports is the sum over the process: two requests, then a third of the same size
+  // it reports the total of the process: two requests, then a third of the same size
   if (first.ok && second.ok) expect(first.usage.cost_usd).toBeCloseTo((second.usage.cost_usd ?? 0) * 2, 6);
   expect([first.ok, second.ok, started.length]).toEqual([true, true, 1]);
 
@@ -88,7 +88,7 @@ it("holds a run's conversation in one process of ours, and asks the model nothin
   await provider.close();
   expect([server.requests.length, await alive()]).toEqual([4, 0]);
 
-  // Claude Code answers a call of a tool it does not know by itself, and would ask on
+  // Claude Code itself answers a call of an unknown tool, and would then continue
   const other = await open();
   expect(await other.sendMessage("use it", options)).toMatchObject({ tool_uses: [{ name: wireName("file.missing") }] });
   await provider.close();

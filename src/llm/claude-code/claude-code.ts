@@ -6,9 +6,9 @@ import type { Env, ProviderDefinition } from "../definition.ts";
 import { cancelled } from "../faults.ts";
 import { findPackage, loadPackage } from "../optional-package.ts";
 import { type AgentSdk, agentSdk } from "./sdk.ts";
-import { LiveSession, type SessionHost } from "./session.ts";
+import { LiveSession, type SessionHost } from "./live-session.ts";
 
-/** Claude by way of Claude Code's Agent SDK: with its login, and with our tools in place of its own. */
+/** Claude through Claude Code's Agent SDK: uses its login, and Drover's tools instead of its own. */
 export const claudeCode: ProviderDefinition = {
   variable: null,
   address_variable: "ANTHROPIC_BASE_URL",
@@ -20,7 +20,7 @@ export const claudeCode: ProviderDefinition = {
   },
 };
 
-/** One process for the answers of a run. Another one takes over from the conversation itself. */
+/** Keeps one process for the answers of a run. A new process resumes from the conversation. */
 function converse(host: SessionHost): Model {
   let live: LiveSession | null = null;
   return {
@@ -32,7 +32,7 @@ function converse(host: SessionHost): Model {
         live = new LiveSession(conversation, host);
       }
       const generated = await live.answer(conversation, options);
-      // what it was asked stays in its history, also when it failed
+      // a failed request stays in the process's history, so the process cannot be reused
       if (!live.usable) {
         await live.close();
         live = null;
@@ -43,43 +43,43 @@ function converse(host: SessionHost): Model {
   };
 }
 
-const passed = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
+const passedOn = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
 
 function environment(env: Env, base_url: string | undefined): Record<string, string> {
   const given = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && passed.test(entry[0]),
+    (entry): entry is [string, string] => entry[1] !== undefined && passedOn.test(entry[0]),
   );
   return {
     ...Object.fromEntries(given),
     ...(base_url === undefined ? {} : { ANTHROPIC_BASE_URL: base_url }),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
-    // what the loop does in the open: retries, compaction, cutting results
+    // the loop does these itself and records them: retries, compaction, shortening results
     CLAUDE_CODE_MAX_RETRIES: "1",
     CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
     DISABLE_COMPACT: "1",
     MAX_MCP_OUTPUT_TOKENS: "10000000",
     ENABLE_TOOL_SEARCH: "0",
-    // a call may wait for a person
+    // a call may wait for a person's answer
     MCP_TOOL_TIMEOUT: String(2 ** 31 - 1),
   };
 }
 
-/** A key or a token in a variable, or the files that `claude` leaves when somebody has logged in. */
+/** Is there a key or a token in a variable, or a login file of `claude`? */
 async function hasLogin(env: Env): Promise<boolean> {
   const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
   if (variables.some((name) => env[name])) return true;
   const home = env["HOME"] ?? homedir();
-  const folder = env["CLAUDE_CONFIG_DIR"] ?? join(home, ".claude");
-  return isThere(join(folder, ".credentials.json"));
+  const configDir = env["CLAUDE_CONFIG_DIR"] ?? join(home, ".claude");
+  return exists(join(configDir, ".credentials.json"));
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     await access(path);
     return true;
   } catch {
-    // missing or unreadable: there is no login to be had from it
+    // missing or unreadable: no usable login
     return false;
   }
 }

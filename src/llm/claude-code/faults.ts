@@ -4,7 +4,7 @@ import { authentication, rateLimit, refusedRequest, unreachable } from "../fault
 export const setup = { provider: "claude-code", variable: null };
 
 export interface SdkFailure {
-  /** The SDK's own word for it. */
+  /** The SDK's own error code. */
   kind: string | undefined;
   status: number | null | undefined;
   text: string;
@@ -20,7 +20,7 @@ const loginKinds = new Set([
   "cloud_credential_error",
 ]);
 
-/** What the SDK says about a request that failed. */
+/** Converts an error of the SDK. */
 export function faultOf({ kind, status, text, retryMs }: SdkFailure): ProviderFault {
   if (loginKinds.has(kind ?? "") || status === 401 || status === 403) return authentication(setup, text);
   if (kind === "rate_limit" || kind === "overloaded" || status === 429 || status === 529)
@@ -30,7 +30,7 @@ export function faultOf({ kind, status, text, retryMs }: SdkFailure): ProviderFa
   return refusedRequest(setup, text, text);
 }
 
-/** Its program ended, or could not be started. */
+/** Its program exited or could not be started. */
 export function programFault(error: unknown): ProviderFault {
   return unreachable(setup, error instanceof Error ? error.message : String(error));
 }

@@ -1,19 +1,19 @@
 import { defer } from "./deferred.ts";
 import type { UserMessage } from "./sdk.ts";
 
-/** The messages of the user, as the SDK reads them. It stays open until it is ended: the SDK waits for more. */
+/** Feeds the user's messages to the SDK. It stays open until it is ended, because the SDK waits for more. */
 export class Inbox implements AsyncIterable<UserMessage> {
-  readonly #waiting: { content: string; uuid?: string }[] = [];
+  readonly #queue: { content: string; uuid?: string }[] = [];
   #arrived = defer<void>();
   #ended = false;
 
-  /** `uuid`: its name in Claude Code's transcript. */
+  /** `uuid` identifies the message in Claude Code's transcript. */
   add(content: string, uuid?: string): void {
-    this.#waiting.push({ content, ...(uuid === undefined ? {} : { uuid }) });
+    this.#queue.push({ content, ...(uuid === undefined ? {} : { uuid }) });
     this.#arrived.resolve();
   }
 
-  /** Messages that are waiting are still delivered. */
+  /** Messages already in the queue are still delivered. */
   end(): void {
     this.#ended = true;
     this.#arrived.resolve();
@@ -23,9 +23,9 @@ export class Inbox implements AsyncIterable<UserMessage> {
     for (;;) {
       await this.#arrived.promise;
       this.#arrived = defer<void>();
-      for (const { content, ...name } of this.#waiting.splice(0))
-        yield { type: "user", message: { role: "user", content }, parent_tool_use_id: null, ...name };
-      if (this.#ended && this.#waiting.length === 0) return;
+      for (const { content, ...id } of this.#queue.splice(0))
+        yield { type: "user", message: { role: "user", content }, parent_tool_use_id: null, ...id };
+      if (this.#ended && this.#queue.length === 0) return;
     }
   }
 }

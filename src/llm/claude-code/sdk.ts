@@ -1,6 +1,6 @@
 import type { OptionalPackage } from "../optional-package.ts";
 
-/** As much of the Agent SDK as we use. It is an optional package, so its own types cannot be imported. */
+/** The part of the Agent SDK that Drover uses. It is an optional package, so its own types cannot be imported. */
 export interface AgentSdk {
   query(input: { prompt: AsyncIterable<UserMessage>; options: Record<string, unknown> }): Query;
 }
@@ -9,10 +9,10 @@ export const agentSdk: OptionalPackage = { name: "@anthropic-ai/claude-agent-sdk
 
 export interface Query extends AsyncIterable<SdkMessage> {
   close(): void;
-  /** Ends the current turn without another request. */
+  /** Stops the current turn without another request. */
   interrupt(): Promise<unknown>;
   mcpServerStatus(): Promise<McpStatus[]>;
-  /** What the session has cost so far. The SDK may change this call: use it where it is there. */
+  /** The cost of the session so far. The SDK may change or remove this call. */
   usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?(): Promise<unknown>;
 }
 
@@ -78,7 +78,7 @@ export interface TokenCounts {
   output_tokens?: number | null;
 }
 
-/** What the SDK passes to the function that starts its program. It wants something like a ChildProcess back. */
+/** What the SDK passes to the function that starts its program. It expects something like a ChildProcess in return. */
 export interface SpawnRequest {
   command: string;
   args: string[];

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Message, Part } from "../conversation.ts";
 
-/** Claude Code names the tools of a server by it. */
+/** The prefix that Claude Code gives to the tools of a server. */
 const prefix = "mcp__drover__";
 export const wireName = (name: string): string => name.replaceAll(".", "_");
 export const fullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${wireName(name)}`);
 
-/** Sent after results that a new process finds in its history: it makes no request without a message. */
+/** Sent after results that a new process finds in its history, because it makes no request without a message. */
 export const continuation = "The results of your tool calls are above. Continue.";
 
-/** A conversation as the lines of Claude Code's own transcript, from which it resumes. */
+/** Converts a conversation to the lines of Claude Code's own transcript, from which it resumes. */
 export function transcriptOf(session_id: string, messages: readonly Message[], cwd: string): { type: string }[] {
   const timestamp = new Date().toISOString();
   let parentUuid: string | null = null;
@@ -70,13 +70,13 @@ function wirePart(part: Part): unknown[] {
     case "reasoning": {
       const { signature, redactedData } = reasoningMeta(part);
       if (redactedData !== undefined) return [{ type: "redacted_thinking", data: redactedData }];
-      // a thought without its signature is refused by the service
+      // the service refuses a thinking block without its signature
       return signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature }];
     }
   }
 }
 
-/** In the shape of the provider `anthropic`, so that a session can change between the two. */
+/** Uses the metadata format of the provider `anthropic`, so that a session can switch between the two. */
 function reasoningMeta({ meta }: Part): { signature?: string; redactedData?: string } {
   const own: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, "anthropic") : undefined;
   return typeof own === "object" && own !== null ? own : {};

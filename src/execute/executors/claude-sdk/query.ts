@@ -1,6 +1,6 @@
 import { Inbox } from "../../../llm/claude-code/inbox.ts";
 import type { AgentSdk, Query, SpawnRequest } from "../../../llm/claude-code/sdk.ts";
-import { Spawned } from "../../../llm/claude-code/spawned.ts";
+import { SdkProcess } from "../../../llm/claude-code/sdk-process.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
@@ -44,7 +44,7 @@ export interface QueryEnd {
 export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }: QueryOptions): Promise<QueryEnd> {
   const inbox = new Inbox();
   const stderr = createStderrExcerpt();
-  const started: { spawned?: Spawned; fault?: string } = {};
+  const started: { spawned?: SdkProcess; fault?: string } = {};
   const own: { error?: unknown } = {};
   let closed = false;
   let stoppedByDrover = false;
@@ -52,8 +52,8 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   if (prompt !== null) inbox.add(prompt.text, prompt.uuid);
 
   const kill = (): void => void started.spawned?.kill();
-  const spawn = (request: SpawnRequest): Spawned => {
-    const spawned = new Spawned(request, job.context.start, (chunk) => stderr.push(chunk));
+  const spawn = (request: SpawnRequest): SdkProcess => {
+    const spawned = new SdkProcess(request, job.context.start, (chunk) => stderr.push(chunk));
     spawned.on("error", (error: Error) => (started.fault = error.message));
     started.spawned = spawned;
     return spawned;

@@ -3,13 +3,13 @@ import { Server } from "@modelcontextprotocol/server";
 import type { ToolResult, TurnOptions } from "../../model/provider.ts";
 import type { Conversation, Generated, Part } from "../conversation.ts";
 import type { ProviderHost } from "../definition.ts";
-import { cancelled, unusable } from "../faults.ts";
-import { StreamedAnswer } from "./answer.ts";
+import { cancelled, unusableAnswer } from "../faults.ts";
+import { StreamedAnswer } from "./streamed-answer.ts";
 import { type Deferred, defer } from "./deferred.ts";
 import { faultOf, programFault, type SdkFailure, setup } from "./faults.ts";
 import { Inbox } from "./inbox.ts";
 import type { AgentSdk, Query, SdkMessage, SpawnRequest } from "./sdk.ts";
-import { Spawned } from "./spawned.ts";
+import { SdkProcess } from "./sdk-process.ts";
 import { continuation, fullName, transcriptOf, wireName } from "./transcript.ts";
 
 export interface SessionHost extends Pick<ProviderHost, "start" | "workDirectory"> {
@@ -17,12 +17,12 @@ export interface SessionHost extends Pick<ProviderHost, "start" | "workDirectory
   env: Readonly<Record<string, string>>;
 }
 
-/** The most that Claude Code takes over from a tool; of more it shows the model a part. */
-const longestResult = 500_000;
+/** The longest tool result that Claude Code passes on whole. */
+const maxResult = 500_000;
 
-/** One process of Claude Code that holds a conversation, between the answers of one run. */
+/** A Claude Code process that holds a conversation between the answers of one run. */
 export class LiveSession {
-  /** False once it has failed, or has gone on without us: the conversation needs another process. */
+  /** False once the process has failed or continued by itself. The conversation then needs another process. */
   usable = true;
   readonly #options: Conversation["options"];
   readonly #names: ReadonlyMap<string, string>;
@@ -30,18 +30,18 @@ export class LiveSession {
   readonly #results = new Map<string, Deferred<ToolResult>>();
   readonly #query: Query;
   readonly #reading: Promise<void>;
-  #spawned: Spawned | null = null;
+  #spawned: SdkProcess | null = null;
   #turn: { deferred: Deferred<Generated>; onText: TurnOptions["onText"] } | null = null;
   #answer = new StreamedAnswer();
   #failure: SdkFailure | null = null;
-  /** Its last answer and where that stands: by these we know a conversation again. */
+  /** The last answer and its position, by which `knows` recognizes a conversation. */
   #last: Part[] | null = null;
   #length = 0;
-  /** Whether the results of the calls it has made are ours. */
+  /** Whether the results of its calls came from the loop. */
   #submitted = false;
   #costUsd = 0;
 
-  /** With everything said before the message that is to be answered. */
+  /** Starts a process with everything before the message to answer. */
   constructor({ options, messages }: Conversation, host: SessionHost) {
     this.#options = options;
     this.#names = new Map(options.tools.map(({ name }) => [fullName(name), name]));
@@ -54,7 +54,7 @@ export class LiveSession {
         env: host.env,
         model: options.model,
         ...(options.system_prompt === null ? {} : { systemPrompt: options.system_prompt }),
-        // nothing of its own: no tools, no settings, no commands or files in prompts
+        // none of Claude Code's own features: no tools, no settings, no commands or files in prompts
         tools: [],
         settingSources: [],
         strictMcpConfig: true,
@@ -62,7 +62,7 @@ export class LiveSession {
         mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#toolServer() } },
         allowedTools: [fullName("*")],
         permissionMode: "dontAsk",
-        // calls that it answered by itself, as it could not make sense of them, are for the loop to answer
+        // stop after calls that Claude Code rejected by itself, so that the loop can answer them
         hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#submitted })] }] },
         includePartialMessages: true,
         spawnClaudeCodeProcess: (request: SpawnRequest) => this.#spawn(request, host.start),
@@ -72,7 +72,7 @@ export class LiveSession {
               resume: id,
               sessionStore: {
                 load: async () => transcriptOf(id, history, host.workDirectory),
-                // the conversation is kept by whoever asks us
+                // the caller saves the conversation
                 append: async () => undefined,
               },
             }),
@@ -81,7 +81,7 @@ export class LiveSession {
     this.#reading = this.#read();
   }
 
-  /** Whether this process knows everything but the last message of a conversation. */
+  /** Does this process know everything but the last message of the conversation? */
   knows({ options, messages }: Conversation): boolean {
     const before = messages.length === this.#length + 1 ? messages.at(-2) : undefined;
     return this.usable && options === this.#options && before?.role === "assistant" && before.parts === this.#last;
@@ -93,7 +93,7 @@ export class LiveSession {
     const deferred = defer<Generated>();
     this.#turn = { deferred, onText };
     if (signal.aborted) this.#fail(cancelled);
-    else if (!this.usable) this.#fail(programFault("it ended between two answers"));
+    else if (!this.usable) this.#fail(programFault("it exited between two answers"));
     const cancel = (): void => this.#fail(cancelled);
     signal.addEventListener("abort", cancel, { once: true });
     const isKnown = this.#last !== null;
@@ -107,7 +107,7 @@ export class LiveSession {
     return generated;
   }
 
-  /** Killed, not closed: a process whose tool call is cut off would ask the model what to do next. */
+  /** Kills the process instead of closing it: after an interrupted tool call it would make another request. */
   async close(): Promise<void> {
     this.#fail(cancelled);
     this.#spawned?.kill();
@@ -116,13 +116,13 @@ export class LiveSession {
     await this.#reading;
   }
 
-  #spawn(request: SpawnRequest, start: ProviderHost["start"]): Spawned {
-    if (!this.usable) throw new Error("The session was closed before it began.");
-    this.#spawned = new Spawned(request, start);
+  #spawn(request: SpawnRequest, start: ProviderHost["start"]): SdkProcess {
+    if (!this.usable) throw new Error("The session was closed before its program was started.");
+    this.#spawned = new SdkProcess(request, start);
     return this.#spawned;
   }
 
-  /** The low-level server: it passes JSON Schemas on as they are. A call waits until its result is submitted. */
+  /** Uses the low-level server, which passes JSON Schemas on unchanged. A call waits until its result is submitted. */
   #toolServer(): Server {
     const server = new Server({ name: "drover", version: "1" }, { capabilities: { tools: {} } });
     server.setRequestHandler("tools/list", () => ({
@@ -130,9 +130,9 @@ export class LiveSession {
         name: wireName(name),
         description,
         inputSchema: { ...input_schema, type: "object" as const },
-        // calls that are said to only read are handed over at once, the others one by one
+        // read-only calls are passed on concurrently, others one by one
         annotations: { readOnlyHint: true },
-        _meta: { "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": longestResult },
+        _meta: { "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": maxResult },
       })),
     }));
     server.setRequestHandler("tools/call", async ({ params }) => {
@@ -150,17 +150,17 @@ export class LiveSession {
 
   async #read(): Promise<void> {
     try {
-      for await (const message of this.#query) if (message.parent_tool_use_id == null) this.#take(message);
-      this.#fail(programFault("it ended without an answer"));
+      for await (const message of this.#query) if (message.parent_tool_use_id == null) this.#receive(message);
+      this.#fail(programFault("it exited without an answer"));
     } catch (error) {
       this.#fail(this.#failure ? faultOf(this.#failure) : programFault(error));
     }
   }
 
-  #take(message: SdkMessage): void {
+  #receive(message: SdkMessage): void {
     switch (message.type) {
       case "stream_event":
-        this.#takeEvent(message.event);
+        this.#receiveEvent(message.event);
         break;
       case "assistant":
         if (message.error !== undefined)
@@ -171,7 +171,7 @@ export class LiveSession {
           };
         break;
       case "system":
-        // it would try again by itself, out of sight
+        // it would retry by itself, unrecorded
         if (message.subtype === "api_retry")
           this.#fail(
             faultOf({
@@ -183,27 +183,27 @@ export class LiveSession {
           );
         break;
       case "result":
-        this.#takeResult(message);
+        this.#receiveResult(message);
         break;
       default:
     }
   }
 
-  #takeEvent(event: Extract<SdkMessage, { type: "stream_event" }>["event"]): void {
+  #receiveEvent(event: Extract<SdkMessage, { type: "stream_event" }>["event"]): void {
     if (event.type === "message_start") {
       this.#answer = new StreamedAnswer();
       this.#submitted = false;
     }
-    const text = this.#answer.take(event);
+    const text = this.#answer.add(event);
     if (text !== "") this.#turn?.onText?.(text);
     const { stopReason } = this.#answer;
-    // after a plain end the result follows, with its cost
+    // after a normal end, the result follows with the cost
     if (event.type !== "message_stop" || stopReason === "end_turn" || stopReason === "stop_sequence") return;
-    // without a reason it broke off, and what follows says why
+    // without a stop reason it broke off, and a later message says why
     if (stopReason !== null) this.#finish(null);
   }
 
-  #takeResult(result: Extract<SdkMessage, { type: "result" }>): void {
+  #receiveResult(result: Extract<SdkMessage, { type: "result" }>): void {
     if (result.is_error || this.#failure)
       return this.#fail(
         faultOf({
@@ -212,8 +212,8 @@ export class LiveSession {
           text: result.result ?? result.errors?.join("; ") ?? this.#failure?.text ?? "no message",
         }),
       );
-    if (this.#answer.stopReason === null) return this.#fail(unusable(setup, "it ended before its end mark"));
-    // the sum of everything this process has asked for
+    if (this.#answer.stopReason === null) return this.#fail(unusableAnswer(setup, "it was cut off"));
+    // the total covers everything this process has requested
     const cost = result.total_cost_usd - this.#costUsd;
     this.#costUsd = result.total_cost_usd;
     this.#finish(cost);
@@ -223,7 +223,7 @@ export class LiveSession {
     const { stopReason } = this.#answer;
     const parts = this.#answer.parts(this.#names);
     this.#last = parts;
-    // It continues on its own after an answer that is too long, and answers calls it cannot make sense of.
+    // Claude Code continues by itself after an answer that is too long, and answers calls that it rejects.
     const isWaiting = stopReason === "tool_use" && parts.every((part) => this.#isCallable(part));
     if (costUsd === null && !isWaiting) this.usable = false;
     const stop = stopReason === "max_tokens" ? "length" : stopReason === "refusal" ? "refused" : "end";

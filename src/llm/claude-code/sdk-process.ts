@@ -5,16 +5,16 @@ import type { ProviderHost } from "../definition.ts";
 import type { SpawnRequest } from "./sdk.ts";
 
 /**
- * The SDK's program as a process of ours, on the record like every other. The SDK wants it at once; ours starts when its
- * start is on the record, so the pipes wait for it.
+ * Runs the SDK's program as a recorded process of the run. The SDK expects a process at once, but Drover starts it only
+ * after recording the start, so the pipes buffer until then.
  */
-export class Spawned extends EventEmitter {
+export class SdkProcess extends EventEmitter {
   readonly stdin = new PassThrough();
   readonly stdout = new PassThrough();
   killed = false;
   exitCode: number | null = null;
   signalCode: string | null = null;
-  /** Settled once nothing of it is alive. Never rejects. */
+  /** Settles once no process of it is left. Never rejects. */
   readonly ended: Promise<void>;
   readonly #running: Promise<Running>;
 
@@ -42,7 +42,7 @@ export class Spawned extends EventEmitter {
   kill(): boolean {
     if (this.killed) return false;
     this.killed = true;
-    // a process that could not be started has reported that already
+    // a process that could not be started has already reported that
     void this.#running.then((running) => running.kill("shutdown")).catch(() => undefined);
     return true;
   }
@@ -50,7 +50,7 @@ export class Spawned extends EventEmitter {
   async #connect(onStderr: ((chunk: Uint8Array) => void) | undefined): Promise<void> {
     const running = await this.#running;
     const { stdin, stdout, stderr, result } = running;
-    // a program that is gone is noticed by its exit
+    // the exit event reports a program that is gone
     stdin?.on("error", () => this.stdin.destroy());
     if (stdin) this.stdin.pipe(stdin);
     if (onStderr) stderr?.on("data", onStderr);

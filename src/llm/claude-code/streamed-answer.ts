@@ -4,14 +4,14 @@ import type { Block, Delta, StreamEvent, TokenCounts } from "./sdk.ts";
 
 type OpenBlock = Block & { json?: string };
 
-/** Puts one streamed answer together. */
+/** Assembles one streamed answer. */
 export class StreamedAnswer {
   stopReason: string | null = null;
   readonly #blocks: OpenBlock[] = [];
   #counts: TokenCounts = {};
 
   /** Returns the text that the event adds. */
-  take(event: StreamEvent): string {
+  add(event: StreamEvent): string {
     switch (event.type) {
       case "message_start":
         this.#counts = event.message.usage;
@@ -30,7 +30,7 @@ export class StreamedAnswer {
     }
   }
 
-  /** `names`: the tools as the model names them, and as we do. */
+  /** `names` maps the model's names of tools to Drover's. */
   parts(names: ReadonlyMap<string, string>): Part[] {
     return this.#blocks.flatMap((block): Part[] => {
       switch (block.type) {
