@@ -28,8 +28,8 @@ describe.each<[string, object, Record<string, unknown>]>([
     { properties: { x: marked, next: { $ref: "#" } } },
     { next: { next: { x: secret } } },
   ],
-])("a parameter that is marked %s", (_, schema, parameters) => {
-  it("is not shown, and is looked for in whatever is written", () => {
+])("a parameter marked %s", (_, schema, parameters) => {
+  it("is concealed, and becomes a secret of the run", () => {
     const found = concealed(schema, parameters);
     expect(JSON.stringify(found?.parameters)).not.toContain(secret);
     expect(JSON.stringify(found?.parameters)).toContain("[redacted:");
@@ -37,7 +37,7 @@ describe.each<[string, object, Record<string, unknown>]>([
   });
 });
 
-it("shows numbers and everything else that is marked as a mark with the parameter's name", () => {
+it("replaces marked numbers and other values with the parameter's name", () => {
   const schema = { properties: { pin: { type: "integer", writeOnly: true }, on: { writeOnly: true } } };
   expect(concealed(schema, { pin: 123456, on: true, none: null })).toEqual({
     parameters: { pin: "[redacted:pin]", on: "[redacted:on]", none: null },
@@ -49,7 +49,7 @@ it("shows numbers and everything else that is marked as a mark with the paramete
 it.each([
   ["a token by its shape", { note: `ghp_${"a1B2".repeat(9)}` }],
   ["a value of a variable", { note: "canary-6f1d20b7e4" }],
-  ["a value behind a telling name", { password: "hunter2!" }],
+  ["a value of a sensitive name", { password: "hunter2!" }],
   ["a login in an address", { url: "postgres://app:s3cr3t-word@db/app" }],
 ])("conceals %s without any schema", (_, parameters) => {
   const found = concealed(undefined, parameters);
@@ -58,18 +58,18 @@ it.each([
   expect(JSON.stringify(found?.parameters)).not.toContain(value);
 });
 
-it("conceals secrets in a prompt, and leaves the words around them", () => {
+it("conceals secrets in a prompt and keeps the text around them", () => {
   const found = concealed(undefined, {}, "push with canary-6f1d20b7e4 please");
   expect(found).toMatchObject({ parameters: {}, prompt: "push with [redacted:DEPLOY_TOKEN] please" });
 });
 
-it("finds nothing in ordinary parameters, whatever the schema", () => {
+it("finds nothing in ordinary parameters", () => {
   const schema = { properties: { mail: { type: "string", format: "email" }, x: { writeOnly: false } } };
   expect(concealed(schema, { mail: "a@example.com", x: "plain", n: 7 }, "do it")).toBeNull();
   expect(concealed({ properties: { x: marked } }, { y: "other" })).toBeNull();
 });
 
-it("takes everything for secret where a schema multiplies without end", () => {
+it("treats everything as secret if a schema expands without end", () => {
   const $defs: Record<string, object> = { s0: marked };
   for (let no = 1; no < 400; no += 1)
     $defs[`s${no}`] = {

@@ -1,47 +1,47 @@
 import { isRedactionMark, redactionMarkStart } from "../model/redaction-mark.ts";
 import type { Redactor } from "../model/process.ts";
 import type { RunInput } from "../model/vault.ts";
-import { type Marks, marksOf } from "./marked-parameters.ts";
+import { type SchemaSecrets, findSchemaSecrets } from "./schema-secrets.ts";
 import { markOf } from "./matcher.ts";
 import type { NamedValue } from "./secret-values.ts";
 
 export interface Concealed extends RunInput {
-  /** Values that are secret as a whole, to be looked for in whatever else is written. */
+  /** Values that are entirely secret. They are also redacted in everything that the run writes. */
   secrets: NamedValue[];
 }
 
 /**
- * What a run is asked with, without its secrets: parameters that the schema marks, and what the redactor recognises by
- * itself. null where there are none.
+ * Removes the secrets from a run's input: parameters that the schema marks as secret, and what the redactor recognizes
+ * itself. Returns null if there are none.
  */
-export function conceal(schema: object | undefined, asked: RunInput, redactor: Redactor): Concealed | null {
+export function conceal(schema: object | undefined, input: RunInput, redactor: Redactor): Concealed | null {
   const secrets: NamedValue[] = [];
-  const marks = marksOf(schema);
-  const marked = marks === null ? asked.parameters : withoutMarked(asked.parameters, marks, marks.root, "", secrets);
+  const marks = findSchemaSecrets(schema);
+  const marked = marks === null ? input.parameters : replaceMarked(input.parameters, marks, marks.root, "", secrets);
   const parameters = redactor.value(marked);
-  const prompt = asked.prompt === null ? null : redactor.text(asked.prompt);
-  if (parameters === asked.parameters && prompt === asked.prompt) return null;
+  const prompt = input.prompt === null ? null : redactor.text(input.prompt);
+  if (parameters === input.parameters && prompt === input.prompt) return null;
   collectWhole(marked, parameters, secrets);
-  // Of the same shape: strings became strings, and only inside of it.
+  // the shape is unchanged: only strings were replaced, by strings
   return { parameters: parameters as RunInput["parameters"], prompt, secrets };
 }
 
-/** The same object where nothing in it is marked. */
-function withoutMarked(
+/** Returns the same object if nothing in it is marked. */
+function replaceMarked(
   value: unknown,
-  marks: Marks,
-  applying: Marks["root"],
+  marks: SchemaSecrets,
+  schemas: SchemaSecrets["root"],
   name: string,
   secrets: NamedValue[],
 ): unknown {
-  if (name !== "" && value !== null && marks.isSecret(applying)) {
+  if (name !== "" && value !== null && marks.isSecret(schemas)) {
     collectAll(value, name, secrets);
     return markOf(name);
   }
-  if (typeof value !== "object" || value === null || applying.length === 0) return value;
+  if (typeof value !== "object" || value === null || schemas.length === 0) return value;
   let changed = false;
   const walk = (part: unknown, key: string | number): unknown => {
-    const result = withoutMarked(part, marks, marks.below(applying, key), nameOf(name, key), secrets);
+    const result = replaceMarked(part, marks, marks.below(schemas, key), nameOf(name, key), secrets);
     changed ||= result !== part;
     return result;
   };
@@ -53,7 +53,7 @@ function withoutMarked(
   return changed ? Object.fromEntries(record) : value;
 }
 
-/** The items of a list are called as the list is. */
+/** The items of a list have the name of the list. */
 function nameOf(parent: string, key: string | number): string {
   return typeof key === "number" ? parent || "item" : key || "parameter";
 }
@@ -65,11 +65,11 @@ function collectAll(value: unknown, name: string, secrets: NamedValue[]): void {
     for (const part of Object.values(value)) collectAll(part, name, secrets);
 }
 
-/** Strings that the redactor replaced as a whole. */
+/** Collects strings that the redactor replaced entirely. */
 function collectWhole(before: unknown, after: unknown, secrets: NamedValue[]): void {
   if (before === after) return;
   if (typeof before === "string" && typeof after === "string") {
-    // by the name that it is shown with
+    // under the name in the mark
     if (isRedactionMark(after)) secrets.push({ name: after.slice(redactionMarkStart.length, -1), value: before });
     return;
   }

@@ -1,20 +1,20 @@
 /**
- * The forms one value takes in text, as needles: sequences of units, each written in one of a few ways.
- * No way of writing a unit begins another way of the same unit, so matching never has to go back.
+ * One encoding of a value, as a sequence of units. Each unit can be written in a few ways. No way of writing a unit is a
+ * prefix of another way of the same unit, so matching needs no backtracking.
  */
 export interface Needle {
   length: number;
-  /** Latin-1 strings. */
+  /** The ways of writing a unit, as Latin-1 strings. */
   unit(at: number): readonly string[];
-  /** Line ends may stand between units: `base64` and `xxd` break lines. */
+  /** Line ends may occur between units, because `base64` and `xxd` wrap lines. */
   wraps: boolean;
-  /** The first four bytes in every way they are written, where that is easily said. */
-  beginnings?: string[];
-  /** Bits of the last byte that spill into one more base64 character: its value must start with them. */
+  /** The first four bytes in every way they can be written, if that is easy to list. */
+  prefixes?: string[];
+  /** Bits of the last byte that reach into one more base64 character, whose value must start with them. */
   spill?: { bits: number; value: number };
 }
 
-/** Nothing is written out before it is compared: most needles are never looked at beyond their beginning. */
+/** Units are computed on demand, because most needles are never compared beyond their first bytes. */
 export function needlesOf(value: string): Needle[] {
   const bytes = Buffer.from(value, "utf8");
   const points = Array.from(value);
@@ -26,23 +26,23 @@ export function needlesOf(value: string): Needle[] {
   ];
   if (/^[A-Za-z0-9]{4}/.test(value)) {
     const start = value.slice(0, 4);
-    needles[0]!.beginnings = [start];
-    needles[1]!.beginnings = [start, "\\u00"];
+    needles[0]!.prefixes = [start];
+    needles[1]!.prefixes = [start, "\\u00"];
     const [lower, upper] = urlUnit(bytes[0]!);
-    needles[2]!.beginnings = [start, `${lower}%`, `${upper}%`];
+    needles[2]!.prefixes = [start, `${lower}%`, `${upper}%`];
   }
   if (points.some(mustEscape)) {
     needles.push({ length: points.length, unit: (at) => nestedJsonUnit(points[at]!), wraps: false });
   }
   for (let skipped = 0; skipped < 3; skipped++) {
     const needle = base64Needle(bytes, skipped);
-    if (needle.length >= shortestBase64) needles.push(needle);
+    if (needle.length >= minBase64Length) needles.push(needle);
   }
   return needles;
 }
 
-/** Below this, base64 of something else would be taken for it. */
-const shortestBase64 = 6;
+/** Shorter needles would also match base64 of other data. */
+const minBase64Length = 6;
 
 function jsonUnit(point: string): string[] {
   const escaped = [unicodeEscape(point), unicodeEscape(point, true)];
@@ -95,7 +95,7 @@ function hexUnit(bytes: Buffer, at: number): string[] {
   return digit > 9 ? [written, written.toUpperCase()] : [written];
 }
 
-/** Base64 of the bytes behind `skipped` others, as far as these bytes alone decide it. */
+/** Base64 of the bytes after `skipped` others, as far as it depends on these bytes alone. */
 function base64Needle(bytes: Buffer, skipped: number): Needle {
   const first = Math.ceil((skipped * 8) / 6);
   const bits = (skipped + bytes.length) * 8;
@@ -116,7 +116,7 @@ function base64Unit(digit: string): string[] {
   return [digit];
 }
 
-/** -1 for what is no digit of base64 or base64url. */
+/** Returns -1 if the code is not a base64 or base64url digit. */
 export function base64Value(code: number): number {
   const digit = base64Digits.indexOf(String.fromCharCode(code));
   return digit < 64 ? digit : digit - 2;

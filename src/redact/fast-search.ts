@@ -1,7 +1,7 @@
 /**
- * Where in a long text may an anchor stand? For each place, four bytes are hashed and looked up. In
- * JavaScript this costs more than reading the text from a pipe; as WebAssembly, about half of that. The
- * function is a few instructions, so it is written out here instead of being compiled from another language.
+ * Finds candidate positions of anchors in a long text by hashing the four bytes at each position. In JavaScript this
+ * takes longer than reading the text from a pipe; in WebAssembly it takes about half as long. The function is only a few
+ * instructions, so it is assembled here instead of compiled from another language.
  */
 export type FastSearch = (bytes: Uint8Array, found: (at: number) => boolean) => void;
 
@@ -18,7 +18,7 @@ function secondHashOf(key: number): number {
   return Math.imul(key, secondMultiplier) >>> (32 - hashBits);
 }
 
-/** `found` is asked with every place where one of the keys may stand, in order, until it returns false. */
+/** Calls `found` with every position where one of the keys may be, in order, until it returns false. */
 export function compileFastSearch(keys: Iterable<number>): FastSearch {
   const { memory, collect } = instantiate();
   for (const key of keys) {
@@ -27,14 +27,14 @@ export function compileFastSearch(keys: Iterable<number>): FastSearch {
   }
   const places = new Int32Array(memory.buffer, placesStart);
   return (bytes, found) => {
-    // Pieces overlap by three bytes, so that every place is the first of four once.
+    // pieces overlap by three bytes, so that every position is the first of four bytes exactly once
     for (let from = 0; from + 4 <= bytes.length; from += pieceSize) {
       const piece = bytes.subarray(from, from + pieceSize + 3);
       memory.set(piece, textStart);
       const end = piece.length - 3;
       const count = collect(0, end, 0) / 4;
       for (let i = 0; i < count; i++) {
-        // The last few may lie behind the piece, where an older one still stands.
+        // the last few may be beyond the piece, in the remains of an earlier one
         if (places[i]! < end && !found(from + places[i]!)) return;
       }
     }
@@ -42,28 +42,28 @@ export function compileFastSearch(keys: Iterable<number>): FastSearch {
 }
 
 const pieceSize = 65_536;
-/** How many places are looked at together. */
+/** How many positions are checked per iteration. */
 const placesAtOnce = 8;
-// Memory: the hashes, the second hashes, the piece of text, the places found in it.
+// memory layout: the hashes, the second hashes, the piece of text, the positions found in it
 const textStart = 2 * hashCount;
 const placesStart = textStart + pieceSize + 64;
 const pages = Math.ceil((placesStart + 4 * (pieceSize + placesAtOnce)) / 65_536);
 
 interface Instance {
   memory: Uint8Array;
-  /** Writes the places from `at` to `end` where both hashes are known; `out` grows by four for each. */
+  /** Writes the positions from `at` to `end` where both hashes are known. `out` grows by four for each. */
   collect: (at: number, end: number, out: number) => number;
 }
 
 function instantiate(): Instance {
-  // Node has it; the type definitions in use do not tell.
-  const { WebAssembly: engine } = globalThis as unknown as { WebAssembly: Engine };
-  const { memory, collect } = new engine.Instance(new engine.Module(moduleBytes())).exports;
+  // Node has WebAssembly, but the type definitions in use do not declare it
+  const { WebAssembly: api } = globalThis as unknown as { WebAssembly: WebAssemblyApi };
+  const { memory, collect } = new api.Instance(new api.Module(moduleBytes())).exports;
   return { memory: new Uint8Array(memory.buffer), collect };
 }
 
-/** What is used of WebAssembly, with what the module below exports. */
-interface Engine {
+/** The part of WebAssembly that is used, with the exports of the module below. */
+interface WebAssemblyApi {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; collect: Instance["collect"] } };
 }

@@ -1,14 +1,14 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
 
 /**
- * How something secret is recognised. A matcher names the four bytes its text begins with (the scan finds
- * those), and then decides from there. It may look at most `leftContext` bytes behind where its secret
- * starts; where the text ends too early to decide, it says so, which is all a stream needs to be exact.
+ * Recognizes one kind of secret. A matcher names the four bytes that its text starts with. The scan finds those and the
+ * matcher decides from there. It may look back at most `leftContext` bytes from the start of its secret. If the text
+ * ends too early to decide, it says so, which makes streaming exact.
  */
 export interface Matcher {
   /** Latin-1 strings of exactly four characters. */
   anchors(): Iterable<string>;
-  /** The secret starts within its anchor, not behind it: a stream holds back what may become one. */
+  /** Whether the secret starts within its anchor instead of after it. A stream then holds back a partial anchor. */
   startsInAnchor: boolean;
   match(text: View, at: number): Verdict;
 }
@@ -17,9 +17,9 @@ export interface View {
   bytes: Uint8Array;
   /** More bytes may follow. */
   open: boolean;
-  /** How far the secrets reach that start before the place being looked at. */
+  /** The end of the secrets that start before the current position. */
   coveredEnd: number;
-  /** The run of each class that was read last: a text of nothing but beginnings is not read anew from each of them. */
+  /** The last run of each class. It keeps a text with many anchors from being read again from each of them. */
   runs: Map<ByteClass, { start: number; end: number }>;
 }
 
@@ -28,17 +28,17 @@ export function viewOf(bytes: Uint8Array, open: boolean, coveredEnd = 0): View {
 }
 
 /**
- * Found, undecided (whatever may become secret starts there or later), or nothing. Where the text ends before
- * anything of the secret itself was seen, that is nothing too: the context brings the anchor up again.
+ * Found, undecided (a possible secret starts there or later), or nothing. If the text ends before any byte of the secret
+ * itself, the verdict is nothing too: the context keeps the anchor, so the next chunk tries it again.
  */
 export type Verdict = Span | Undecided | undefined;
 
 export interface Span {
   start: number;
   end: number;
-  /** `undefined`: a mark of an earlier redaction, left alone as a whole. */
+  /** `undefined` for the mark of an earlier redaction, which stays as it is. */
   mark: string | undefined;
-  /** Which name wins where two start together: exact values before shapes before assignments. */
+  /** Which name wins if two start together: exact values, then shapes, then assignments. */
   rank: number;
 }
 
@@ -48,10 +48,12 @@ export interface Undecided {
 
 export const leftContext = 256;
 
+/** The text does not match. */
 export const failed = -1;
+/** The text ends too early to decide. */
 export const more = -2;
 
-/** The offset behind `literal` if it stands at `at`, else `failed`, or `more` where the text ends within it. */
+/** Returns the offset after `literal` if it is at `at`, `failed` if it is not, or `more` if the text ends within it. */
 export function readLiteral(text: View, at: number, literal: string): number {
   const { bytes } = text;
   const available = Math.min(literal.length, bytes.length - at);
@@ -62,7 +64,7 @@ export function readLiteral(text: View, at: number, literal: string): number {
   return text.open ? more : failed;
 }
 
-/** Reads as many bytes of a class as there are, never giving one back; stops before an earlier mark. */
+/** Reads as many bytes of a class as there are, without backtracking. Stops before an earlier mark. */
 export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: number, max: number): number {
   const { bytes } = text;
   const limit = Math.min(bytes.length, at + max);
@@ -83,17 +85,17 @@ export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: nu
   return end - at < min ? failed : end;
 }
 
-/** Shorter ones are read at once. */
+/** Shorter runs are not cached. */
 const longRun = 1024;
 
-/** Whether a byte of another class stands there. */
+/** Is there a byte of another class? */
 export function hasOther(text: View, at: number, end: number, bytes: ByteClass): boolean {
   return readRun({ ...text, open: false }, at, bytes, 0, Infinity) < end;
 }
 
 export type ByteClass = Uint8Array;
 
-/** A class from ranges such as `a-z0-9_`; a dash stands last to mean itself. */
+/** Builds a class from ranges such as `a-z0-9_`. A dash at the end means itself. */
 export function byteClass(ranges: string): ByteClass {
   const table = new Uint8Array(256);
   for (let i = 0; i < ranges.length; i++) {
@@ -106,10 +108,10 @@ export function byteClass(ranges: string): ByteClass {
 }
 
 export function complement(bytes: ByteClass): ByteClass {
-  return bytes.map((one) => 1 - one);
+  return bytes.map((member) => 1 - member);
 }
 
-/** Every byte but blanks, control characters and the given ones. */
+/** Every byte except spaces, control characters and the given ones. */
 export function visibleExcept(excluded: string): ByteClass {
   const table = new Uint8Array(256).fill(1, 0x21);
   table[0x7f] = 0;

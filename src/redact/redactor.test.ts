@@ -10,22 +10,22 @@ describe("exact values", () => {
   const secret = 'pa"ss\\wörd /+%42';
   const redactor = createRedactor({ variables: { DB_PASSWORD: secret, HOME: "/home/alice" } });
 
-  test.each(formsOf(secret))("are found as %s", (_form, written) => {
+  test.each(formsOf(secret))("are redacted as %s", (_form, written) => {
     expect(redactor.text(`before|${written}|after`)).toMatch(/^before\|.{0,2}\[redacted:DB_PASSWORD\].{0,4}\|after$/);
   });
 
-  test("leave no bit in base64 that ends with them", () => {
+  test("leave no bits in base64 that ends with them", () => {
     for (const value of ["a-secret-of-17-by", "a-secret-of-18-byt", "a-secret-of-19-byte"]) {
       const own = createRedactor({ variables: {}, values: [{ name: "own", value }] });
       expect(own.text(`<${btoa(value)}>`)).toBe("<[redacted:own]>");
     }
   });
 
-  test("take the name of the variable, whatever stands before them", () => {
+  test("are marked with the name of the variable, whatever comes before them", () => {
     expect(redactor.text(`password=${secret}`)).toBe("password=[redacted:DB_PASSWORD]");
   });
 
-  test("are found in base64 that breaks lines", () => {
+  test("are redacted in base64 with wrapped lines", () => {
     const long = "k".repeat(30) + "Wy7" + "q9".repeat(40);
     const own = createRedactor({ variables: {}, values: [{ name: "long", value: long }] });
     for (let before = 0; before < 80; before++) {
@@ -37,7 +37,7 @@ describe("exact values", () => {
     }
   });
 
-  test("of several lines are found whole and by line", () => {
+  test("with several lines are redacted as a whole and by line", () => {
     const lines = ["first-line-of-a-secret", "second-line-of-a-secret", "short"];
     const own = createRedactor({ variables: { SIGNING_KEY: lines.join("\n") } });
     expect(own.text(`<${lines.join("\n")}>`)).toBe("<[redacted:SIGNING_KEY]>");
@@ -45,7 +45,7 @@ describe("exact values", () => {
     expect(own.text(`1: ${lines[1]}\n2: short`)).toBe("1: [redacted:SIGNING_KEY]\n2: short");
   });
 
-  test("that hide nothing stay: switches, short ones, numbers, paths, addresses", () => {
+  test("are kept if they are switches, short, numbers, paths or addresses", () => {
     const variables = {
       A_TOKEN: "",
       B_TOKEN: "true",
@@ -61,30 +61,30 @@ describe("exact values", () => {
     expect(createRedactor({ variables }).text(text)).toBe(text);
   });
 
-  test("of variables are taken by their names only", () => {
+  test("come only from variables with sensitive names", () => {
     const own = createRedactor({ variables: { EDITOR: "emacs-nox", NPM_TOKEN: "emacs-gtk" } });
     expect(own.text("emacs-nox emacs-gtk")).toBe("emacs-nox [redacted:NPM_TOKEN]");
   });
 
-  test("are those of the moment the redactor was made", () => {
+  test("are those at the time the redactor was created", () => {
     const variables: Record<string, string> = { NPM_TOKEN: "first-value" };
     const own = createRedactor({ variables });
     variables["NPM_TOKEN"] = "second-value";
     expect(own.text("first-value second-value")).toBe("[redacted:NPM_TOKEN] second-value");
   });
 
-  test("do not hide a token that follows them directly", () => {
+  test("do not hide a token directly after them", () => {
     const own = createRedactor({ variables: { API_TOKEN: "k8Jd0sLqP2vX" } });
     expect(own.text(`k8Jd0sLqP2vXghp_${"a1".repeat(20)}`)).toBe("[redacted:API_TOKEN][redacted:github-token]");
   });
 
-  test("do not come back in the name of what follows them", () => {
+  test("do not appear in the mark of what follows them", () => {
     expect(redactor.text(`${secret}password=hunter22`)).toBe("[redacted:DB_PASSWORD]password=[redacted:password]");
     const own = createRedactor({ variables: { API_TOKEN: "abc_def_ghi" } });
     expect(own.text("abc_def_ghipassword=hunter22")).toBe("[redacted:API_TOKEN]password=[redacted:password]");
   });
 
-  test("that overlap leave nothing of either", () => {
+  test("leave nothing of either if they overlap", () => {
     const own = createRedactor({
       variables: {},
       values: [
@@ -102,7 +102,7 @@ describe("token shapes", () => {
     expect(none.text(text)).toBe(expected);
   });
 
-  test("a private key that breaks off is redacted as far as it goes", () => {
+  test("redacts an incomplete private key as far as it goes", () => {
     const body = `${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw".repeat(2)}\n${"ggSjAgEAAoIBAQC7VJTUt9Us8cKj".repeat(2)}`;
     expect(none.text(`-----BEGIN PRIVATE KEY-----\n${body}\nDone, all is well`)).toBe(
       "-----BEGIN PRIVATE KEY-----[redacted:private-key]\nDone, all is well",
@@ -110,11 +110,11 @@ describe("token shapes", () => {
   });
 });
 
-test.each(ordinaryTexts.map((text) => [text]))("ordinary text stays: %s", (text) => {
+test.each(ordinaryTexts.map((text) => [text]))("keeps ordinary text: %s", (text) => {
   expect(none.text(text)).toBe(text);
 });
 
-test("bytes that are no UTF-8 stay as they are", () => {
+test("keeps bytes that are not UTF-8", () => {
   const bytes = Uint8Array.from({ length: 4096 }, (_, at) => (at * 7919) & 0xff);
   expect(none.bytes(bytes)).toEqual(bytes);
   const own = createRedactor({ variables: { API_KEY: "a-secret-value" } });
@@ -122,7 +122,7 @@ test("bytes that are no UTF-8 stay as they are", () => {
   expect(Buffer.from(own.bytes(around))).toEqual(Buffer.concat([bytes, Buffer.from("[redacted:API_KEY]"), bytes]));
 });
 
-test("a secret that spells a mark does not break marks", () => {
+test("keeps marks intact if a secret spells part of one", () => {
   const own = createRedactor({ variables: {}, values: [{ name: "odd", value: "redacted" }] });
   const once = own.text("token=redacted and [redacted:jwt]");
   expect(once).toBe("token=[redacted:odd] and [redacted:jwt]");

@@ -1,31 +1,31 @@
 import type { Redactor, RedactStream } from "../model/process.ts";
-import { assignmentMatcher } from "./assignments.ts";
-import { exactMatchers } from "./exact.ts";
-import { loginMatchers } from "./logins.ts";
-import { markMatcher } from "./mark.ts";
-import { redactValue } from "./plain-data.ts";
-import { privateKeyMatcher } from "./private-key.ts";
+import { assignmentMatcher } from "./assignment-matcher.ts";
+import { exactMatchers } from "./exact-matchers.ts";
+import { loginMatchers } from "./login-matchers.ts";
+import { markMatcher } from "./mark-matcher.ts";
+import { redactValue } from "./redact-value.ts";
+import { privateKeyMatcher } from "./private-key-matcher.ts";
 import { addMatchers, emptyIndex, type Index } from "./scan.ts";
 import { secretValues, type NamedValue } from "./secret-values.ts";
-import { shapeMatchers } from "./shapes.ts";
+import { shapeMatchers } from "./shape-matchers.ts";
 import { openStream, redactBytes } from "./stream.ts";
 
 export interface RedactorOptions {
-  /** Of these, the ones whose name looks like a secret's. */
+  /** Only those with a sensitive name count. */
   variables: Readonly<Record<string, string | undefined>>;
-  /** Secrets whatever their name. */
+  /** Secrets of any name. */
   values?: readonly NamedValue[];
 }
 
-/** The variables are those of now; everything else is built when the first text needs it. */
+/** Copies the variables now. Builds everything else when the first text needs it. */
 export function createRedactor({ variables, values = [] }: RedactorOptions): Redactor {
   const given = { variables: { ...variables }, values };
   const indexFor = lazyIndex(given);
   let exact: Index | null = null;
-  const shortest = values.length > 0 ? shortestValue : shortestFound;
+  const minLength = values.length > 0 ? minValueLength : minFoundLength;
 
   function text(plain: string): string {
-    if (plain.length < shortest) return plain;
+    if (plain.length < minLength) return plain;
     const bytes = Buffer.from(plain, "utf8");
     const redacted = redactBytes(indexFor(bytes.length), bytes);
     return redacted.length === bytes.length && bytes.equals(redacted) ? plain : Buffer.from(redacted).toString("utf8");
@@ -48,7 +48,7 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
   }
 
   function* valueInPieces<T>(plain: T): Generator<undefined, T> {
-    // Of the same shape as what came in: only strings are replaced, by strings.
+    // the shape is unchanged: only strings are replaced, by strings
     return (yield* redactValue(plain, { text, inPieces })) as T;
   }
 
@@ -72,9 +72,9 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
 
 const pieceBytes = 64 * 1024;
 /** The search works on four bytes, and no given value is shorter. */
-const shortestValue = 4;
-/** No variable's value and no shape is shorter: the smallest command lines need no search at all. */
-const shortestFound = 6;
+const minValueLength = 4;
+/** No variable's value and no shape is shorter, so shorter texts need no search. */
+const minFoundLength = 6;
 
 function exactIndex({ variables, values }: Required<RedactorOptions>): Index {
   const index = emptyIndex();
@@ -82,7 +82,7 @@ function exactIndex({ variables, values }: Required<RedactorOptions>): Index {
   return index;
 }
 
-/** A text shorter than every secret cannot hold one: a short command line costs no search for them. */
+/** Adds the secrets only for texts at least as long as the shortest one, so that short command lines stay cheap. */
 function lazyIndex(options: Required<RedactorOptions>): (length: number) => Index {
   const index = emptyIndex();
   let secrets: NamedValue[] | undefined;

@@ -1,19 +1,19 @@
 import { compileFastSearch, hashCount, hashOf, type FastSearch } from "./fast-search.ts";
 import type { Matcher, Span, View } from "./matcher.ts";
 
-/** What `scan` searches with, built once from all matchers. */
+/** The search index, built once from all matchers. */
 export interface Index {
-  /** One byte per hash of an anchor: ordinary text does not get past it. */
+  /** One byte per hash of an anchor. It rules out most ordinary text. */
   hashes: Uint8Array;
   byHash: Map<number, Anchor[]>;
-  /** First one, two and three bytes of anchors whose secret starts with them; collected for the first stream. */
-  beginnings: Set<number> | undefined;
-  /** For long texts; compiled when the first one comes. */
+  /** The first one, two and three bytes of anchors whose secret starts with them. Built for the first stream. */
+  prefixes: Set<number> | undefined;
+  /** Used for long texts, and compiled for the first one. */
   fastSearch: FastSearch | undefined;
 }
 
 interface Anchor {
-  /** The four bytes, the first one lowest. */
+  /** The four bytes, with the first one lowest. */
   key: number;
   matcher: Matcher;
 }
@@ -21,19 +21,19 @@ interface Anchor {
 export interface Scanned {
   /** Sorted by start. They may overlap. */
   spans: Span[];
-  /** Nothing that starts before this can become a secret any more. */
+  /** No secret can start before this position any more. */
   decided: number;
 }
 
 export function emptyIndex(): Index {
-  return { hashes: new Uint8Array(hashCount), byHash: new Map(), beginnings: undefined, fastSearch: undefined };
+  return { hashes: new Uint8Array(hashCount), byHash: new Map(), prefixes: undefined, fastSearch: undefined };
 }
 
 export function addMatchers(index: Index, matchers: readonly Matcher[]): void {
   for (const matcher of matchers) {
     for (const anchor of matcher.anchors()) addAnchor(index, anchor, matcher);
   }
-  index.beginnings = undefined;
+  index.prefixes = undefined;
   index.fastSearch = undefined;
 }
 
@@ -47,12 +47,12 @@ function addAnchor({ hashes, byHash }: Index, anchor: string, matcher: Matcher):
   hashes[hash] = 1;
 }
 
-/** Finds every secret that starts at `from` or later; what stands before is context. */
+/** Finds every secret that starts at `from` or later. Earlier bytes are context. */
 export function scan(index: Index, text: View, from: number): Scanned {
   const search: Search = { index, text, from, spans: [], ahead: [], decided: text.bytes.length, markEnd: 0 };
   if (text.bytes.length < longText) scanShort(search);
   else scanLong(search);
-  if (text.open) holdBeginning(search);
+  if (text.open) holdBackPrefix(search);
   search.spans.sort(bySpanStart);
   return search;
 }
@@ -87,9 +87,9 @@ interface Search extends Scanned {
   index: Index;
   text: View;
   from: number;
-  /** Found, but starting behind where the search is. */
+  /** Found secrets that start after the current position. */
   ahead: Span[];
-  /** End of the last earlier mark. */
+  /** The end of the last earlier mark. */
   markEnd: number;
 }
 
@@ -115,7 +115,7 @@ function apply(search: Search, matcher: Matcher, at: number): void {
   }
 }
 
-/** Secrets that start before `at` cover what they reach. */
+/** SchemaSecrets the text that secrets starting before `at` cover. */
 function cover(search: Search, at: number): void {
   if (search.ahead.length === 0) return;
   search.ahead = search.ahead.filter((span) => {
@@ -124,39 +124,39 @@ function cover(search: Search, at: number): void {
   });
 }
 
-/** The last bytes may be the beginning of an anchor. */
-function holdBeginning(search: Search): void {
+/** Holds back the last bytes if they may be the start of an anchor. */
+function holdBackPrefix(search: Search): void {
   const { bytes } = search.text;
-  const beginnings = (search.index.beginnings ??= beginningsOf(search.index));
+  const prefixes = (search.index.prefixes ??= prefixesOf(search.index));
   const first = Math.max(bytes.length - 3, search.from, search.markEnd, 0);
   for (let at = first; at < bytes.length && at < search.decided; at++) {
     const [a, b, c] = [bytes[at]!, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
     const size = bytes.length - at;
     const key =
       size === 1 ? a + oneByte : size === 2 ? (a | (b << 8)) + twoBytes : (a | (b << 8) | (c << 16)) + threeBytes;
-    if (beginnings.has(key)) search.decided = at;
+    if (prefixes.has(key)) search.decided = at;
   }
 }
 
-function beginningsOf({ byHash }: Index): Set<number> {
-  const beginnings = new Set<number>();
+function prefixesOf({ byHash }: Index): Set<number> {
+  const prefixes = new Set<number>();
   for (const anchors of byHash.values()) {
     for (const { key, matcher } of anchors) {
       if (!matcher.startsInAnchor) continue;
-      beginnings
+      prefixes
         .add((key & 0xff) + oneByte)
         .add((key & 0xffff) + twoBytes)
         .add((key & 0xffffff) + threeBytes);
     }
   }
-  return beginnings;
+  return prefixes;
 }
 
 function bySpanStart(left: Span, right: Span): number {
   return left.start - right.start || left.rank - right.rank || right.end - left.end;
 }
 
-// Tells beginnings of different lengths apart within one set of small integers.
+// distinguishes prefixes of different lengths within one set of small integers
 const oneByte = 0x1_000_000;
 const twoBytes = 0x2_000_000;
 const threeBytes = 0x3_000_000;

@@ -6,10 +6,10 @@ export interface NamedValue {
 }
 
 /**
- * Which values are looked for. A variable with a secret's name often holds none: a switch, a number, the path
- * of a key file, an address. Redacting those would tear ordinary text apart and hide nothing. So, of variables:
- * at least six characters, no plain word from the list, no number below eight digits, no path or address
- * without a part that looks random. Values given by name are taken at their word from four characters on.
+ * Chooses the values to redact. A variable with a secret's name often holds none: a switch, a number, the path of a key
+ * file, an address. Redacting those would garble ordinary text and protect nothing. A variable's value must therefore
+ * have at least six characters, must not be a common word or a number below eight digits, and a path or address must
+ * have a part that looks random. Values given by name need only four characters.
  */
 export function secretValues(
   variables: Readonly<Record<string, string | undefined>>,
@@ -20,12 +20,12 @@ export function secretValues(
   for (const name in variables) {
     if (!looksSecret(name)) continue;
     const value = variables[name];
-    if (value !== undefined && worthHiding(value.trim())) chosen.push({ name, value });
+    if (value !== undefined && isWorthHiding(value.trim())) chosen.push({ name, value });
   }
   return withLines(chosen);
 }
 
-/** The value itself, and each of its lines that is long enough to be found alone. */
+/** Adds each line of a value that is long enough to be searched alone. */
 function withLines(chosen: readonly NamedValue[]): NamedValue[] {
   const all = new Map<string, string>();
   const add = (value: string, name: string): void => {
@@ -44,8 +44,8 @@ function isFrame(line: string): boolean {
   return line.trimStart().startsWith("-----");
 }
 
-function worthHiding(value: string): boolean {
-  if (value.length < 6 || plainWords.has(value.toLowerCase())) return false;
+function isWorthHiding(value: string): boolean {
+  if (value.length < 6 || commonWords.has(value.toLowerCase())) return false;
   if (/^[\d.,]+$/.test(value)) return value.length >= 8;
   if (/^(\.{0,2}|~)\/|^[A-Za-z]:\\/.test(value)) return value.split(/[/\\]/).some(looksRandom);
   if (/^[a-z][a-z0-9+.-]*:\/\/[^@]*$/i.test(value)) return value.split(/[/?&=#:]/).some(looksRandom);
@@ -56,7 +56,7 @@ function looksRandom(part: string): boolean {
   return part.length >= 16 && /\d/.test(part) && /[A-Za-z]/.test(part);
 }
 
-const plainWords = new Set(
+const commonWords = new Set(
   (
     "undefined default enabled disabled always optional required localhost development production staging testing " +
     "password secret changeme example anonymous keyring keychain interactive"

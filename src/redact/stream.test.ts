@@ -47,7 +47,7 @@ const anyBytes = fc.oneof(
 const cuts = fc.array(fc.nat(400), { maxLength: 40 });
 
 describe("a stream", () => {
-  test("gives over any chunks what the whole gives", () => {
+  test("redacts any chunks like the whole text", () => {
     fc.assert(
       fc.property(anyBytes, cuts, (whole, sizes) => {
         expect(streamed(whole, sizes)).toBe(latin1(redactor.bytes(whole)));
@@ -56,7 +56,7 @@ describe("a stream", () => {
     );
   });
 
-  test("does so byte by byte", () => {
+  test("redacts byte by byte like the whole text", () => {
     fc.assert(
       fc.property(anyBytes, (whole) => {
         expect(
@@ -70,7 +70,7 @@ describe("a stream", () => {
     );
   });
 
-  test("does so for long texts, secrets lying over the seams", () => {
+  test("redacts long texts with secrets across chunk boundaries", () => {
     const filler = Buffer.from("an ordinary line of output, number 42\n".repeat(3000));
     fc.assert(
       fc.property(
@@ -86,7 +86,7 @@ describe("a stream", () => {
     );
   });
 
-  test("and a long text miss no secret at the seams of the search", () => {
+  test("misses no secret where the pieces of the fast search meet", () => {
     const filler = Buffer.alloc(70_000, "some ordinary words. ");
     for (let at = 65_536 - 14; at <= 65_536; at++) {
       const whole = Buffer.concat([filler.subarray(0, at), Buffer.from(secrets[0]!), filler]);
@@ -94,7 +94,7 @@ describe("a stream", () => {
     }
   });
 
-  test("gives out ordinary lines and prompts at once", () => {
+  test("emits ordinary lines and prompts at once", () => {
     for (const text of [
       "first line\n",
       "Password: ",
@@ -107,7 +107,7 @@ describe("a stream", () => {
     }
   });
 
-  test("holds back no more than what may become a secret", () => {
+  test("holds back only what may become a secret", () => {
     const stream = redactor.stream();
     expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
     expect(latin1(stream.push(Buffer.from("LqP2vX!")))).toBe("[redacted:secret-0]!");
@@ -115,7 +115,7 @@ describe("a stream", () => {
     expect(latin1(stream.end())).toBe("k8Jd0s");
   });
 
-  test("of an endless token keeps its memory", () => {
+  test("holds back a bounded amount of an endless token", () => {
     const stream = redactor.stream();
     let held = 0;
     for (let i = 0; i < 200; i++) {
@@ -126,7 +126,7 @@ describe("a stream", () => {
   });
 });
 
-test("redacting twice is redacting once", () => {
+test("changes nothing when a text is redacted twice", () => {
   fc.assert(
     fc.property(anyBytes, (whole) => {
       const once = redactor.bytes(whole);

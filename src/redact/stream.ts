@@ -3,23 +3,23 @@ import { leftContext, type Span, viewOf } from "./matcher.ts";
 import { scan, type Index } from "./scan.ts";
 
 /**
- * Keeps what may still become a secret, and `leftContext` bytes before it. What comes out over any chunks
- * is what `redactBytes` makes of the whole: a matcher decides the same, only later.
+ * Redacts a stream. Holds back what may still become a secret, with `leftContext` bytes before it. The output is the
+ * same as that of `redactBytes` for the whole text, however it is split into chunks.
  */
 export function openStream(index: () => Index): RedactStream {
-  /** The last bytes given out (as they came in), then those held back. */
+  /** The last emitted bytes (unredacted), then those held back. */
   let kept = empty;
-  let givenOut = 0;
-  /** How far into (or beyond) `kept` the last secret reaches. */
+  let emitted = 0;
+  /** The end of the last secret, relative to the start of `kept`. */
   let coveredEnd = 0;
 
   function advance(chunk: Uint8Array, open: boolean): Uint8Array {
     const bytes = kept.length === 0 ? chunk : Buffer.concat([kept, chunk]);
-    const { spans, decided } = scan(index(), viewOf(bytes, open, coveredEnd), givenOut);
-    const written = writeOut(bytes, { spans, from: givenOut, to: decided, coveredEnd });
+    const { spans, decided } = scan(index(), viewOf(bytes, open, coveredEnd), emitted);
+    const written = applySpans(bytes, { spans, from: emitted, to: decided, coveredEnd });
     const keepFrom = Math.max(0, decided - leftContext);
     kept = Buffer.from(bytes.subarray(keepFrom));
-    givenOut = decided - keepFrom;
+    emitted = decided - keepFrom;
     coveredEnd = Math.max(0, written.coveredEnd - keepFrom);
     return written.bytes;
   }
@@ -29,7 +29,7 @@ export function openStream(index: () => Index): RedactStream {
     end() {
       const rest = advance(empty, false);
       kept = empty;
-      givenOut = 0;
+      emitted = 0;
       coveredEnd = 0;
       return rest;
     },
@@ -38,18 +38,21 @@ export function openStream(index: () => Index): RedactStream {
 
 export function redactBytes(index: Index, bytes: Uint8Array): Uint8Array {
   const { spans } = scan(index, viewOf(bytes, false), 0);
-  return writeOut(bytes, { spans, from: 0, to: bytes.length, coveredEnd: 0 }).bytes;
+  return applySpans(bytes, { spans, from: 0, to: bytes.length, coveredEnd: 0 }).bytes;
 }
 
-interface Cut {
+interface SpanRange {
   spans: readonly Span[];
   from: number;
   to: number;
   coveredEnd: number;
 }
 
-/** Overlapping secrets go together under the first one's mark, so that no end of one is left over. */
-function writeOut(bytes: Uint8Array, { spans, from, to, coveredEnd }: Cut): { bytes: Uint8Array; coveredEnd: number } {
+/** Replaces overlapping secrets together with the first one's mark, so that no part of one is left. */
+function applySpans(
+  bytes: Uint8Array,
+  { spans, from, to, coveredEnd }: SpanRange,
+): { bytes: Uint8Array; coveredEnd: number } {
   if (spans.length === 0 && coveredEnd <= from) return { bytes: bytes.subarray(from, to), coveredEnd };
   const pieces: Uint8Array[] = [];
   let covered = coveredEnd;

@@ -1,33 +1,33 @@
 import { base64Value, needlesOf, type Needle } from "./encodings.ts";
 import { failed, markOf, more, readLiteral, type Matcher, type View } from "./matcher.ts";
 
-/** Finds one value in every encoding. */
+/** Matches one value in every encoding. */
 export function exactMatchers(name: string, value: string): Matcher[] {
   const mark = markOf(name);
   const matchers: Matcher[] = [];
-  for (const needle of needlesOf(value).map(remembering)) {
+  for (const needle of needlesOf(value).map(memoized)) {
     matchers.push(needleMatcher(needle, mark));
-    if (needle.wraps && needle.length >= longEnoughToWrap) matchers.push(needleMatcher(withoutFirst(needle), mark));
+    if (needle.wraps && needle.length >= minWrappedLength) matchers.push(needleMatcher(withoutFirstFour(needle), mark));
   }
   return matchers;
 }
 
-/** Units are written out once, when they are first compared. */
-function remembering(needle: Needle): Needle {
+/** Computes each unit only once. */
+function memoized(needle: Needle): Needle {
   const units: (readonly string[])[] = [];
   return { ...needle, unit: (at) => (units[at] ??= needle.unit(at)) };
 }
 
-/** A line end within the first four digits hides them from the search, not the rest. */
-function withoutFirst(needle: Needle): Needle {
+/** A line end within the first four digits hides them from the search, so search for the rest too. */
+function withoutFirstFour(needle: Needle): Needle {
   return { ...needle, length: needle.length - 4, unit: (at) => needle.unit(at + 4) };
 }
 
-const longEnoughToWrap = 16;
+const minWrappedLength = 16;
 
 function needleMatcher(needle: Needle, mark: string): Matcher {
   return {
-    anchors: () => beginningsOf(needle),
+    anchors: () => prefixesOf(needle),
     startsInAnchor: true,
     match(text, at) {
       const end = readNeedle(text, at, needle);
@@ -37,16 +37,16 @@ function needleMatcher(needle: Needle, mark: string): Matcher {
   };
 }
 
-/** How the first four bytes are written: letters and digits as they are, or everything escaped. */
-function beginningsOf(needle: Needle): string[] {
-  if (needle.beginnings !== undefined) return needle.beginnings;
+/** Lists how the first four bytes can be written: letters and digits as they are, or everything escaped. */
+function prefixesOf(needle: Needle): string[] {
+  if (needle.prefixes !== undefined) return needle.prefixes;
   const found: string[] = [];
-  addBeginnings(found, needle, "", 0, false);
-  if (needle.unit(0).some((written) => written.length > 1)) addBeginnings(found, needle, "", 0, true);
+  addPrefixes(found, needle, "", 0, false);
+  if (needle.unit(0).some((written) => written.length > 1)) addPrefixes(found, needle, "", 0, true);
   return found;
 }
 
-function addBeginnings(found: string[], needle: Needle, written: string, at: number, escaped: boolean): void {
+function addPrefixes(found: string[], needle: Needle, written: string, at: number, escaped: boolean): void {
   if (written.length >= 4) {
     found.push(written.slice(0, 4));
     return;
@@ -55,12 +55,12 @@ function addBeginnings(found: string[], needle: Needle, written: string, at: num
   const unit = needle.unit(at);
   const plain = unit.at(-1)!;
   if (!escaped && isLetterOrDigit(plain)) {
-    addBeginnings(found, needle, written + plain, at + 1, escaped);
-    if (needle.wraps && unit.length > 1) addBeginnings(found, needle, written + unit[0]!, at + 1, escaped);
+    addPrefixes(found, needle, written + plain, at + 1, escaped);
+    if (needle.wraps && unit.length > 1) addPrefixes(found, needle, written + unit[0]!, at + 1, escaped);
     return;
   }
-  for (const way of unit) {
-    if (!escaped || way.length > 1 || unit.length === 1) addBeginnings(found, needle, written + way, at + 1, escaped);
+  for (const form of unit) {
+    if (!escaped || form.length > 1 || unit.length === 1) addPrefixes(found, needle, written + form, at + 1, escaped);
   }
 }
 
@@ -70,7 +70,7 @@ function isLetterOrDigit(written: string): boolean {
   return (code >= 0x61 && code <= 0x7a) || (written >= "0" && written <= "9");
 }
 
-/** Also as JSON writes them. */
+/** Line ends, also as JSON escapes them. */
 const lineEnds = ["\n", "\r\n", "\\n", "\\r\\n"];
 
 function readNeedle(text: View, at: number, needle: Needle): number {
@@ -84,8 +84,8 @@ function readNeedle(text: View, at: number, needle: Needle): number {
 }
 
 function readWrapped(text: View, at: number, unit: readonly string[]): number {
-  const behindLineEnd = readOneOf(text, at, lineEnds);
-  return behindLineEnd < 0 ? behindLineEnd : readOneOf(text, behindLineEnd, unit);
+  const afterLineEnd = readOneOf(text, at, lineEnds);
+  return afterLineEnd < 0 ? afterLineEnd : readOneOf(text, afterLineEnd, unit);
 }
 
 function readOneOf(text: View, at: number, literals: readonly string[]): number {
@@ -101,7 +101,7 @@ function readOneOf(text: View, at: number, literals: readonly string[]): number 
   return undecided ? more : failed;
 }
 
-/** Takes the character the last byte reaches into, and padding, so that no bit of the value stays. */
+/** Also consumes the character that the last byte reaches into, and padding, so that no bit of the value is left. */
 function readSpill(text: View, at: number, spill: { bits: number; value: number }): number {
   const { bytes } = text;
   if (at === bytes.length) return text.open ? more : at;

@@ -1,30 +1,30 @@
 import { byteClass, failed, latin1, markOf, more, readLiteral, readRun, visibleExcept } from "./matcher.ts";
 import type { ByteClass, Matcher } from "./matcher.ts";
-import { isPlaceholder } from "./strong.ts";
+import { isPlaceholder } from "./secret-heuristics.ts";
 
-/** Logins told by what stands around them rather than by a name. */
+/** Matches logins that are recognized by their context instead of by a name. */
 export function loginMatchers(): Matcher[] {
   return [userinfoMatcher, bearerMatcher, basicMatcher, botMatcher];
 }
 
-/** `scheme://user:password@`. */
+/** Matches `scheme://user:password@`. */
 const userinfoMatcher: Matcher = {
   anchors: () => Array.from(schemeEnds, (letter) => `${letter}://`),
   startsInAnchor: false,
   match(text, at) {
-    const behindUser = readRun(text, at + 4, userBytes, 0, 128);
-    if (behindUser < 0) return undefined;
-    const start = readLiteral(text, behindUser, ":");
+    const afterUser = readRun(text, at + 4, userBytes, 0, 128);
+    if (afterUser < 0) return undefined;
+    const start = readLiteral(text, afterUser, ":");
     if (start < 0) return undefined;
     const end = readRun(text, start, passwordBytes, 1, 1024);
-    const behind = end < 0 ? end : readLiteral(text, end, "@");
-    if (behind === more) return { undecidedFrom: start };
-    if (behind === failed || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
+    const afterSign = end < 0 ? end : readLiteral(text, end, "@");
+    if (afterSign === more) return { undecidedFrom: start };
+    if (afterSign === failed || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
     return { start, end, mark: markOf("url-password"), rank: 1 };
   },
 };
 
-/** Last letters of schemes. */
+/** The last letters of URL schemes. */
 const schemeEnds = "abcdefghijklmnopqrstuvwxyz345SPLB";
 const userBytes = visibleExcept("/?#@:\"'`<>\\");
 const passwordBytes = visibleExcept("/?#@\"'`<>\\");
@@ -43,7 +43,7 @@ const basicMatcher = schemeMatcher({
   accepts: (token) => /^[\x20-\x7e]*:/.test(Buffer.from(token, "base64").toString("latin1")),
 });
 
-/** `accepts` must still hold for a longer text if it holds for a shorter one: redacting twice adds nothing. */
+/** If `accepts` holds for a text, it must hold for a longer one too, so that redacting twice changes nothing. */
 interface Scheme {
   word: string;
   bytes: ByteClass;
@@ -51,17 +51,17 @@ interface Scheme {
   accepts: (token: string) => boolean;
 }
 
-/** `Bearer …` and `Basic …`, with or without the header's name before it. */
+/** Matches `Bearer …` and `Basic …`, with or without the header's name. */
 function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
-  const small = word.slice(1);
-  const large = small.toUpperCase();
+  const lower = word.slice(1);
+  const upper = lower.toUpperCase();
   return {
-    anchors: () => [small.slice(0, 4), large.slice(0, 4)],
+    anchors: () => [lower.slice(0, 4), upper.slice(0, 4)],
     startsInAnchor: false,
     match(text, at) {
-      const behindSmall = readLiteral(text, at, small);
-      const behindWord = behindSmall === failed ? readLiteral(text, at, large) : behindSmall;
-      const start = behindWord < 0 ? behindWord : readRun(text, behindWord, blanks, 1, 4);
+      const afterLower = readLiteral(text, at, lower);
+      const afterWord = afterLower === failed ? readLiteral(text, at, upper) : afterLower;
+      const start = afterWord < 0 ? afterWord : readRun(text, afterWord, blanks, 1, 4);
       if (start < 0) return undefined;
       const end = readRun(text, start, bytes, 8, 4096);
       if (end === more) return { undecidedFrom: start };
@@ -73,7 +73,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
 
 const blanks = byteClass(" \t");
 
-/** A Telegram bot's `123456789:AA…`: the number stays, it is the bot's public id. */
+/** Matches a Telegram bot's `123456789:AA…`. The number stays, because it is the bot's public id. */
 const botMatcher: Matcher = {
   anchors: () => [":AAE", ":AAF", ":AAG", ":AAH"],
   startsInAnchor: true,

@@ -1,4 +1,4 @@
-import { beforeAllows } from "./boundary.ts";
+import { canStartToken } from "./token-boundary.ts";
 import {
   byteClass,
   complement,
@@ -13,15 +13,15 @@ import {
   type View,
 } from "./matcher.ts";
 
-/** A token that tells itself by its prefix. */
+/** A token that is recognized by its prefix. */
 interface Shape {
   name: string;
   prefixes: readonly string[];
-  /** What follows the prefix: literals, and runs of bytes. */
+  /** What follows the prefix: literals and runs of bytes. */
   rest: readonly (string | Run)[];
-  /** Bytes that must not stand right before it. */
+  /** Bytes that must not come directly before it. */
   notAfter?: ByteClass;
-  /** Must still hold for a longer text if it holds for a shorter one. */
+  /** If this holds for a text, it must hold for a longer one too. */
   accepts?: (text: View, at: number, end: number) => boolean;
 }
 
@@ -91,7 +91,7 @@ function shapeMatcher(shape: Shape): Matcher {
     anchors: () => shape.prefixes.flatMap(anchorsOf),
     startsInAnchor: true,
     match(text, at) {
-      if (!beforeAllows(text, at, shape.notAfter ?? alphanumeric)) return undefined;
+      if (!canStartToken(text, at, shape.notAfter ?? alphanumeric)) return undefined;
       let end: number = failed;
       for (const prefix of shape.prefixes) {
         end = readLiteral(text, at, prefix);
@@ -109,14 +109,14 @@ function shapeMatcher(shape: Shape): Matcher {
   };
 }
 
-/** Anchors have four bytes; a prefix of three is followed by what its shape allows first. */
+/** Anchors have four bytes, so a prefix of three is extended by every character that may follow it. */
 function anchorsOf(prefix: string): string[] {
   if (prefix.length >= 4) return [prefix.slice(0, 4)];
   return Array.from(prefix === "eyJ" ? jsonKeyStarts : lettersAndDigits, (next) => prefix + next);
 }
 
 const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/** Base64 of a JSON object whose first key starts with a small letter. */
+/** What follows in base64 of a JSON object whose first key starts with a lower-case letter. */
 const jsonKeyStarts = "hijklmnopqrstuvwxyz0123456";
 
 function slackPrefixes(): string[] {
@@ -127,11 +127,11 @@ function hasDigit(text: View, at: number, end: number): boolean {
   return hasOther(text, at, end, notDigit);
 }
 
-/** Digits and capitals: `sk-spinner-container-large` is a style, not a key. */
+/** Requires digits, capitals and lower-case letters: `sk-spinner-container-large` is a style, not a key. */
 function isMixed(text: View, at: number, end: number): boolean {
-  return hasDigit(text, at, end) && hasOther(text, at, end, notCapital) && hasOther(text, at + 3, end, notSmall);
+  return hasDigit(text, at, end) && hasOther(text, at, end, notCapital) && hasOther(text, at + 3, end, notLowerCase);
 }
 
 const notDigit = complement(digit);
 const notCapital = complement(byteClass("A-Z"));
-const notSmall = complement(byteClass("a-z"));
+const notLowerCase = complement(byteClass("a-z"));

@@ -1,10 +1,10 @@
 import type { ByteClass, View } from "./matcher.ts";
 
 /**
- * May a token begin at `at`? Not in the middle of a word, but a letter before it can also end an escape:
- * `\n`, `%3D`, or the `m` of a terminal's colour. What follows another secret directly begins anew.
+ * Can a token start at `at`? Not in the middle of a word. But the letter before it can be the end of an escape, such as
+ * `\n`, `%3D` or the `m` of a terminal color. A token can also start directly after another secret.
  */
-export function beforeAllows(text: View, at: number, notAfter: ByteClass): boolean {
+export function canStartToken(text: View, at: number, notAfter: ByteClass): boolean {
   const { bytes } = text;
   if (at === 0 || at <= text.coveredEnd) return true;
   const before = bytes[at - 1]!;

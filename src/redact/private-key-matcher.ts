@@ -2,19 +2,19 @@ import { byteClass, failed, latin1, markOf, more, readLiteral, readRun } from ".
 import type { Matcher, View } from "./matcher.ts";
 
 /**
- * What stands between `-----BEGIN … PRIVATE KEY-----` and its end; the frame stays, to tell what was there.
- * A block that breaks off is redacted as far as its lines look like one.
+ * Matches the body between `-----BEGIN … PRIVATE KEY-----` and its end. The frame stays, to show what was there. An
+ * incomplete block is redacted as far as its lines look like a key.
  */
 export const privateKeyMatcher: Matcher = {
   anchors: () => ["VATE"],
   startsInAnchor: false,
   match(text, at) {
     if (!/-----BEGIN [A-Z0-9 ]{0,24}PRI$/.test(latin1(text.bytes, Math.max(0, at - 48), at))) return undefined;
-    const behindKey = readLiteral(text, at, "VATE KEY");
-    if (behindKey < 0) return undefined;
-    const block = readLiteral(text, behindKey, " BLOCK");
+    const afterKey = readLiteral(text, at, "VATE KEY");
+    if (afterKey < 0) return undefined;
+    const block = readLiteral(text, afterKey, " BLOCK");
     if (block === more) return undefined;
-    const start = readLiteral(text, block === failed ? behindKey : block, "-----");
+    const start = readLiteral(text, block === failed ? afterKey : block, "-----");
     if (start < 0) return undefined;
     const end = readBody(text, start);
     if (end === more) return { undecidedFrom: start };
@@ -22,31 +22,31 @@ export const privateKeyMatcher: Matcher = {
   },
 };
 
-const longestBody = 32_768;
+const maxBodyLength = 32_768;
 
 function readBody(text: View, start: number): number {
   let at = start;
   let end: number = failed;
-  while (at - start < longestBody) {
+  while (at - start < maxBodyLength) {
     const line = readGap(text, at);
     if (line === more) return more;
     const frame = readLiteral(text, line, "-----END");
     if (frame === more) return more;
     if (frame !== failed) return end === failed ? failed : line;
-    const behindLine = readLine(text, line);
-    if (behindLine === more) return more;
-    if (behindLine === failed) return end;
-    at = behindLine;
-    end = behindLine;
+    const afterLine = readLine(text, line);
+    if (afterLine === more) return more;
+    if (afterLine === failed) return end;
+    at = afterLine;
+    end = afterLine;
   }
   return end;
 }
 
-/** Line ends, as such or escaped, and the quotes of a block written over several strings. */
+/** Reads line ends, also escaped ones, and the quotes of a block that spans several strings. */
 function readGap(text: View, at: number): number {
   let end = at;
   for (;;) {
-    const blank = readRun(text, end, gapBytes, 0, longestBody);
+    const blank = readRun(text, end, gapBytes, 0, maxBodyLength);
     if (blank === more) return more;
     const escaped = readRun(text, blank, backslash, 1, 3);
     if (escaped === more) return more;
@@ -58,7 +58,7 @@ function readGap(text: View, at: number): number {
   }
 }
 
-/** A line of base64, the short last one if the end follows, or a header such as `Proc-Type: 4,ENCRYPTED`. */
+/** Reads a line of base64, a short last line before the end, or a header such as `Proc-Type: 4,ENCRYPTED`. */
 function readLine(text: View, at: number): number {
   const digits = readRun(text, at, base64, 1, 8192);
   if (digits === more || (digits !== failed && digits - at >= 16)) return digits;
@@ -66,10 +66,10 @@ function readLine(text: View, at: number): number {
   const header = name < 0 ? name : readLiteral(text, name, ": ");
   if (header !== failed) return header === more ? more : readRun(text, header, headerValue, 0, 200);
   if (digits === failed) return failed;
-  const behindGap = readGap(text, digits);
-  const frame = behindGap < 0 ? behindGap : readLiteral(text, behindGap, "-----END");
+  const afterGap = readGap(text, digits);
+  const frame = afterGap < 0 ? afterGap : readLiteral(text, afterGap, "-----END");
   if (frame === more) return more;
-  return frame !== failed || behindGap === text.bytes.length ? digits : failed;
+  return frame !== failed || afterGap === text.bytes.length ? digits : failed;
 }
 
 const base64 = byteClass("A-Za-z0-9+/=");

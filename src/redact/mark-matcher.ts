@@ -3,7 +3,7 @@ import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./m
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 
-/** Earlier marks stay whole, whatever a name or a value spells: redacting twice is redacting once. */
+/** Keeps earlier marks whole, whatever a name or a value spells, so that redacting twice changes nothing. */
 export const markMatcher: Matcher = {
   anchors: () => [redactionMarkStart.slice(0, 4)],
   startsInAnchor: true,

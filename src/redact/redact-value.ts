@@ -1,17 +1,17 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { markOf } from "./matcher.ts";
-import { isStrong, tellingWord } from "./strong.ts";
+import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
 
-/** How a text is redacted: at once, or a long one piece by piece. */
+/** Redacts a text at once, or a long one piece by piece. */
 export interface RedactText {
   text(text: string): string;
   inPieces(text: string): Generator<undefined, string>;
 }
 
 /**
- * Redacts the strings of plain data, keys included, and what stands under a telling key or behind a telling
- * flag in a list of arguments. Returns the same object where nothing changed. Pauses after each piece of work, so that
- * others can have their turn.
+ * Redacts the strings of plain data, including keys, values of sensitive keys, and values of sensitive flags in a list
+ * of arguments. Returns the same object if nothing changed. Yields after each piece of work, so that it does not block
+ * the event loop.
  */
 export function redactValue(value: unknown, by: RedactText): Generator<undefined, unknown> {
   return walk(value, { by, parents: [], left: pieceWork });
@@ -20,22 +20,22 @@ export function redactValue(value: unknown, by: RedactText): Generator<undefined
 interface Walk {
   by: RedactText;
   parents: object[];
-  /** Of this piece. */
+  /** The work left in this piece. */
   left: number;
 }
 
-const deepest = 256;
-/** In characters: a millisecond's work or two. */
+const maxDepth = 256;
+/** In characters; takes a millisecond or two. */
 const pieceWork = 64 * 1024;
-/** What a member costs beside its characters. */
+/** The cost of a member, in addition to its characters. */
 const memberWork = 20;
 
 function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
   if (typeof value === "string") return yield* redacted(value, context);
   if (typeof value !== "object" || value === null) return value;
-  // What cannot be read to its end is not passed on.
+  // data that cannot be read to its end is not passed on
   if (context.parents.includes(value)) return markOf("circular");
-  if (context.parents.length >= deepest) return markOf("too-deep");
+  if (context.parents.length >= maxDepth) return markOf("too-deep");
   context.parents.push(value);
   const result = Array.isArray(value)
     ? yield* walkList(value, context)
@@ -77,7 +77,7 @@ function* walkRecord(record: object, context: Walk): Generator<undefined, unknow
     changed ||= result !== item || newKey !== key;
     results.set(newKey, result);
   }
-  // Not by assignment: a key may be __proto__.
+  // not by assignment, because a key may be __proto__
   return changed ? Object.fromEntries(results) : record;
 }
 
@@ -104,8 +104,9 @@ function unusedKey(key: string, used: ReadonlyMap<string, unknown>): string {
 function* walkNamed(name: string | undefined, item: unknown, context: Walk): Generator<undefined, unknown> {
   const result = yield* walk(item, context);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
-  const word = tellingWord(name);
-  if (word === undefined || !isStrong(item) || /\s/.test(item) || item.startsWith(redactionMarkStart)) return item;
+  const word = sensitiveWord(name);
+  if (word === undefined || !isLikelySecret(item) || /\s/.test(item) || item.startsWith(redactionMarkStart))
+    return item;
   return markOf(word);
 }
 

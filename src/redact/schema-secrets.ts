@@ -1,17 +1,17 @@
 import { pointerSteps } from "../model/to-arguments.ts";
 
-/** Schemas that may apply at one place of a value. Where it is not clear whether one does, it counts. */
-type Applying = readonly object[];
+/** Schemas that may apply to one part of a value. If it is unclear whether one applies, it is included. */
+type ApplicableSchemas = readonly object[];
 
-export interface Marks {
-  /** Whether the schema says that what stands here is secret. */
-  isSecret(applying: Applying): boolean;
-  root: Applying;
-  below(applying: Applying, key: string | number): Applying;
+export interface SchemaSecrets {
+  /** Do these schemas mark the value as secret? */
+  isSecret(schemas: ApplicableSchemas): boolean;
+  root: ApplicableSchemas;
+  below(schemas: ApplicableSchemas, key: string | number): ApplicableSchemas;
 }
 
-/** Steps of the walk, over all of a value: past them everything counts as secret. A hostile schema costs no more than that. */
-const mostSteps = 10_000;
+/** The most steps for a whole value. After that everything counts as secret, which bounds the cost of a hostile schema. */
+const maxSteps = 10_000;
 
 const anyMark = /"writeOnly":true|"format":"password"/;
 
@@ -20,47 +20,47 @@ const conditional = ["if", "then", "else"] as const;
 const ofAnyItem = ["contains", "additionalItems", "unevaluatedItems"] as const;
 const ofAnyProperty = ["additionalProperties", "unevaluatedProperties"] as const;
 
-/** Which parameters a JSON Schema marks as secret: `"format": "password"` or `"writeOnly": true`. null: none. */
-export function marksOf(schema: object | undefined): Marks | null {
+/** Finds which parameters a JSON Schema marks as secret with `"format": "password"` or `"writeOnly": true`; null if none. */
+export function findSchemaSecrets(schema: object | undefined): SchemaSecrets | null {
   if (schema === undefined || !anyMark.test(JSON.stringify(schema))) return null;
   const anchors = anchorsIn(schema);
   let steps = 0;
   const expand = (schemas: Iterable<unknown>): object[] => {
     const found = new Set<object>();
     const pending = [...schemas];
-    while (pending.length > 0 && steps <= mostSteps) {
-      const one = pending.pop();
-      if (!isObject(one) || found.has(one)) continue;
+    while (pending.length > 0 && steps <= maxSteps) {
+      const each = pending.pop();
+      if (!isObject(each) || found.has(each)) continue;
       steps += 1;
-      found.add(one);
-      for (const key of inPlace) pending.push(...listOf(get(one, key)));
-      for (const key of conditional) pending.push(get(one, key));
-      pending.push(...valuesOf(get(one, "dependentSchemas")), ...valuesOf(get(one, "dependencies")));
+      found.add(each);
+      for (const key of inPlace) pending.push(...listOf(get(each, key)));
+      for (const key of conditional) pending.push(get(each, key));
+      pending.push(...valuesOf(get(each, "dependentSchemas")), ...valuesOf(get(each, "dependencies")));
       for (const key of ["$ref", "$dynamicRef", "$recursiveRef"]) {
-        const ref = get(one, key);
+        const ref = get(each, key);
         if (typeof ref === "string") pending.push(resolve(schema, anchors, ref));
       }
     }
     return [...found];
   };
-  const known = new Map<Applying, Map<string | number, Applying>>();
+  const known = new Map<ApplicableSchemas, Map<string | number, ApplicableSchemas>>();
   return {
     root: expand([schema]),
-    isSecret: (applying) =>
-      steps > mostSteps || applying.some((one) => get(one, "writeOnly") === true || get(one, "format") === "password"),
-    below(applying, key) {
-      // the items of a list are alike, unless the schema counts them
-      const like = typeof key === "number" && !applying.some(countsItems) ? 0 : key;
-      const children = known.get(applying) ?? new Map<string | number, Applying>();
-      known.set(applying, children);
-      const found = children.get(like) ?? expand(applying.flatMap((one) => childrenOf(one, like)));
-      children.set(like, found);
+    isSecret: (schemas) =>
+      steps > maxSteps || schemas.some((each) => get(each, "writeOnly") === true || get(each, "format") === "password"),
+    below(schemas, key) {
+      // all items of a list share their schemas, unless the schema distinguishes them by index
+      const index = typeof key === "number" && !schemas.some(distinguishesItems) ? 0 : key;
+      const children = known.get(schemas) ?? new Map<string | number, ApplicableSchemas>();
+      known.set(schemas, children);
+      const found = children.get(index) ?? expand(schemas.flatMap((each) => childrenOf(each, index)));
+      children.set(index, found);
       return found;
     },
   };
 }
 
-function countsItems(schema: object): boolean {
+function distinguishesItems(schema: object): boolean {
   return Array.isArray(get(schema, "items")) || get(schema, "prefixItems") !== undefined;
 }
 
@@ -72,7 +72,7 @@ function childrenOf(schema: object, key: string | number): unknown[] {
   }
   const properties = get(schema, "properties");
   const own = isObject(properties) && Object.hasOwn(properties, key) ? [get(properties, key)] : [];
-  // A pattern is not tried: that could take for ever.
+  // patterns are not evaluated, because that could take forever
   const others = own.length > 0 ? [] : ofAnyProperty.map((name) => get(schema, name));
   return [...own, ...others, ...valuesOf(get(schema, "patternProperties"))];
 }
@@ -89,7 +89,7 @@ function decoded(pointer: string): string {
   try {
     return decodeURIComponent(pointer);
   } catch {
-    // as it is written, then
+    // not valid percent-encoding: use it as it is
     return pointer;
   }
 }
@@ -98,14 +98,14 @@ function anchorsIn(root: object): Map<string, object> {
   const anchors = new Map<string, object>();
   const pending: unknown[] = [root];
   while (pending.length > 0) {
-    const one = pending.pop();
-    if (typeof one !== "object" || one === null) continue;
-    if (!Array.isArray(one))
+    const each = pending.pop();
+    if (typeof each !== "object" || each === null) continue;
+    if (!Array.isArray(each))
       for (const key of ["$anchor", "$dynamicAnchor"]) {
-        const name = get(one, key);
-        if (typeof name === "string") anchors.set(name, one);
+        const name = get(each, key);
+        if (typeof name === "string") anchors.set(name, each);
       }
-    pending.push(...Object.values(one));
+    pending.push(...Object.values(each));
   }
   return anchors;
 }

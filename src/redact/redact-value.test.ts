@@ -3,7 +3,7 @@ import { createRedactor } from "./redactor.ts";
 
 const redactor = createRedactor({ variables: { API_TOKEN: "s3cr3t-value" } });
 
-test("strings are redacted at any depth, keys too", () => {
+test("redacts strings and keys at any depth", () => {
   const value = { a: ["x", { b: "is s3cr3t-value" }], "s3cr3t-value": null, "=s3cr3t-value": 1 };
   expect(redactor.value(value)).toEqual({
     a: ["x", { b: "is [redacted:API_TOKEN]" }],
@@ -12,7 +12,7 @@ test("strings are redacted at any depth, keys too", () => {
   });
 });
 
-test("keys that become the same stay apart", () => {
+test("keeps keys distinct if they get the same mark", () => {
   const hex = Buffer.from("s3cr3t-value").toString("hex");
   expect(redactor.value({ "s3cr3t-value": 1, [hex]: 2 })).toEqual({
     "[redacted:API_TOKEN]": 1,
@@ -20,12 +20,12 @@ test("keys that become the same stay apart", () => {
   });
 });
 
-test("data without secrets is given back itself", () => {
+test("returns the same object if there are no secrets", () => {
   const value = { n: 1, list: [true, null, "text"], nested: { at: new Date(0) }, tokens: "many" };
   expect(redactor.value(value)).toBe(value);
 });
 
-test("a telling key or flag redacts what it names", () => {
+test("redacts the values of sensitive keys and flags", () => {
   expect(
     redactor.value({
       password: "hunter22",
@@ -41,19 +41,19 @@ test("a telling key or flag redacts what it names", () => {
   });
 });
 
-test("redacting data twice is redacting it once", () => {
+test("changes nothing when data is redacted twice", () => {
   const once = redactor.value({ password: "hunter22", args: ["--token", "s3cr3t-value"] });
   expect(redactor.value(once)).toBe(once);
   const marked = { secret: "[redacted:KEY_1]" };
   expect(redactor.value(marked)).toBe(marked);
 });
 
-test("a key called __proto__ stays a key", () => {
+test("keeps a key named __proto__", () => {
   const value: unknown = JSON.parse('{"__proto__": {"x": "s3cr3t-value"}}');
   expect(JSON.stringify(redactor.value(value))).toBe('{"__proto__":{"x":"[redacted:API_TOKEN]"}}');
 });
 
-test("circles and bottomless data end in a mark", () => {
+test("replaces circular and very deep data with a mark", () => {
   const circle: Record<string, unknown> = { name: "s3cr3t-value" };
   circle["self"] = circle;
   expect(redactor.value(circle)).toEqual({ name: "[redacted:API_TOKEN]", self: "[redacted:circular]" });

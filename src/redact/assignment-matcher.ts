@@ -1,0 +1,97 @@
+import { byteClass, complement, failed, hasOther, latin1, markOf, more, readRun, visibleExcept } from "./matcher.ts";
+import type { Matcher, Verdict, View } from "./matcher.ts";
+import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
+
+const nameBytes = byteClass("A-Za-z0-9_.-");
+const nameEnd = byteClass("A-Za-z0-9_-");
+const blanks = byteClass(" \t");
+const letters = byteClass("A-Za-z");
+const bareValue = visibleExcept("\"'`,;&|()<>{}[]\\");
+const quotedValue = visibleExcept("\"'`\\");
+const maxNameLength = 64;
+
+/** Matches values of sensitive names: `password=…`, `"api_key": "…"`, `--token …`, `Authorization: Scheme …`. */
+export const assignmentMatcher: Matcher = {
+  anchors: () => anchors,
+  startsInAnchor: false,
+  match(text, at) {
+    const afterName = readRun(text, at, nameEnd, 1, maxNameLength);
+    if (afterName < 0) return undefined;
+    const name = latin1(text.bytes, startOfName(text, at), afterName);
+    const afterSign = readSign(text, afterName, name.includes("--"));
+    if (afterSign < 0) return undefined;
+    const word = sensitiveWord(name);
+    if (word === undefined) return undefined;
+    const afterQuote = readQuote(text, afterSign);
+    if (afterQuote < 0) return undefined;
+    const start = word === "authorization" ? readScheme(text, afterQuote) : afterQuote;
+    if (start < 0) return start === more ? { undecidedFrom: afterQuote } : undefined;
+    return readValue(text, start, afterQuote > afterSign, word);
+  },
+};
+
+/** Four bytes of each sensitive word, in lower and upper case. */
+const anchors = (
+  "sswo SSWO sswd SSWD phra PHRA cret CRET oken OKEN rede REDE utho UTHO _pas _PAS -pas _aut _AUT pwd= Pwd= " +
+  "_key _KEY -key -Key -KEY .key ikey iKey IKEY iKEY skey sKey SKEY tKey tkey TKEY eKey ekey EKEY gKey gkey GKEY nKey nkey NKEY hKey hkey HKEY rKey rkey RKEY"
+).split(" ");
+
+function startOfName(text: View, at: number): number {
+  let start = at;
+  while (start > 0 && at - start < maxNameLength && nameBytes[text.bytes[start - 1]!] === 1) start--;
+  return start;
+}
+
+/** Reads `:`, `=`, `=>`, `:=` or `==`, perhaps after a closing quote. A flag's value may follow a space instead. */
+function readSign(text: View, at: number, isFlag: boolean): number {
+  const afterQuote = readQuote(text, at);
+  if (afterQuote < 0) return afterQuote;
+  const afterBlanks = readRun(text, afterQuote, blanks, 0, 8);
+  if (afterBlanks < 0) return afterBlanks;
+  const sign = readRun(text, afterBlanks, signs, 1, 1);
+  if (sign === failed) return isFlag && afterBlanks > at ? afterBlanks : failed;
+  const afterSign = sign === more ? more : readRun(text, sign, secondSigns, 0, 1);
+  return afterSign === more ? more : readRun(text, afterSign, blanks, 0, 8);
+}
+
+const signs = byteClass(":=");
+const secondSigns = byteClass("=>");
+
+/** Reads a quote, which may be escaped once or twice. Returns `at` if there is none. */
+function readQuote(text: View, at: number): number {
+  const afterSlashes = readRun(text, at, backslashes, 0, 3);
+  if (afterSlashes < 0) return afterSlashes;
+  const quote = readRun(text, afterSlashes, quotes, 1, 1);
+  return quote === failed ? at : quote;
+}
+
+const backslashes = byteClass("\\");
+const quotes = byteClass("\"'`");
+
+/** Reads a scheme such as `Bearer`, `token` or `ApiKey` and the space after it. Returns `at` if there is none. */
+function readScheme(text: View, at: number): number {
+  const afterWord = readRun(text, at, letters, 1, 20);
+  if (afterWord < 0) return afterWord === more ? more : at;
+  const blank = readRun(text, afterWord, blanks, 1, 4);
+  return blank === failed ? at : blank;
+}
+
+function readValue(text: View, start: number, quoted: boolean, word: string): Verdict {
+  const end = readRun(text, start, quoted ? quotedValue : bareValue, 6, 4096);
+  if (end === more) return { undecidedFrom: start };
+  if (end === failed || !isLikelySecretAt(text, start, end)) return undefined;
+  return { start, end, mark: markOf(word), rank: 2 };
+}
+
+/** Checks the value like `isLikelySecret`, but reads only the head of a long one, because a text can have many long values. */
+function isLikelySecretAt(text: View, start: number, end: number): boolean {
+  if (end - start <= headLength) return isLikelySecret(latin1(text.bytes, start, end));
+  if (!hasOther(text, start, end, withoutSigns)) return false;
+  const head = latin1(text.bytes, start, start + headLength);
+  // the head alone may not distinguish an address, a path, a placeholder, a number or symbols from a secret
+  const isConclusive = /[^a-z_.~/:{-]/.test(head) && /[^\d.,:_-]/.test(head) && /[^!@#$%^*+?=]/.test(head);
+  return isLikelySecret(isConclusive ? `${head}0` : latin1(text.bytes, start, end));
+}
+
+const headLength = 64;
+const withoutSigns = complement(byteClass("0-9!@#$%^*+?"));
