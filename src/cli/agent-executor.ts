@@ -15,38 +15,41 @@ import { reportOnStderr } from "./with-coordinator.ts";
 
 export const agentExecutor: CommandSpec = {
   name: "agent-executor",
-  summary: "run the agent of one file in one folder, with our own loop on any model; needs no coordinator",
+  summary: "run one agent file in one directory with Drover's own agent loop; needs no coordinator",
   takes: "SPEC WORKSPACE [SESSION]",
   arity: [2, 3],
   examples: [
     [`echo '{"TASK_FILE": "t.md"}' | drover agent-executor agents/developer.md ws`, "parameters as JSON on stdin"],
     ["drover agent-executor agents/developer.md ws --provider scripted < p.json", "try it without a key"],
-    ['drover agent-executor agents/developer.md ws --prompt "Now add tests"', "resume what ws/.session names"],
+    [
+      'drover agent-executor agents/developer.md ws --prompt "Now add tests"',
+      "resume the session named in ws/.session",
+    ],
     ["drover agent-executor agents/developer.md ws 019a3f < p.json", "resume this session"],
   ],
   options: {
-    provider: { value: "P", about: "whose model (default: the agent's provider, the profile's, that of drover.yaml)" },
-    new: { about: "begin a session, whatever WORKSPACE/.session names" },
+    provider: { value: "P", about: "model provider (default: from the agent, its profile or drover.yaml)" },
+    new: { about: "start a new session even if WORKSPACE/.session names one" },
     prompt: submitOptions["prompt"]!,
     timeout: submitOptions["timeout"]!,
   },
   run: runSpec,
 };
 
-/** Whatever can be checked is checked before the record is opened: what is refused leaves no run behind. */
+/** Checks everything it can before it opens the record, so that a rejected request leaves no run behind. */
 async function runSpec(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
-  const [spec = "", folder = "", session] = input.positionals;
+  const [spec = "", directory = "", session] = input.positionals;
   if (session !== undefined && options["new"])
-    throw usage("SESSION resumes a session, and --new begins one.", "agent-executor", "--new");
-  const workspace = checkWorkspace(resolve(cwd, folder));
+    throw usage("SESSION and --new exclude each other.", "agent-executor", "--new");
+  const workspace = checkWorkspace(resolve(cwd, directory));
   const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const hint = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const named = session === undefined ? hint !== null && { id: hint, file: sessionFile(workspace) } : { id: session };
-  const isWordless = !text(options, "prompt") && Object.keys(parameters).length === 0;
-  const tell = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
+  const hasNoInput = !text(options, "prompt") && Object.keys(parameters).length === 0;
+  const notify = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
   const { withLocalRunner } = await import("./with-local-runner.ts");
   return withLocalRunner(
     input,
@@ -55,27 +58,27 @@ async function runSpec(input: CommandInput): Promise<number> {
     async (client) => {
       const use = { agent: agent.name, profile: profile.loaded.name, workspace };
       const found = named ? await findSpecSession(client, named, use) : null;
-      if (isWordless && (found || !agent.first_message))
-        throw usage("Tell the agent what to do: parameters as JSON on stdin, or --prompt.", "agent-executor", "stdin");
-      if (found && hint) tell(`resuming session ${hint}, which .session names; --new begins another`);
+      if (hasNoInput && (found || !agent.first_message))
+        throw usage("Give the agent a task: parameters as JSON on stdin, or --prompt.", "agent-executor", "stdin");
+      if (found && hint) notify(`resuming session ${hint} from .session; use --new to start another one`);
       const submitted = await submitRun(
         client,
         { ...input, options: { ...options, params: JSON.stringify(parameters), "project-dir": workspace } },
         { agent_name: agent.name, ...(found ? { mode: "resume", session_id: found.session_id } : {}) },
       );
       const session_id = submitted.run.session_id!;
-      const keep = (): void => {
+      const saveSession = (): void => {
         try {
           writeSessionFile(workspace, session_id);
         } catch (error) {
           if (!(error instanceof Error)) throw error;
-          tell(`warning: ${sessionFile(workspace)} cannot be written: ${error.message}. The session is ${session_id}.`);
+          notify(`warning: cannot write ${sessionFile(workspace)}: ${error.message}. The session is ${session_id}.`);
         }
       };
-      // at once, for a run that is killed; and at its end, as the agent may have removed or changed it
-      keep();
-      const resume = `drover agent-executor ${[spec, folder].map(shellQuote).join(" ")}`;
-      return followRun(client, { ...submitted, resume }, input).finally(keep);
+      // Now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
+      saveSession();
+      const resume = `drover agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
+      return followRun(client, { ...submitted, resume }, input).finally(saveSession);
     },
     reportOnStderr,
   );

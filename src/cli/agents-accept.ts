@@ -7,19 +7,19 @@ import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec, OptionSpec } from "./options.ts";
 
-/** For the commands that serve. */
+/** For the commands that start a coordinator or a runner. */
 export const acceptOption: Record<string, OptionSpec> = {
-  "accept-agents": { about: "use agents at once that come or change while it serves, also those of a run" },
+  "accept-agents": { about: "use new and changed agent files immediately, even if a run wrote them" },
 };
 
 export const agentsAccept: CommandSpec = {
   name: "agents accept",
-  summary: "use definitions that came or changed while Drover serves",
+  summary: "accept agent definitions that were added or changed while Drover was serving",
   takes: "[NAME]",
   arity: [0, 1],
   examples: [
-    ["drover agents accept", "all that are held here"],
-    ["drover agents accept report", "one of them, as it was when it was held"],
+    ["drover agents accept", "accept all held definitions"],
+    ["drover agents accept report", "accept one, in the version that was held"],
   ],
   options: {},
   run: accept,
@@ -34,35 +34,35 @@ async function accept(input: CommandInput): Promise<number> {
       code: "DROVER-USE-008",
       field: "NAME",
       message: `No definition of ${name} is held in ${places.stateDirectory}.`,
-      next: "`drover agents list` shows what is.",
+      next: "Run `drover agents list` to see held definitions.",
     });
   for (const each of held) {
     acceptHeld(places.stateDirectory, each);
     if (input.options["json"]) write(1, jsonLine({ name: each.name, file: each.file }));
     else write(1, `accepted ${each.name} (${each.file})\n`);
   }
-  if (held.length === 0 && !input.options["quiet"]) tryWrite(2, "Nothing is held.\n");
+  if (held.length === 0 && !input.options["quiet"]) tryWrite(2, "No definitions are held.\n");
   return 0;
 }
 
-/** What is held in this place, for commands that list agents. */
+/** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { places } = await findLocal(env, cwd);
   for (const { name, file } of listHeld(places.stateDirectory))
-    tryWrite(2, `drover: held: ${name} (${file}). Read it, then accept it with: drover agents accept ${name}\n`);
+    tryWrite(2, `drover: held: ${name} (${file}). Review it, then accept it with: drover agents accept ${name}\n`);
 }
 
-/** None where the operator lets all in, or where nothing that runs here could have written it. */
+/** No gate if the operator accepts every agent, or if no run on this machine could have written the directory. */
 export function agentGateFor(
   { options }: Pick<CommandInput, "options">,
   { places, config }: Pick<Local, "places" | "config">,
-): (folder: string) => AgentGate | null {
+): (directory: string) => AgentGate | null {
   const acceptsAll = options["accept-agents"] === true || config.agents_auto_accept;
-  return (folder) =>
-    acceptsAll || isReadOnlyForUser(realOr(folder)) ? null : createAgentGate(folder, places.stateDirectory);
+  return (directory) =>
+    acceptsAll || isReadOnlyForUser(realPathOr(directory)) ? null : createAgentGate(directory, places.stateDirectory);
 }
 
-function realOr(path: string): string {
+function realPathOr(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {

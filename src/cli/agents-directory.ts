@@ -5,7 +5,7 @@ import { isTrusted } from "../define/trust.ts";
 import type { Local } from "../local.ts";
 import { type CommandInput, text } from "./options.ts";
 
-/** The folder of agent files that was named, else `agents` beside drover.yaml or in the working directory, if trusted. */
+/** The configured directory of agent files, or else `agents` next to drover.yaml or in the working directory, if trusted. */
 export function findAgentsDirectory(input: CommandInput, local: Local): string | null {
   const given = text(input.options, "agents") ?? local.config.agents;
   if (given) return given;
@@ -13,7 +13,7 @@ export function findAgentsDirectory(input: CommandInput, local: Local): string |
   return found !== null && isTrusted(found, input.env) ? found : null;
 }
 
-/** The folder that is there without being named, trusted or not. */
+/** The `agents` directory at the default location, trusted or not. null if there is none. */
 export function defaultAgentsDirectory(
   { cwd }: Pick<CommandInput, "cwd">,
   { places }: Pick<Local, "places">,

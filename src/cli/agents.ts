@@ -21,12 +21,12 @@ import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
   name: "agents list",
-  summary: "what can be run",
+  summary: "list agents",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover agents list", "by name, with where each comes from"],
-    ["drover agents list --tag review", "those with this among their tags"],
+    ["drover agents list", "all agents by name, with their source"],
+    ["drover agents list --tag review", "only agents with this tag"],
   ],
   options: { tag: { value: "TAG", about: "only agents with this tag" } },
   run: listAgents,
@@ -34,7 +34,7 @@ export const agentsList: CommandSpec = {
 
 export const agentsShow: CommandSpec = {
   name: "agents show",
-  summary: "one agent's definition",
+  summary: "show one agent's definition",
   takes: "AGENT",
   arity: [1, 1],
   examples: [["drover agents show echo", "its command, parameters and limits"]],
@@ -44,12 +44,12 @@ export const agentsShow: CommandSpec = {
 
 export const agentsCheck: CommandSpec = {
   name: "agents check",
-  summary: "are these definitions sound?",
+  summary: "check agent and profile files for errors",
   takes: "[FILE|FOLDER...]",
   arity: [0, Infinity],
   examples: [
-    ["drover agents check", "all of this project: its agents folder, and the profiles with theirs"],
-    ["drover agents check agents/writer.md", "every fault with its file, line and cause"],
+    ["drover agents check", "all agents and profiles of this project"],
+    ["drover agents check agents/writer.md", "one file; every error with its file, line and cause"],
   ],
   options: {},
   run: checkAgents,
@@ -58,7 +58,7 @@ export const agentsCheck: CommandSpec = {
 async function listAgents(input: CommandInput): Promise<number> {
   const tag = text(input.options, "tag");
   const client = await findClient(input);
-  const all = "here" in client ? client.here : (await client.agents.list()).items;
+  const all = "local" in client ? client.local : (await client.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
     for (const agent of items) write(1, jsonLine(agent));
@@ -73,31 +73,35 @@ async function listAgents(input: CommandInput): Promise<number> {
   ]);
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);
   for (const { name, fault } of items)
-    if (fault) write(2, `drover: warning: ${name} is offered as it was before its file was changed: ${fault}\n`);
+    if (fault)
+      write(
+        2,
+        `drover: warning: the file of ${name} has an error, so its previous version is still in use: ${fault}\n`,
+      );
   if (!input.options["quiet"]) await printHeldAgents(input);
   return 0;
 }
 
-/** The coordinator, or where there is none the agents that a `drover run` finds here. */
-async function findClient(input: CommandInput): Promise<ApiClient | { here: LocalAgent[] }> {
+/** The coordinator's client, or without a coordinator the agents that `drover run` would find. */
+async function findClient(input: CommandInput): Promise<ApiClient | { local: LocalAgent[] }> {
   const { client, local } = await connect(input);
-  // a fleet's agents are in its database
+  // With DATABASE_URL the agents are in the fleet's database, so a coordinator is required.
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
   const { listLocalAgents } = await import("./local-agents.ts");
-  const settled = await resolveTrust(input, local, { profiles: true, agents: true });
-  return { here: await listLocalAgents(input, settled) };
+  const trusted = await resolveTrust(input, local, { profiles: true, agents: true });
+  return { local: await listLocalAgents(input, trusted) };
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
   const [name = ""] = input.positionals;
   const client = await findClient(input);
-  const agent = "here" in client ? client.here.find((one) => one.name === name) : await client.agents.get(name);
+  const agent = "local" in client ? client.local.find((one) => one.name === name) : await client.agents.get(name);
   if (agent === undefined)
     throw new RequestError({
       code: "DROVER-API-014",
       field: "AGENT",
-      message: `There is no agent ${name} here.`,
-      next: "See `drover agents list`.",
+      message: `There is no agent ${name}.`,
+      next: "Run `drover agents list` to see the agents.",
     });
   write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
   return 0;
@@ -110,7 +114,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
   const faults: DefinitionFault[] = [...(project?.faults ?? [])];
   const names: string[] = [];
   const skipped: string[] = [];
-  const paths = project?.folders ?? input.positionals.map((given) => existing(resolve(input.cwd, given), given));
+  const paths = project?.directories ?? input.positionals.map((given) => existing(resolve(input.cwd, given), given));
   let files = 0;
   for (const path of paths) {
     const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
@@ -128,32 +132,31 @@ async function checkAgents(input: CommandInput): Promise<number> {
     for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
     if (!input.options["quiet"]) {
       await printHeldAgents(input);
-      for (const folder of skipped) write(2, `Not read: ${folder} (only files directly in a folder are agents)\n`);
+      for (const directory of skipped) write(2, `Skipped ${directory}: subdirectories are not searched for agents.\n`);
       write(2, `Checked ${files} file${files === 1 ? "" : "s"}.\n`);
     }
   }
   return faults.length === 0 ? 0 : 1;
 }
 
-/** The folders that agents of this project lie in, and what is wrong with its profiles. */
-async function findProject(input: CommandInput): Promise<{ folders: string[]; faults: DefinitionFault[] }> {
-  // to look at what is not trusted, before it is, is what a careful person does: nothing of it is run
-  const looks = { profiles: true, agents: true };
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), looks, { asks: false });
+/** The agent directories of this project, and the faults of its profiles. */
+async function findProject(input: CommandInput): Promise<{ directories: string[]; faults: DefinitionFault[] }> {
+  // Untrusted files are checked too: this runs nothing, and users should be able to check before they trust.
+  const scope = { profiles: true, agents: true };
+  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { asks: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const found = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = found;
   const faults = [...found.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
-  const brought = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
-  const folders = [
-    ...new Set([findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [], brought].flat()),
-  ];
-  if (folders.length > 0 || faults.length > 0) return { folders, faults };
+  const main = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
+  const ofProfiles = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
+  const directories = [...new Set([main, ofProfiles].flat())];
+  if (directories.length > 0 || faults.length > 0) return { directories, faults };
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",
-    message: `There are no agents in ${input.cwd}: neither a folder agents nor a profile with an agents_dir.`,
-    next: "Name an agent file or a folder of them, or begin with `drover init`.",
+    message: `No agents found in ${input.cwd}: there is no agents directory and no profile with an agents_dir.`,
+    next: "Name an agent file or directory, or create a project with `drover init`.",
   });
 }
 
@@ -166,7 +169,7 @@ function missing(path: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",
-    message: `There is no ${path}.`,
-    next: "Name an agent file or a folder of them.",
+    message: `${path} does not exist.`,
+    next: "Name an agent file or directory.",
   });
 }

@@ -10,7 +10,7 @@ it("an option of exec that becomes a parameter is told, unless the agent has suc
     ["message", "hi"],
   ] as const;
   expect(ambiguousOptions({ options: {}, extraOptions }, undefined, "run")).toEqual([
-    "--cwd is an option of drover exec, not of drover run: the agent gets it as its parameter cwd.",
+    "--cwd is an option of drover exec, not of drover run. It is passed to the agent as the parameter cwd.",
   ]);
   expect(ambiguousOptions({ options: {}, extraOptions: [["env", "test"]] }, schema, "run")).toEqual([]);
 });
@@ -19,7 +19,7 @@ it("a parameter that has the name of an option is told to go into --params", () 
   expect(
     ambiguousOptions({ options: { timeout: "5", detach: true }, extraOptions: [] }, schema, "sessions fork"),
   ).toEqual([
-    "--timeout is taken as the option of drover sessions fork: the agent's parameter of that name goes into --params.",
+    "--timeout is read as an option of drover sessions fork. Use --params to set the agent's parameter of that name.",
   ]);
   expect(ambiguousOptions({ options: { timeout: "5" }, extraOptions: [] }, undefined, "run")).toEqual([]);
 });

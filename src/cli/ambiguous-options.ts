@@ -4,8 +4,9 @@ import type { CommandInput } from "./options.ts";
 import { findProperty } from "./parameter-types.ts";
 
 /**
- * Options and an agent's parameters look alike, so a word may be taken otherwise than it was meant: an option of
- * `drover exec` is a parameter to the commands that begin a run, and a parameter with an option's name is that option.
+ * Warnings about options that may not mean what the user intended, since options and agent parameters look alike. A
+ * command that starts a run passes an option of `drover exec` on as a parameter, and takes a parameter with the name of
+ * its own option as that option.
  */
 export function ambiguousOptions(
   { options, extraOptions }: Pick<CommandInput, "options" | "extraOptions">,
@@ -18,13 +19,13 @@ export function ambiguousOptions(
       .filter((name) => Object.hasOwn(execOptions, name) && findProperty(schema, name) === undefined)
       .map(
         (name) =>
-          `--${name} is an option of drover exec, not of drover ${command}: the agent gets it as its parameter ${name}.`,
+          `--${name} is an option of drover exec, not of drover ${command}. It is passed to the agent as the parameter ${name}.`,
       ),
     ...Object.keys(options)
       .filter((name) => findProperty(schema, name) !== undefined)
       .map(
         (name) =>
-          `--${name} is taken as the option of drover ${command}: the agent's parameter of that name goes into --params.`,
+          `--${name} is read as an option of drover ${command}. Use --params to set the agent's parameter of that name.`,
       ),
   ];
 }

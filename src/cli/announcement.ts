@@ -9,17 +9,17 @@ import {
 } from "../model/state-layout.ts";
 import { checkPrivatePath } from "../wire/private-path.ts";
 
-/** Written by a coordinator into its state directory while it serves. */
+/** How to reach the coordinator of a state directory. The coordinator writes it there while it serves. */
 export interface Announcement {
   url: string;
-  /** The path of its socket, which commands on this machine prefer. */
+  /** The path of its Unix socket, which local commands try first. */
   socket: string | null;
   pid: number;
-  /** Beside it, with the token that it takes. */
+  /** The file next to it that contains the admin token. */
   token_file: TokenFileName;
 }
 
-/** null where there is none, or none that makes sense: a coordinator that serves writes it whole. */
+/** null if there is no announcement, or if it is invalid. A serving coordinator always writes a complete one. */
 export function readAnnouncement(stateDirectory: string): Announcement | null {
   const announcement = tryJson(readOwn(announcementFile(recordDirectory(stateDirectory))) ?? "");
   if (typeof announcement !== "object" || announcement === null || !("url" in announcement) || !("pid" in announcement))
@@ -32,8 +32,8 @@ export function readAnnouncement(stateDirectory: string): Announcement | null {
   return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, socket, pid, token_file } : null;
 }
 
-/** A token kept beside the record; null where there is none. */
-export function readKeptToken(stateDirectory: string, name: TokenFileName | "runner-token"): string | null {
+/** A token stored next to the record, or null. */
+export function readStoredToken(stateDirectory: string, name: TokenFileName | "runner-token"): string | null {
   const record = recordDirectory(stateDirectory);
   return readOwn(name === "runner-token" ? runnerTokenFile(record) : tokenFile(record, name))?.trim() || null;
 }
@@ -42,14 +42,14 @@ export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // someone else's process lives as well
+    // The process exists, but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
 /**
- * What a file says that only this user, or root, can have put there: it decides where commands go and whom they trust.
- * null where there is no such file.
+ * Reads a file that only this user or root can have written, because it decides which coordinator commands connect to and
+ * trust. null if there is no file.
  */
 function readOwn(path: string): string | null {
   const found = checkPrivatePath(path, "file");

@@ -8,21 +8,21 @@ import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const auditExport: CommandSpec = {
   name: "audit export",
-  summary: "every execution as one line of JSON, oldest first",
+  summary: "export every execution as one line of JSON, oldest first",
   takes: "",
   arity: [0, 0],
   examples: [
     ["drover audit export > audit.jsonl", "everything"],
-    ["drover audit export --since 2026-01-31", "from then on"],
+    ["drover audit export --since 2026-01-31", "since this day"],
   ],
   options: {
-    since: { value: "TIME", about: "recorded at or after" },
-    until: { value: "TIME", about: "recorded before" },
+    since: { value: "TIME", about: "only entries recorded at or after this time" },
+    until: { value: "TIME", about: "only entries recorded before this time" },
   },
   run: exportAll,
 };
 
-/** The record as it was recorded, but for how JSON writes it. */
+/** Escapes control characters in the stored JSON, which does not change its meaning. */
 const writeLine = (line: string): void => write(1, escapeControlCharacters(line));
 
 async function exportAll(input: CommandInput): Promise<number> {
@@ -44,6 +44,7 @@ function readTime(input: CommandInput, name: "since" | "until"): string | undefi
   const given = text(input.options, name);
   if (given === undefined) return undefined;
   const time = new Date(given);
-  if (Number.isNaN(time.getTime())) throw usage(`--${name} ${given} is not a time.`, "audit export", `--${name}`);
+  if (Number.isNaN(time.getTime()))
+    throw usage(`--${name} ${given} is not a date or time.`, "audit export", `--${name}`);
   return time.toISOString();
 }

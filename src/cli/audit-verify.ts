@@ -8,12 +8,12 @@ import { type CommandInput, type CommandSpec, text } from "./options.ts";
 
 export const auditVerify: CommandSpec = {
   name: "audit verify",
-  summary: "check that no audit record was changed, removed or put in",
+  summary: "verify that no audit entry was changed, removed or inserted",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover audit verify", "prints the head: note it somewhere else"],
-    ["drover audit verify --head 42:9f3c...", "also fails where that head is no longer part of the chain"],
+    ["drover audit verify", "prints the head; keep a copy of it elsewhere"],
+    ["drover audit verify --head 42:9f3c...", "also fails if this head is no longer part of the chain"],
   ],
   options: { head: { value: "H", about: "a head printed earlier, as COUNT:MAC" } },
   run: verify,
@@ -39,13 +39,13 @@ async function verifyFleet(database: DatabaseSettings, head: string | undefined)
 
 function inWords({ first_bad, rows, batches, head, pruned }: Verified, place: string): string {
   if (!first_bad) {
-    const before = pruned ? `${pruned.rows} older rows were removed by retention.\n` : "";
-    return `The record is whole: ${rows} rows in ${batches} batches.\n${before}head ${head}\n`;
+    const removed = pruned ? `Retention removed ${pruned.rows} older rows.\n` : "";
+    return `The record is intact: ${rows} rows in ${batches} batches.\n${removed}head ${head}\n`;
   }
   const { what, batch_no, row_no } = first_bad;
   const where = [row_no && `row ${row_no}`, batch_no && `batch ${batch_no}`].filter(Boolean).join(" of ") || "the end";
   return (
-    `The record is NOT whole, first at ${where}: ${what} [DROVER-AUD-002]\n` +
-    `  Keep this ${place} as it is, and compare it with a backup; see docs/audit.md.\n`
+    `The record is NOT intact. The first fault is at ${where}: ${what} [DROVER-AUD-002]\n` +
+    `  Do not change this ${place}, and compare it with a backup; see docs/audit.md.\n`
   );
 }

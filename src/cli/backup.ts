@@ -22,25 +22,28 @@ import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
-  summary: "the whole record in one file, while everything goes on",
+  summary: "back up the whole record to one file, without stopping anything",
   takes: "FILE",
   arity: [1, 1],
-  examples: [["drover backup drover-2026-01-31.backup", "holds the audit key: keep it as safe"]],
+  examples: [["drover backup drover-2026-01-31.backup", "the file contains the audit key: keep it private"]],
   options: {},
   run: backup,
 };
 
 export const restoreCommand: CommandSpec = {
   name: "restore",
-  summary: "a backup into a state directory, or a database, that has no record yet",
+  summary: "restore a backup into a state directory or database that has no record yet",
   takes: "FILE",
   arity: [1, 1],
   examples: [
     ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
-    ["DATABASE_URL=postgres://db/drover drover restore drover-2026-01-31.backup", "into PostgreSQL, of either engine"],
+    [
+      "DATABASE_URL=postgres://db/drover drover restore drover-2026-01-31.backup",
+      "into PostgreSQL, from either engine",
+    ],
   ],
   options: {
-    "keep-tokens": { about: "tokens stay as good as they were when the backup was made, also those revoked since" },
+    "keep-tokens": { about: "keep the tokens of the backup valid, including tokens revoked after it was made" },
   },
   run: restore,
 };
@@ -51,17 +54,20 @@ async function backup(input: CommandInput): Promise<number> {
     throw new RequestError({
       code: "DROVER-USE-001",
       field: "FILE",
-      message: `${file} exists already.`,
+      message: `${file} already exists.`,
       next: "Name a new file.",
     });
-  leaveNothing(file);
+  removePartialOnSignal(file);
   await backUp(input, file);
   if (input.options["json"]) write(1, jsonLine({ file }));
-  if (!input.options["quiet"]) write(2, `Wrote ${file}. It holds the audit key: keep it private.\n`);
+  if (!input.options["quiet"]) write(2, `Wrote ${file}. It contains the audit key: keep it private.\n`);
   return 0;
 }
 
-/** Of the coordinator that is named, else of the database, else of this state directory, by its coordinator if one serves. */
+/**
+ * Backs up the coordinator named by DROVER_API_URL, or else the database, or else this state directory. If a coordinator
+ * serves the state directory, that coordinator makes the backup.
+ */
 async function backUp(input: CommandInput, file: string): Promise<void> {
   const database = input.env["DROVER_API_URL"] ? null : readDatabaseSettings(input.env);
   if (database !== null) return void (await backupRecord(database, file, new Date()));
@@ -77,13 +83,13 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
 function fetchBackup(client: ApiClient, file: string): Promise<void> {
   return writeBackup(file, async (part) => {
     const content = await client.backup();
-    // opened first: a stream that fails before it has opened its file makes it after it was removed
+    // Opens the file first: a stream that fails early would still create its file after the cleanup.
     return pipeline(content, (await open(part, "w")).createWriteStream());
   });
 }
 
-/** Told to end in the middle, it goes at once, and takes what it has written along. */
-function leaveNothing(file: string): void {
+/** On a signal, removes the partial file and exits. */
+function removePartialOnSignal(file: string): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, () => {
       removePartial(file);
@@ -101,7 +107,8 @@ async function restore(input: CommandInput): Promise<number> {
   const { audit, made_at, revoked_tokens } = await restoreRecord(database ?? { directory: record }, file, {
     now: new Date(),
     keepTokens,
-    // the next start makes it the admin's; before there is a record, so that an old one is never put into it
+    // The next start registers this token as the admin's. The file is replaced before the record exists, so that an old
+    // token is never registered.
     beforePublish() {
       if (!keepTokens && database === null) token_file = replaceTokenFile(record, newTokenText("drv_"));
     },
@@ -119,24 +126,24 @@ async function restore(input: CommandInput): Promise<number> {
           ...tokens,
           ...audit,
         })
-      : `Restored what was backed up at ${made_at} into ${into}: ${audit.rows} audit rows, ${audit.ok ? "whole" : `which tell of an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
+      : `Restored the backup of ${made_at} into ${into}: ${audit.rows} audit rows, ${audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
   );
-  if (!input.options["quiet"]) write(2, aboutTokens(revoked_tokens, token_file));
+  if (!input.options["quiet"]) write(2, tokenAdvice(revoked_tokens, token_file));
   return 0;
 }
 
-/** What has to be done before everything works again. */
-function aboutTokens(revoked: number | null, file: string | null): string {
+/** What the operator has to do before clients and runners can connect again. */
+function tokenAdvice(revoked: number | null, file: string | null): string {
   if (revoked === null)
-    return "Tokens that were revoked after the backup was made work again: look through drover tokens list.\n";
+    return "Tokens revoked after the backup was made are valid again: review them with drover tokens list.\n";
   const admin =
     file === null
       ? "Each coordinator writes a new admin token to fleet-token when it starts."
-      : `${file} holds a new admin token.`;
+      : `${file} contains a new admin token.`;
   return [
-    `Revoked all tokens of the backup; ${revoked} of them were good. ${admin}`,
+    `Revoked all tokens of the backup; ${revoked} of them were still valid. ${admin}`,
     "Enrol each runner again: drover tokens enrol NAME. Then remove runner-token from its state directory and start it with DROVER_ENROLMENT.",
-    "Hooks and webhooks have the secrets they had then: rotate those that were rotated since.",
+    "Hooks and webhooks have the secrets from the backup: rotate those that were rotated since.",
     "",
   ].join("\n");
 }

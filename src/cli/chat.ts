@@ -9,28 +9,29 @@ import { styleOf } from "./terminal/style.ts";
 
 export const chatCommand: CommandSpec = {
   name: "chat",
-  summary: "talk with an agent; every message is a run of one session, on the record",
+  summary: "chat with an agent; every message is a recorded run in one session",
   takes: "AGENT [--PARAMETER VALUE...]",
   examples: [
-    ["drover chat writer", "at a terminal; /help lists what you can do there"],
-    ["drover chat writer --session 019a3f", "go on with a session"],
+    ["drover chat writer", "in a terminal; type /help for commands"],
+    ["drover chat writer --session 019a3f", "continue a session"],
     ['echo "write a haiku" | drover chat writer', "each line of stdin is a message"],
     ["drover chat writer --json < messages.txt", "every event as a line of JSON"],
   ],
   options: {
-    session: { value: "ID", about: "go on with this session" },
-    "project-dir": { value: "DIR", about: "where a new session works" },
-    attended: { about: "send questions to the inbox, also without a terminal" },
-    "no-attended": { about: "deny questions instead of asking them" },
+    session: { value: "ID", about: "continue this session" },
+    "project-dir": { value: "DIR", about: "working directory of a new session" },
+    attended: { about: "send questions to the inbox even without a terminal" },
+    "no-attended": { about: "deny tool calls instead of asking about them" },
   },
   takesExtraOptions: true,
-  run: chat,
+  run: runChat,
 };
 
-async function chat(input: CommandInput): Promise<number> {
+async function runChat(input: CommandInput): Promise<number> {
   const [agent_name, ...more] = [...input.positionals, ...(input.rest ?? [])];
-  if (!agent_name) throw usage("Name the agent to talk with.", "chat", "AGENT");
-  if (more.length > 0) throw usage(`${more[0]} is one word too many: say it in the chat.`, "chat", more[0]);
+  if (!agent_name) throw usage("Name the agent to chat with.", "chat", "AGENT");
+  if (more.length > 0)
+    throw usage(`Unexpected argument ${more[0]}: type messages in the chat, or pipe them to stdin.`, "chat", more[0]);
   const onTerminal = isTerminal(0) && isTerminal(1) && !input.options["json"] && !input.options["no-input"];
   return onTerminal ? atTerminal(input, agent_name) : inLines(input, agent_name);
 }
@@ -38,30 +39,30 @@ async function chat(input: CommandInput): Promise<number> {
 async function atTerminal(input: CommandInput, agent_name: string): Promise<number> {
   const { findLocal } = await import("../local.ts");
   const { resolveTrust } = await import("./resolve-trust.ts");
-  // while it is still an ordinary terminal; what is left out is said in the chat
-  const looks = { profiles: true, agents: true };
-  await resolveTrust(input, await findLocal(input.env, input.cwd), looks, { tell: () => undefined });
+  // Asks about trust before the chat takes over the terminal. The chat itself reports what is left out.
+  const scope = { profiles: true, agents: true };
+  await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { print: () => undefined });
   const { openTerminalChat } = await import("./chat/terminal-chat.ts");
   const style = styleOf(1, input.env);
-  const chatting = openTerminalChat(agent_name, style);
+  const chat = openTerminalChat(agent_name, style);
   let resume = "";
   try {
-    const report = (message: string): void => chatting.tell(`drover: ${message}`);
-    return await withAgent(input, agent_name, report, async (partner, stateDirectory) => {
+    const report = (message: string): void => chat.print(`drover: ${message}`);
+    return await withAgent(input, agent_name, report, async (context, stateDirectory) => {
       const { openHistory } = await import("./chat/history-file.ts");
-      chatting.setHistory(openHistory(stateDirectory, report));
-      const { session_id } = partner.conversation;
+      chat.setHistory(openHistory(stateDirectory, report));
+      const { session_id } = context.conversation;
       if (session_id !== null) {
         const { showLast } = await import("./chat/slash-commands.ts");
-        await showLast({ client: partner.client, tell: (line) => chatting.tell(line), style }, session_id);
+        await showLast({ client: context.client, print: (line) => chat.print(line), style }, session_id);
       }
-      await chatting.talkTo(partner);
-      if (partner.conversation.session_id)
-        resume = `Go on: drover chat ${shellQuote(agent_name)} --session ${partner.conversation.session_id}\n`;
+      await chat.run(context);
+      if (context.conversation.session_id)
+        resume = `Continue: drover chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
       return 0;
     });
   } finally {
-    chatting.close();
+    chat.close();
     if (!input.options["quiet"]) write(2, resume);
   }
 }
@@ -79,12 +80,12 @@ interface ChatContext {
   agent: FlatAgent;
 }
 
-/** Everything that takes time to load comes after the prompt. */
+/** Loads slow modules only now, after the prompt is on the screen. */
 async function withAgent(
   input: CommandInput,
   agent_name: string,
   onTerminal: ((message: string) => void) | null,
-  work: (partner: ChatContext, stateDirectory: string) => Promise<number>,
+  work: (context: ChatContext, stateDirectory: string) => Promise<number>,
 ): Promise<number> {
   const { reportOnStderr, withCoordinator } = await import("./with-coordinator.ts");
   const { findLocal } = await import("../local.ts");
@@ -95,9 +96,9 @@ async function withAgent(
   const { places } = await findLocal(input.env, input.cwd);
   const project = text(input.options, "project-dir");
   const wanted = given === undefined ? { agent: agent_name } : { session: given };
-  const meet = async (client: ApiClient): Promise<number> => {
+  const startConversation = async (client: ApiClient): Promise<number> => {
     const agent = await findAgent(client, agent_name);
-    if (agent.type === "procedural") throw cannotTalk(agent);
+    if (agent.type === "procedural") throw cannotChat(agent);
     const conversation = createConversation(client, {
       agent,
       attended: input.options["no-attended"] !== true && (onTerminal !== null || input.options["attended"] === true),
@@ -107,12 +108,12 @@ async function withAgent(
     });
     if (given !== undefined) {
       const session = await findSession(client, given);
-      if (session.agent_name !== agent_name) throw ofAnother(session.session_id, session.agent_name);
+      if (session.agent_name !== agent_name) throw wrongAgent(session.session_id, session.agent_name);
       conversation.resume(session.session_id);
     }
     return work({ client, conversation, agent }, places.stateDirectory);
   };
-  return withCoordinator(input, wanted, meet, onTerminal ?? reportOnStderr);
+  return withCoordinator(input, wanted, startConversation, onTerminal ?? reportOnStderr);
 }
 
 async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
@@ -126,30 +127,30 @@ async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
       code: error.code,
       field: "AGENT",
       message: `There is no agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
-      next: "`drover agents list` shows the agents.",
+      next: "Run `drover agents list` to see the agents.",
       cause: error,
     });
   }
 }
 
-/** A command takes parameters, not words. */
-function cannotTalk({ name, parameters_schema }: FlatAgent): RequestError {
+/** A procedural agent takes parameters, not messages. */
+function cannotChat({ name, parameters_schema }: FlatAgent): RequestError {
   const properties: unknown = parameters_schema?.["properties"];
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
   const options = names.map((one) => ` --${one} ...`).join("");
   return new RequestError({
     code: "DROVER-USE-001",
     field: "AGENT",
-    message: `${name} is a command: it takes parameters, and nobody can talk with it.`,
+    message: `${name} is a command that takes parameters, so you cannot chat with it.`,
     next: `Run it: drover run ${shellQuote(name)}${options}`,
   });
 }
 
-function ofAnother(session_id: string, agent: string): RequestError {
+function wrongAgent(session_id: string, agent: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "--session",
-    message: `The session ${session_id} is of the agent ${agent}.`,
-    next: `Conversation with that one: drover chat ${shellQuote(agent)} --session ${session_id}`,
+    message: `Session ${session_id} belongs to the agent ${agent}.`,
+    next: `Chat with that agent: drover chat ${shellQuote(agent)} --session ${session_id}`,
   });
 }

@@ -4,7 +4,7 @@ import { RequestError } from "../model/errors.ts";
 
 const access = constants.R_OK | constants.W_OK | constants.X_OK;
 
-/** The real path of a folder that an agent may work in: one that is there, belongs to this user and can be written. */
+/** The real path of a workspace. Throws unless it is a writable directory that belongs to this user. */
 export function checkWorkspace(path: string): string {
   let real: string;
   try {
@@ -12,33 +12,33 @@ export function checkWorkspace(path: string): string {
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     if (code === "ENOENT")
-      throw refused("DROVER-USE-003", `There is no ${path}.`, `Create it: mkdir -p ${path}`, cause);
-    if (code === "ENOTDIR") throw notFolder(path);
+      throw refused("DROVER-USE-003", `${path} does not exist.`, `Create it: mkdir -p ${path}`, cause);
+    if (code === "ENOTDIR") throw notDirectory(path);
     throw refused(
       "DROVER-USE-011",
-      `${path} cannot be entered (${code}).`,
-      "Name a folder that this user can enter.",
+      `Cannot access ${path} (${code}).`,
+      "Name a directory that this user can access.",
       cause,
     );
   }
   const { uid } = statSync(real);
-  if (!statSync(real).isDirectory()) throw notFolder(path);
+  if (!statSync(real).isDirectory()) throw notDirectory(path);
   if (!isOurs(path, access) || !isOurs(real, access))
     throw refused(
       "DROVER-USE-011",
-      `${path} belongs to the user ${uid}, and this is the user ${process.getuid?.() ?? "unknown"}.`,
-      "Name a folder of your own, or call this as that user.",
+      `${path} belongs to user ${uid}, but Drover runs as user ${process.getuid?.() ?? "unknown"}.`,
+      "Name a directory of your own, or run this command as its owner.",
     );
   try {
     accessSync(real, access);
   } catch (cause) {
-    throw refused("DROVER-USE-011", `${path} cannot be written by this user.`, `Allow it: chmod u+rwx ${path}`, cause);
+    throw refused("DROVER-USE-011", `This user cannot write to ${path}.`, `Allow it: chmod u+rwx ${path}`, cause);
   }
   return real;
 }
 
-function notFolder(path: string): RequestError {
-  return refused("DROVER-USE-004", `${path} is not a folder.`, "Name the folder that the agent works in.");
+function notDirectory(path: string): RequestError {
+  return refused("DROVER-USE-004", `${path} is not a directory.`, "Name the directory that the agent should work in.");
 }
 
 function refused(

@@ -3,20 +3,20 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { type ApiClient, createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
 import { isUnencrypted } from "../wire/address.ts";
-import { type Announcement, isAlive, readAnnouncement, readKeptToken } from "./announcement.ts";
+import { type Announcement, isAlive, readAnnouncement, readStoredToken } from "./announcement.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
 interface Connection {
   client: ApiClient | null;
-  /** How the client reaches it. */
+  /** The address and token that the client uses. */
   target: Target | null;
   local: Local;
 }
 
 /**
- * The coordinator to talk to: the one named by DROVER_API_URL, else the live one of this state directory,
- * else none. One that is named and does not answer is an error; one that left its announcement behind is not.
+ * Finds the coordinator: the one named by DROVER_API_URL, or else the one that serves this state directory, or else none.
+ * A named coordinator that does not answer is an error. A stale announcement in the state directory is not.
  */
 export async function connect(input: CommandInput): Promise<Connection> {
   const local = await findLocal(input.env, input.cwd);
@@ -30,7 +30,7 @@ export async function connect(input: CommandInput): Promise<Connection> {
   const { stateDirectory } = local.places;
   const announcement = readAnnouncement(stateDirectory);
   if (announcement && isAlive(announcement.pid)) {
-    const known = token ?? readKeptToken(stateDirectory, announcement.token_file);
+    const known = token ?? readStoredToken(stateDirectory, announcement.token_file);
     for (const target of targetsOf(announcement, known)) {
       const found = connection(target, local);
       if (await answers(found.client)) return found;
@@ -43,7 +43,7 @@ function connection(target: Target, local: Local): Connection & { client: ApiCli
   return { client: createClient(target), target, local };
 }
 
-/** The socket first. Without a token there is nothing to know by who has the port now, so only the socket will do. */
+/** The socket first. Without a token nothing proves that the port still belongs to the coordinator, so the port is not used. */
 function targetsOf({ url, socket }: Announcement, token: string | null): Target[] {
   return [
     ...(socket === null ? [] : [{ url: `unix:${socket}`, shownAs: url, token }]),
@@ -51,11 +51,11 @@ function targetsOf({ url, socket }: Announcement, token: string | null): Target[
   ];
 }
 
-/** Says so wherever it makes a difference. */
+/** Warns if the token is sent unencrypted. */
 function allowsHttp({ env, options }: CommandInput, url: string): boolean {
   const allowed = options["allow-http"] === true || env["DROVER_ALLOW_HTTP"] === "1";
   if (allowed && isUnencrypted(url))
-    write(2, `drover: ${url} is not encrypted: anybody on the way can read the token and answer in its place\n`);
+    write(2, `drover: ${url} is not encrypted: anybody on the network path can read the token and forge answers\n`);
   return allowed;
 }
 
@@ -64,23 +64,23 @@ export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
   if (client) return client;
   throw new HostError({
     code: "DROVER-API-023",
-    message: `No coordinator runs for ${local.places.stateDirectory}.`,
+    message: `No coordinator is running for ${local.places.stateDirectory}.`,
     next: "Start one with `drover up`, or name one with DROVER_API_URL and DROVER_API_KEY.",
   });
 }
 
-/** A socket that nobody listens on, or a port that somebody else has by now, is as good as no coordinator. */
+/** false for a socket that nobody listens on, or a port that another program has taken since. */
 async function answers(client: ApiClient): Promise<boolean> {
   try {
     const { status, protocol } = await client.health();
     return status === "ok" && protocol === 1;
   } catch (error) {
-    // it is there, and says what it cannot do now
-    if (error instanceof HostError && !notThere.has(error.code)) return true;
-    // nobody there, a stranger, a refusal, or an answer that is not JSON
+    // The coordinator answered, but is not healthy.
+    if (error instanceof HostError && !unreachableCodes.has(error.code)) return true;
+    // No answer, another program, a refusal, or an answer that is not JSON.
     if (error instanceof HostError || error instanceof RequestError || error instanceof SyntaxError) return false;
     throw error;
   }
 }
 
-const notThere: ReadonlySet<string> = new Set(["DROVER-API-023", "DROVER-API-028", "DROVER-API-034"]);
+const unreachableCodes: ReadonlySet<string> = new Set(["DROVER-API-023", "DROVER-API-028", "DROVER-API-034"]);

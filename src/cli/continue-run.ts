@@ -6,14 +6,14 @@ import type { CommandInput } from "./options.ts";
 import { withCoordinator } from "./with-coordinator.ts";
 
 /**
- * Continues a run that an earlier command without a coordinator began and left parked: in this process, to its end. The
- * run demands the runner of that command, so this command's runner takes its name.
+ * Continues a parked run in this process, until it ends. The run was started by a command without a coordinator and
+ * demands the runner of that command, so the runner of this command takes the same name.
  */
 export async function continueRun(input: CommandInput, run: Run): Promise<number> {
   const runner = shortLivedNameOf(run.demands.runner_id);
   if (runner === null || run.session_id === null) {
     if (!input.options["quiet"])
-      write(2, `It continues when a runner of this place takes it: drover up\n  drover runs events ${run.run_id}\n`);
+      write(2, `The run continues when a runner claims it: drover up\n  drover runs events ${run.run_id}\n`);
     return 0;
   }
   return withCoordinator(input, { session: run.session_id, runner }, async (client) => {

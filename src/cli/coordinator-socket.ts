@@ -7,8 +7,8 @@ import { maxSocketPathBytes } from "../wire/address.ts";
 import { tryWrite } from "./io.ts";
 
 /**
- * Where a coordinator listens for this user's commands and runners: beside its record, or where that path is too long
- * for a socket, in a folder that nobody else can write to. The clients check that as well.
+ * The socket on which a coordinator listens for this user's commands and runners. It is next to the record, or if that
+ * path is too long for a socket, in a private directory. Clients check that the directory is private, too.
  */
 export function socketFor(
   record: string,
@@ -17,55 +17,55 @@ export function socketFor(
 ): string | null {
   const beside = join(record, "sock");
   if (fits(beside)) return beside;
-  // of the record, as a copy of it would know the same folder
+  // Named after the record's path: a copied record remembers the same directory.
   const name = `${createHash("sha256").update(realpathSync(record)).digest("hex").slice(0, 12)}.sock`;
   const runtime = env["XDG_RUNTIME_DIR"];
   const inRuntime = runtime?.startsWith("/") ? join(runtime, "drover") : null;
   if (inRuntime !== null && fits(join(inRuntime, name)) && makePrivate(inRuntime)) return join(inRuntime, name);
-  const folder = rememberedFolder(record, temporary) ?? newFolder(record, temporary);
-  return folder !== null && fits(join(folder, name)) ? join(folder, name) : null;
+  const directory = rememberedDirectory(record, temporary) ?? createDirectory(record, temporary);
+  return directory !== null && fits(join(directory, name)) ? join(directory, name) : null;
 }
 
 function fits(path: string): boolean {
   return Buffer.byteLength(path) <= maxSocketPathBytes;
 }
 
-/** false where it cannot be made, or is somebody else's. */
-function makePrivate(folder: string): boolean {
+/** Returns false if the directory cannot be created or other users can write to it. */
+function makePrivate(directory: string): boolean {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return isPrivate(folder);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    return isPrivate(directory);
   } catch (error) {
     if (error instanceof Error && "code" in error) return false;
     throw error;
   }
 }
 
-function isPrivate(folder: string): boolean {
-  const found = lstatSync(folder, { throwIfNoEntry: false });
-  return found !== undefined && directoryFault(folder, found) === null;
+function isPrivate(directory: string): boolean {
+  const found = lstatSync(directory, { throwIfNoEntry: false });
+  return found !== undefined && directoryFault(directory, found) === null;
 }
 
-/** The same as at the last start: runners find their coordinator again by the path that they know. */
-function rememberedFolder(record: string, temporary: string): string | null {
+/** The directory of the last start, so that runners can reconnect to the path they know. */
+function rememberedDirectory(record: string, temporary: string): string | null {
   try {
-    const folder = readFileSync(socketDirectoryFile(record), "utf8").trim();
-    return dirname(folder) === temporary && isPrivate(folder) ? folder : null;
+    const directory = readFileSync(socketDirectoryFile(record), "utf8").trim();
+    return dirname(directory) === temporary && isPrivate(directory) ? directory : null;
   } catch (error) {
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }
 }
 
-/** Anybody may make folders there, so its name is one that nobody can foresee. null where none can be made. */
-function newFolder(record: string, temporary: string): string | null {
+/** The name is random because every user can create directories there. null if the directory cannot be created. */
+function createDirectory(record: string, temporary: string): string | null {
   try {
-    const folder = mkdtempSync(join(temporary, "drover-"));
-    writeFileSync(socketDirectoryFile(record), `${folder}\n`, { mode: 0o600 });
-    return folder;
+    const directory = mkdtempSync(join(temporary, "drover-"));
+    writeFileSync(socketDirectoryFile(record), `${directory}\n`, { mode: 0o600 });
+    return directory;
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
-    tryWrite(2, `drover: commands use the port, as no folder for a socket can be made: ${error.message}\n`);
+    tryWrite(2, `drover: cannot create a directory for the socket, so commands use the port: ${error.message}\n`);
     return null;
   }
 }

@@ -7,11 +7,11 @@ import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 export const coordinatorCommand: CommandSpec = {
   name: "coordinator",
-  summary: "keeps the journal and hands out runs, over HTTP",
+  summary: "serve the API over HTTP and dispatch runs to runners",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover coordinator", "on 127.0.0.1:8765; its admin token is in the state directory"],
+    ["drover coordinator", "on 127.0.0.1:8765; the admin token is in the state directory"],
     ["drover coordinator --host 0.0.0.0 --public-url https://drover.example", "for other machines, behind TLS"],
   ],
   options: serveOptions,
@@ -23,14 +23,14 @@ async function serve(input: CommandInput): Promise<number> {
   const coordinator = await serveStateDirectory(input, local, readListen(input, "coordinator"));
   coordinator.announce();
   let forced = false;
-  const ended = waitForShutdown({
-    gently: coordinator.stop,
-    // what was answered is stored, and what was not is asked for again: there is nothing that it would have to wait for
-    atOnce: async () => void (forced = true),
-    ended: new Promise(() => undefined),
+  // Before the message below: a program that reads it may send a signal at once.
+  const shutdown = waitForShutdown({
+    graceful: coordinator.stop,
+    // Safe without waiting: every answered request is stored, and clients retry the others.
+    immediate: async () => void (forced = true),
+    done: new Promise(() => undefined),
   });
-  // who reads it may tell it to end right away
   if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${coordinator.store.engine.name}\n`);
-  await ended;
+  await shutdown;
   return forced ? 130 : 0;
 }

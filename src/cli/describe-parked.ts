@@ -2,7 +2,7 @@ import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { shortInput, visible } from "./question-view.ts";
 
-/** EX_TEMPFAIL: nothing failed, and it is not over. */
+/** EX_TEMPFAIL: the run has neither failed nor finished. */
 export const parkedExitCode = 75;
 
 /** What a parked run waits for, and the command that continues it. */
@@ -11,12 +11,12 @@ export async function describeParked({ questions }: Pick<ApiClient, "questions">
   if (parked_why === "approval") {
     const open = (await questions.list({ run_id, open: true, limit: 100 })).items;
     const asked = open.map(({ tool, input }) => `  ${visible(tool)} ${shortInput(input)}\n`).join("");
-    return `drover: parked: it waits for an answer, and nothing of it runs meanwhile\n${asked}  drover runs approve ${run_id}\n  drover runs deny ${run_id}\n`;
+    return `drover: parked: the run waits for an answer, and none of its processes run until then\n${asked}  drover runs approve ${run_id}\n  drover runs deny ${run_id}\n`;
   }
-  const why = { budget: "its budget is spent", usage_limit: "the usage limit of its account is reached" }[
+  const why = { budget: "its budget is spent", usage_limit: "its account has reached its usage limit" }[
     parked_why ?? "budget"
   ];
-  const until = parked_until === null ? "" : ` It continues by itself at ${parked_until}.`;
+  const until = parked_until === null ? "" : ` It continues automatically at ${parked_until}.`;
   const more = waiting_for ? ` ${visible(waiting_for)}` : "";
   return `drover: parked: ${why}.${more}${until}\n  drover runs resume ${run_id}\n`;
 }

@@ -8,27 +8,27 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { describeUntrusted, findUntrusted } from "./resolve-trust.ts";
-import { reasonOf } from "./state.ts";
+import { locationReason } from "./state.ts";
 import { printable } from "./table.ts";
 
 export const doctor: CommandSpec = {
   name: "doctor",
-  summary: "what this machine can isolate and limit, which agent clients it has, what is missing and how to get it",
+  summary: "check which isolation, limits and agent clients work on this machine, and how to get what is missing",
   takes: "",
   arity: [0, 0],
-  examples: [["drover doctor", "tries each thing really"]],
+  examples: [["drover doctor", "tests each capability instead of guessing from versions"]],
   options: {},
   run: examine,
 };
 
 async function examine(input: CommandInput): Promise<number> {
-  // a broken drover.yaml is named here as everywhere
+  // Reports a broken drover.yaml like every other command.
   const local = await findLocal(input.env, input.cwd);
   const { places, config } = local;
-  const leftOut = findUntrusted(input, local, { profiles: true, agents: true });
+  const untrusted = findUntrusted(input, local, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
-  const folders = profileFolders(input.cwd, config, true, input.env);
-  const clients = { ...programs, "claude-sdk": findAgentSdk(folders, input) };
+  const profileDirectories = profileFolders(input.cwd, config, true, input.env);
+  const clients = { ...programs, "claude-sdk": findAgentSdk(profileDirectories, input) };
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;
     write(
@@ -47,31 +47,31 @@ async function examine(input: CommandInput): Promise<number> {
   const rows: [string, string][] = [
     ["platform", `${host.platform}, Node ${process.version}`],
     ["state directory", stateLine(places, input.env)],
-    ["configuration", places.configFile ?? "none (the defaults)"],
+    ["configuration", places.configFile ?? "none (defaults)"],
     ["trusted", local.trusted ? "yes" : "no"],
-    ["isolation auto", host.auto ?? "none works"],
+    ["isolation auto", host.auto ?? "none available"],
     ...section("isolation", host.isolation),
     ...section("limit", byOption(host.limits)),
     ...section("launcher", host.launchers),
     ...Object.entries(clients).map(([name, found]): [string, string] => [`client ${name}`, clientLine(found)]),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
-  for (const line of describeUntrusted(leftOut, input.env)) write(2, `drover: ${line}\n`);
-  const missing = [...missingThings(host), ...missingClients(clients)];
-  if (missing.length > 0) write(1, `\nMissing here\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
+  for (const line of describeUntrusted(untrusted, input.env)) write(2, `drover: ${line}\n`);
+  const missing = [...missingCapabilities(host), ...missingClients(clients)];
+  if (missing.length > 0) write(1, `\nMissing\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
   return 0;
 }
 
 function stateLine(places: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = places;
-  return `${stateDirectory} (${reasonOf(places, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
+  return `${stateDirectory} (${locationReason(places, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
 }
 
 function section(kind: string, findings: Record<string, Finding>): [string, string][] {
   return Object.entries(findings).map(([name, found]) => [`${kind} ${name}`, found.works ? "works" : "missing"]);
 }
 
-function missingThings({ isolation, limits, launchers }: HostReport): string[] {
+function missingCapabilities({ isolation, limits, launchers }: HostReport): string[] {
   return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, found]) =>
     found.works ? [] : [`${name}: ${found.why}`, `  ${found.next}`],
   );
@@ -79,7 +79,7 @@ function missingThings({ isolation, limits, launchers }: HostReport): string[] {
 
 function clientLine(client: FoundClient): string {
   if (!client.found) return "missing";
-  return printable(`${client.version ?? `of unknown version (${client.why ?? "it said none"})`}, ${client.path}`);
+  return printable(`${client.version ?? `unknown version (${client.why ?? "it printed none"})`}, ${client.path}`);
 }
 
 function missingClients(clients: Record<string, FoundClient>): string[] {

@@ -4,12 +4,12 @@ import { hostFault } from "../record/sqlite/faults.ts";
 import { createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
 
-/** More than a token has. */
-const room = 128;
+/** Longer than any token. */
+const reservedBytes = 128;
 
 /**
- * Exchanges an enrolment for the runner's own token, kept in `file`. That is good once: so the place for what it gives
- * is made before, and on the disk. Under its name the file is whole, or not there.
+ * Exchanges an enrolment for the runner's own token and stores it in `file`. An enrolment works only once, so the disk
+ * space for the token is reserved first. The file appears under its name only when it is complete.
  */
 export async function enrolRunner(target: Target, enrolment: string, file: string): Promise<void> {
   const draft = `${file}.${process.pid}`;
@@ -19,7 +19,7 @@ export async function enrolRunner(target: Target, enrolment: string, file: strin
   });
   try {
     onDisk(file, () => {
-      writeSync(fd, " ".repeat(room));
+      writeSync(fd, " ".repeat(reservedBytes));
       fsyncSync(fd);
     });
     const { token } = await createClient({ ...target, token: enrolment }).runners.enroll();

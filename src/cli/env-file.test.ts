@@ -26,19 +26,19 @@ describe("parseEnvFile", () => {
   });
 
   it.each([
-    ["just words", "not NAME=value"],
-    ["1A=x", "not NAME=value"],
-    ["A =x", "not NAME=value"],
-    ["FIRST=again", "a second time"],
+    ["just words", "expected NAME=value"],
+    ["1A=x", "expected NAME=value"],
+    ["A =x", "expected NAME=value"],
+    ["FIRST=again", "set twice"],
     ["A='open", "never closed"],
     ['A="open\\"', "never closed"],
-    ["A='x'y", "behind the closing quote"],
+    ["A='x'y", "after the closing quote"],
     ['A="\\x41"', "\\x is not one of"],
-    ["A=x # is this a comment?", "needs quotes"],
-    ['A=say "hi"', "needs quotes"],
-    ["A=goes on \\", "needs quotes"],
+    ["A=x # is this a comment?", "must be quoted"],
+    ['A=say "hi"', "must be quoted"],
+    ["A=goes on \\", "must be quoted"],
     ["A=nul\u0000byte", "NUL"],
-  ])("names the line of %j, and not what stands in it", (line, what) => {
+  ])("names the line of %j without quoting it", (line, what) => {
     const before = "FIRST=one\n# two\n";
     expect(() => parseEnvFile(`${before}${line}\n`, "my.env")).toThrow(`my.env, line 3: `);
     expect(() => parseEnvFile(`${before}${line}\n`, "my.env")).toThrow(what);

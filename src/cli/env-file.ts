@@ -4,10 +4,13 @@ import { RequestError } from "../model/errors.ts";
 import { type CommandInput, type OptionSpec, text } from "./options.ts";
 
 export const envFileOption: Record<string, OptionSpec> = {
-  "env-file": { value: "FILE", about: "NAME=value lines for what is not set yet; no .env is read otherwise" },
+  "env-file": {
+    value: "FILE",
+    about: "read NAME=value lines for variables that are not set; no .env file is read by default",
+  },
 };
 
-/** The input with the variables of --env-file beside its own: what is set already, be it empty, stays. */
+/** Adds the variables of --env-file to the environment. A variable that is already set, even to "", keeps its value. */
 export function withEnvFile(input: CommandInput): CommandInput {
   const given = text(input.options, "env-file");
   if (given === undefined) return input;
@@ -16,8 +19,8 @@ export function withEnvFile(input: CommandInput): CommandInput {
 }
 
 /**
- * NAME=value, one a line, with `#` comments on lines of their own. Single quotes keep everything between them, double
- * quotes know \n \r \t \" \\ \$. Nothing is expanded. What others read in more than one way is refused.
+ * Parses one NAME=value per line, and `#` comments on separate lines. Single quotes are literal, double quotes support
+ * \n \r \t \" \\ \$. Nothing is expanded. Lines that other parsers disagree about are rejected.
  */
 export function parseEnvFile(content: string, file: string): Record<string, string> {
   const variables = new Map<string, string>();
@@ -29,20 +32,20 @@ export function parseEnvFile(content: string, file: string): Record<string, stri
     if (line === "" || line.startsWith("#")) continue;
     const fault = (what: string): RequestError => badLine(file, index + 1, what);
     const [, name, value] = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) throw fault("it is not NAME=value");
-    if (variables.has(name)) throw fault(`${name} is set a second time`);
+    if (name === undefined || value === undefined) throw fault("expected NAME=value");
+    if (variables.has(name)) throw fault(`${name} is set twice`);
     variables.set(name, valueOf(value.trim(), fault));
   }
   return Object.fromEntries(variables);
 }
 
 function valueOf(written: string, fault: (what: string) => RequestError): string {
-  // oxlint-disable-next-line no-control-regex -- no variable can hold it
-  if (/\u0000/.test(written)) throw fault("it holds a NUL byte");
+  // oxlint-disable-next-line no-control-regex -- an environment variable cannot contain NUL
+  if (/\u0000/.test(written)) throw fault("the value contains a NUL byte");
   const [quote] = written;
   if (quote === "'" || quote === '"') return unquoted(written, quote, fault);
   if (/['"`]|\s#|\\$/.test(written))
-    throw fault("a value with quotes, a # after a space or a \\ at its end needs quotes around it");
+    throw fault("a value with a quote, a # after a space or a \\ at its end must be quoted");
   return written;
 }
 
@@ -50,8 +53,8 @@ const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", '"': '"', "
 
 function unquoted(written: string, quote: "'" | '"', fault: (what: string) => RequestError): string {
   const [, inner, after] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(written) ?? [];
-  if (inner === undefined || after === undefined) throw fault("its quote is never closed");
-  if (!/^(?:\s+#.*)?$/.test(after)) throw fault("something stands behind the closing quote");
+  if (inner === undefined || after === undefined) throw fault("the quote is never closed");
+  if (!/^(?:\s+#.*)?$/.test(after)) throw fault("unexpected text after the closing quote");
   if (quote === "'") return inner;
   return inner.replaceAll(/\\(.)/g, (_, letter: string) => {
     const meant = escapes[letter];
@@ -72,19 +75,19 @@ function read(file: string): string {
     throw new RequestError({
       code: "DROVER-USE-001",
       field: "--env-file",
-      message: `--env-file ${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
-      next: "Name a file of NAME=value lines.",
+      message: `Cannot read --env-file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      next: "Name a file with NAME=value lines.",
       cause,
     });
   }
 }
 
-/** Never the line itself: it may hold a secret. */
+/** Does not quote the line, because it may contain a secret. */
 function badLine(file: string, line: number, what: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-009",
     field: "--env-file",
     message: `${file}, line ${line}: ${what}.`,
-    next: "Write NAME=value, NAME='value' or NAME=\"value\", each on a line of its own; see docs/commands.md.",
+    next: "Write NAME=value, NAME='value' or NAME=\"value\", one per line; see docs/commands.md.",
   });
 }

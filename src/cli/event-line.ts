@@ -2,7 +2,7 @@ import type { RunEvent, StoredEvent } from "../model/event.ts";
 import { shownBytes } from "../model/output.ts";
 import { printable, size } from "./table.ts";
 
-/** An event for a person, mostly one line; output is not a line, but itself. */
+/** Describes an event for a person, usually in one line. null for output, which is printed as it is. */
 export function eventLine({ event }: StoredEvent): string | null {
   switch (event.type) {
     case "output":
@@ -22,7 +22,7 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "execution_started":
       return `${event.execution.reported_by ? "nested " : ""}$ ${event.execution.command}`;
     case "execution_ended":
-      return `${event.execution.reported_by ? "nested " : ""}ended with ${event.execution.signal ?? event.execution.exit_code ?? "no code"}`;
+      return `${event.execution.reported_by ? "nested " : ""}ended with ${event.execution.signal ?? event.execution.exit_code ?? "no exit code"}`;
     case "permission_request":
       return `asks to use ${event.tool}: ${inWords(event.input)}`;
     case "permission_decision":
@@ -44,13 +44,13 @@ export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr";
   return event.type === "output" ? { stream: event.stream, bytes: shownBytes(event) } : null;
 }
 
-/** What Drover left out or could not do although the run went on: nobody may miss it, whether they watch or not. */
+/** Something that Drover dropped or could not do while the run continued. It is always shown, not only on a terminal. */
 export function warningOf({ event }: StoredEvent): string | null {
-  return event.type === "error" && ourFaults.has(event.code ?? "") ? `warning: ${event.message}` : null;
+  return event.type === "error" && droverErrorCodes.has(event.code ?? "") ? `warning: ${event.message}` : null;
 }
 
-/** Codes of `error` events that are Drover's own words; others are those of the agent's program. */
-const ourFaults: ReadonlySet<string> = new Set([
+/** Codes of the `error` events that Drover itself writes. All others come from the agent's program. */
+const droverErrorCodes: ReadonlySet<string> = new Set([
   "bad_event",
   "bad_line",
   "bad_outcome",
@@ -63,11 +63,11 @@ const ourFaults: ReadonlySet<string> = new Set([
   "upload_failed",
 ]);
 
-/** What fits on a line; the rest is in the log. */
+/** Shortens a text to one terminal line. */
 export function brief(line: string): string {
   const [first = ""] = line.trim().split("\n", 1);
   const room = Math.max((process.stderr.columns || 120) - 4, 20);
-  // not in the middle of a pair of surrogates
+  // Do not split a surrogate pair.
   const cut = first.slice(0, room).replace(/[\ud800-\udbff]$/, "");
   return cut.length < line.trim().length ? `${cut} …` : cut;
 }
@@ -82,12 +82,12 @@ export function usageLine({
 }
 
 function systemLine({ subtype, executor_session_id, data }: Extract<RunEvent, { type: "system" }>): string {
-  if (subtype === "init") return executor_session_id ? `session ${executor_session_id}` : "session begun";
+  if (subtype === "init") return executor_session_id ? `session ${executor_session_id}` : "session started";
   const words = subtype.replaceAll("_", " ");
   return data === undefined || data === null ? words : `${words}: ${inWords(data)}`;
 }
 
-/** What tools and executors hand over may be anything: a text, blocks of text, an object with a message, other JSON. */
+/** Formats the input or output of a tool: text, text blocks, an object with a message, or any other JSON. */
 function inWords(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value) && value.length > 0 && value.every((block) => textIn(block, "text") !== null))
@@ -95,9 +95,9 @@ function inWords(value: unknown): string {
   return textIn(value, "message") ?? JSON.stringify(value) ?? "";
 }
 
-/** Only where nothing else stands beside it but its kind: everything else would be kept from the reader. */
+/** The text, if the object has no other field than `type`. Other fields would otherwise be lost. */
 function textIn(value: unknown, key: "text" | "message"): string | null {
   if (typeof value !== "object" || value === null) return null;
-  const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // any object is one of unknowns
+  const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // safe: every object is a record of unknowns
   return typeof text === "string" && Object.keys(others).length === 0 ? text : null;
 }

@@ -5,12 +5,12 @@ import type { CommandResult } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { isTerminal, tryWrite, write } from "./io.ts";
 
-/** How long a command on a terminal has to die of a Ctrl-C before we ask whether it had one. */
-const reactMs = 2000;
+/** How long a command on a terminal may take to exit after Ctrl-C before we check whether it received the signal. */
+const interruptGraceMs = 2000;
 
 /**
- * Ctrl-C and a request to end reach the command; a second Ctrl-C kills it. `wasInterrupted` tells whether there
- * was a Ctrl-C: on a terminal the command has it too, and an end by it is the person's wish.
+ * Forwards Ctrl-C and termination signals to the command. A second Ctrl-C kills it. `wasInterrupted` says whether there
+ * was a Ctrl-C: on a terminal the command receives it as well, and if it exits the user wanted that.
  */
 export async function withSignals<T>(
   request: ExecRequest,
@@ -27,8 +27,8 @@ export async function withSignals<T>(
     presses++;
     if (presses > 1) hurry.abort();
     if (presses > 1 || !onTerminal) return stop("user");
-    if (!quiet) tryWrite(2, "drover: interrupted. Ctrl-C again to force the end.\n");
-    setTimeout(() => void stopIfMissed(stop, reactMs), reactMs).unref();
+    if (!quiet) tryWrite(2, "drover: interrupted. Press Ctrl-C again to kill the command.\n");
+    setTimeout(() => void stopIfMissed(stop, interruptGraceMs), interruptGraceMs).unref();
   });
   process.on("SIGTERM", () => stop("shutdown"));
   process.on("SIGHUP", () => stop("shutdown"));
@@ -45,19 +45,19 @@ async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): 
   if (missedInterrupt(process.pid, monotonicMs() - since)) stop("user");
 }
 
-/** The command's own code, or what design calls for where it has none; says on stderr what happened. */
+/** Prints what went wrong, and returns the command's exit code, or the documented one if the command has none. */
 export function exitCodeOf(
   { runId, result }: ExecRecord,
-  show: { json: boolean; quiet: boolean; lookUp: string | null },
+  show: { json: boolean; quiet: boolean; showCommand: string | null },
 ): number {
   if (result.withheld.length > 0 && !show.quiet) {
     write(
       2,
-      `drover: not handed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
+      `drover: not passed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
     );
   }
   if (result.error && !show.json && !show.quiet) {
-    const hint = show.lookUp === null ? "" : `  ${show.lookUp} ${runId}\n`;
+    const hint = show.showCommand === null ? "" : `  ${show.showCommand} ${runId}\n`;
     write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);
   }
   return codeOf(result);
@@ -85,7 +85,7 @@ function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
   }
 }
 
-/** What a shell answers for a command that this signal ended. */
+/** The exit code that a shell reports for a command killed by this signal. */
 export function signalExitCode(signal: string): number {
   const known = Object.entries(constants.signals).find(([name]) => name === signal)?.[1];
   return 128 + (known ?? Number(signal.slice("SIG".length)));

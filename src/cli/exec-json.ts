@@ -3,7 +3,7 @@ import type { ExecRecord } from "../execute/exec.ts";
 import { skippedMark } from "../model/output.ts";
 import type { Captured, OutputStream } from "../model/process.ts";
 
-/** The result as document 004 names its fields. What the command wrote is here as it wrote it. */
+/** The result of an exec as JSON, with the command's output unchanged. The field names are a documented format. */
 export function toExecutionJson({ runId, request, result }: ExecRecord) {
   const { correlation } = request;
   return {

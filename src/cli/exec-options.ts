@@ -13,34 +13,40 @@ import { type CommandInput, list, type OptionSpec, type ParsedOptions, seconds, 
 export const execOptions: Record<string, OptionSpec> = {
   timeout: {
     value: "S",
-    about: "end it after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
+    about: "stop the command after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
   },
   cwd: { value: "DIR", about: "run in this directory" },
   env: { value: "K=V", repeat: true, about: "set a variable (repeatable)" },
-  "env-mode": { value: "MODE", about: "inherit (default), merge or replace: what else the command sees" },
-  shell: { about: "always through /bin/sh -c" },
-  "no-shell": { about: "never through a shell" },
+  "env-mode": {
+    value: "MODE",
+    about: "how to combine --env with Drover's own environment: inherit (default), merge or replace",
+  },
+  shell: { about: "always run the command through /bin/sh -c" },
+  "no-shell": { about: "never use a shell" },
   isolation: { value: "L", about: "auto (default), none, group, pid or sandbox" },
   limit: {
     value: "N=V",
     repeat: true,
     about:
-      "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES, and what the directory grows by: disk=BYTES, files=N (k, m, g allowed)",
+      "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES, and for growth of the directory disk=BYTES, files=N (suffixes k, m, g)",
   },
   capture: { value: "MODE", about: "both (default), merged, none or file" },
-  "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024, at most 65536)" },
-  "output-limit": { value: "WHAT", about: "truncate (default), or fail when a stream passes max-output-kb" },
-  spill: { about: "also keep the whole output, redacted, in the state directory's logs/" },
+  "max-output-kb": {
+    value: "KB",
+    about: "how much of each stream to keep, as head and tail (default 1024, at most 65536)",
+  },
+  "output-limit": { value: "WHAT", about: "when a stream exceeds max-output-kb: truncate (default) or fail" },
+  spill: { about: "also write the full output, redacted, to logs/ in the state directory" },
   leftovers: { value: "WHAT", about: "kill (default) or keep processes that outlive the command" },
-  "run-id": { value: "ID", about: "the run this is part of; inherited from DROVER_RUN_ID" },
-  "session-id": { value: "ID", about: "the session this is part of; inherited, as are the ids below" },
+  "run-id": { value: "ID", about: "the run this command is part of (default: DROVER_RUN_ID)" },
+  "session-id": { value: "ID", about: "the session this command is part of; inherited, like the ids below" },
   "task-id": { value: "ID", about: "the caller's task" },
   "step-id": { value: "ID", about: "the step of that task" },
-  "tool-call-id": { value: "ID", about: "the tool call that asked for it" },
-  "worktree-id": { value: "ID", about: "the worktree it works in" },
+  "tool-call-id": { value: "ID", about: "the tool call that started the command" },
+  "worktree-id": { value: "ID", about: "the worktree the command runs in" },
   "repo-sha": {
     value: "SHA",
-    about: "the commit worked on (default: inherited in the same repository, else what git has checked out)",
+    about: "the commit it runs on (default: inherited within the same repository, otherwise HEAD)",
   },
 };
 
@@ -89,7 +95,7 @@ export function readEnvironment(options: ParsedOptions): Record<string, string> 
   return Object.fromEntries(pairs);
 }
 
-/** `repo_sha` is the given one: whether one is inherited depends on the repository. */
+/** `repo_sha` comes from the option only. Whether it is inherited depends on the repository, which is checked later. */
 export function readCorrelation(
   options: ParsedOptions,
   env: CommandInput["env"],
@@ -127,12 +133,12 @@ export function readLimits(options: ParsedOptions): Limits {
       throw new RequestError({
         code: "DROVER-USE-010",
         field: "--limit",
-        message: `--limit ${given} is not one of ${Object.keys(limitNames).join(", ")} with a whole number.`,
+        message: `--limit ${given} is not NAME=NUMBER with one of ${Object.keys(limitNames).join(", ")}.`,
         next: "Write it like --limit memory=512m or --limit cpu=10.",
       });
     }
     const unit = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[number[2]!.toLowerCase()] ?? 1;
-    // the key was looked up in the table just above
+    // safe: hasOwn has just checked the name
     limits[limitNames[name as keyof typeof limitNames]] = Number(number[1]) * unit;
   }
   return limits;

@@ -26,10 +26,10 @@ import { runCommand } from "./run-command.ts";
 
 export const execCommand: CommandSpec = {
   name: "exec",
-  summary: "run one command, on the record",
+  summary: "run one command and record it",
   takes: '"COMMAND" | -- ARGV...',
   examples: [
-    ['drover exec "npm test" --timeout 60', "a command line; a shell only where it needs one"],
+    ['drover exec "npm test" --timeout 60', "a command line; uses a shell only if it needs one"],
     ["drover exec -- grep -r 'two words' src", "exact arguments, never a shell"],
     ['drover exec "make" --cwd build --env CC=clang --json', "the result as JSON"],
   ],
@@ -37,7 +37,7 @@ export const execCommand: CommandSpec = {
   run: runExec,
 };
 
-/** The cold path: this file and what it imports is one bundle, kept small. */
+/** Entry point of the exec bundle. Keep its imports small: they decide the startup time of `drover exec`. */
 export function main(argv: readonly string[]): Promise<never> {
   return runCommand(execCommand, argv.slice(1));
 }
@@ -47,16 +47,16 @@ async function runExec(input: CommandInput): Promise<number> {
   const json = options["json"] === true;
   const local = await findTrustedLocal(input);
   const request = readRequest(input, local);
-  // before the state directory is touched: a bad request leaves nothing behind
+  // Before the state directory is touched, so that a bad request leaves nothing behind.
   checkCommand(request.command);
   const nested = await nestedSink(input);
-  if (nested) partOfRun(request, nested, input.env);
+  if (nested) attachToRun(request, nested, input.env);
   const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
   Object.assign(request.options, protectedPaths(local.places.stateDirectory, input.env));
   const newId = newLocalIds();
   const key = newExecKey();
 
-  const carryOut = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
+  const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);
     return execOnRecord(
       request,
@@ -80,14 +80,14 @@ async function runExec(input: CommandInput): Promise<number> {
       signal,
     );
   };
-  const record = await withSignals(request, carryOut, { quiet: options["quiet"] === true });
+  const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
   if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, jsonLine(await resultJson(record)));
-  return exitCodeOf(record, { json, quiet: options["quiet"] === true, lookUp: store ? lookUp(input) : null });
+  return exitCodeOf(record, { json, quiet: options["quiet"] === true, showCommand: store ? showCommand(input) : null });
 }
 
-/** Inside a run, the Drover outside records this command. Loaded only there. */
+/** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
 async function nestedSink({ env }: CommandInput): Promise<NestedSink | null> {
   const path = env["DROVER_NESTED_LOG"];
   if (!path) return null;
@@ -95,8 +95,8 @@ async function nestedSink({ env }: CommandInput): Promise<NestedSink | null> {
   return openNestedSink(path);
 }
 
-/** The record is not for it, and the run's own token is passed on with the other variables of the run. */
-function partOfRun(
+/** Makes the command part of the outer run. It inherits the run's token through `insideOf`, not from our environment. */
+function attachToRun(
   request: ExecRequest,
   { runId }: NestedSink,
   { DROVER_API_KEY: _key, ...env }: CommandInput["env"],
@@ -106,7 +106,7 @@ function partOfRun(
   if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
 }
 
-/** What Drover commands inside this one get: those of a nested exec are its run's, too. */
+/** The environment for Drover commands inside this one. A nested exec passes on that of its run. */
 function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: string): { inside?: Inside } {
   const { env } = input;
   const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
@@ -116,7 +116,7 @@ function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: str
     return { inside: { runs, variables, open: () => async () => undefined } };
   }
   if (!onRecord) return {};
-  // one that is given on the command line is meant
+  // An address from --env takes precedence.
   const given = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
   const path = nestedSocketPath(runs, key);
   const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
@@ -126,12 +126,12 @@ function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: str
     return serveInExec({ input, local, run_id, key, origin, report });
   };
   const onFault = (error: unknown): void =>
-    tryWrite(2, `drover: commands inside this one find no API: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
   const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onFault).close;
   return { inside: given ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open } };
 }
 
-/** A folder that leaves nothing out, as nearly all do, costs nothing here. */
+/** Loads the trust prompt only if the directory has untrusted settings. */
 async function findTrustedLocal(input: CommandInput): Promise<Local> {
   const local = await findLocal(input.env, input.cwd);
   if (local.leftOut.length === 0) return local;
@@ -139,10 +139,13 @@ async function findTrustedLocal(input: CommandInput): Promise<Local> {
   return resolveTrust(input, local, {});
 }
 
-/** What shows the record of this place, where other commands are led elsewhere: `exec` needs nobody, and asks nobody. */
-function lookUp({ env }: CommandInput): string {
-  const leading = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
-  return `${leading.length > 0 ? `env ${leading.join("")}` : ""}drover runs show`;
+/**
+ * The command that shows the run. `exec` always writes to the local record, so the variables that would point other
+ * commands elsewhere are unset.
+ */
+function showCommand({ env }: CommandInput): string {
+  const unset = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
+  return `${unset.length > 0 ? `env ${unset.join("")}` : ""}drover runs show`;
 }
 
 function readRequest(input: CommandInput, local: Local): ExecRequest {
@@ -166,7 +169,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
     display,
     options: {
       ...read.readStartOptions(options, config, env),
-      // Drover's own record may lie in there, and grows by what the command writes
+      // Drover's own record may be in the working directory, and grows with the command's output.
       uncounted: { folders: [places.stateDirectory] },
     },
     capture,
@@ -184,7 +187,7 @@ function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "a
     throw new RequestError({
       code: "DROVER-USE-001",
       field: "COMMAND",
-      message: `The command is ${positionals.length} words; exec takes one quoted string, or words after --.`,
+      message: `exec takes one quoted command, or arguments after --; it got ${positionals.length} arguments.`,
       next: `Write drover exec "${positionals.join(" ")}" or drover exec -- ${positionals.join(" ")}`,
     });
   }
@@ -205,33 +208,33 @@ function emptyCommand(): RequestError {
     code: "DROVER-USE-002",
     field: "COMMAND",
     message: "The command is empty.",
-    next: 'Give one, as in drover exec "echo hello".',
+    next: 'Give a command, for example drover exec "echo hello".',
   });
 }
 
-/** A reader that is gone, or a full disk behind it, ends the command, but never its record. */
+/** If the output cannot be written, for example to a closed pipe or a full disk, the command is stopped and recorded. */
 function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
   } catch (error) {
-    if (!isClosedPipe(error)) tryWrite(2, `drover: the output cannot be written: ${messageOf(error)}\n`);
+    if (!isClosedPipe(error)) tryWrite(2, `drover: cannot write the output of the command: ${messageOf(error)}\n`);
     stop();
   }
 }
 
-/** Variables given for this command hold secrets too, beside those of the same names that Drover itself has. */
+/** Secrets given with --env. They are redacted in addition to those of Drover's own environment. */
 function givenSecrets({ command }: ExecRequest): { name: string; value: string }[] {
   return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
     looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
   );
 }
 
-/** What is not the command's own business must not be its end. */
+/** A failure of background maintenance is reported, but does not fail the command. */
 async function housekeeping(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    tryWrite(2, `drover: ${what} failed, and is tried again next time: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: ${what} failed and will be retried by the next command: ${messageOf(error)}\n`);
   }
 }
 
@@ -239,7 +242,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */
+/** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
 async function sweep(store: SqliteStore, { places }: Local): Promise<void> {
   if ((await interruptedExecutions(store)).length === 0) return;
   const { sweepInterrupted } = await import("./sweep-interrupted.ts");

@@ -14,14 +14,14 @@ declare const DROVER_VERSION: string;
 
 export const fileToolsCommand: CommandSpec = {
   name: "file-tools",
-  summary: "read, write, patch, delete, list and search files inside one folder, and nowhere else",
+  summary: "read, write, patch, delete, list and search files, confined to one directory",
   takes: "WORKSPACE [JSON]",
   arity: [1, 2],
   examples: [
     [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call; the answer is JSON"],
     ["drover file-tools . - < call.json", "the call from stdin"],
     ["drover file-tools . --mcp", "an MCP server on stdin and stdout"],
-    ["drover file-tools . --http 0", "an MCP server over HTTP, on any free port of this machine"],
+    ["drover file-tools . --http 0", "an MCP server over HTTP, on any free local port"],
   ],
   options: {
     mcp: { about: "serve the tools to an MCP client on stdin and stdout" },
@@ -31,15 +31,15 @@ export const fileToolsCommand: CommandSpec = {
 };
 
 async function runFileTools({ positionals, options }: CommandInput): Promise<number> {
-  const [folder = "", call] = positionals;
+  const [directory = "", call] = positionals;
   const http = text(options, "http");
-  const ways = [call, options["mcp"], http].filter((way) => way !== undefined).length;
-  if (ways !== 1) throw usage("Give one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
-  const tools = fileTools(await openWorkspace(folder).catch(refuseWorkspace));
+  const modes = [call, options["mcp"], http].filter((mode) => mode !== undefined).length;
+  if (modes !== 1) throw usage("Give one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
+  const tools = fileTools(await openWorkspace(directory).catch(refuseWorkspace));
   if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
   if (http === undefined) return serveStdio(tools);
   if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535)
-    throw usage(`--http ${http} is not a port.`, "file-tools", "--http");
+    throw usage(`--http ${http} is not a port number.`, "file-tools", "--http");
   return serveHttp(tools, Number(http));
 }
 
@@ -53,7 +53,7 @@ async function serveStdio(tools: readonly Tool[]): Promise<number> {
   const { serveMcpStdio } = await import("./serve-mcp-stdio.ts");
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { close, ended } = await serveMcpStdio(mcpServer(tools, DROVER_VERSION, startSearch));
-  await waitForShutdown({ gently: close, atOnce: close, ended });
+  await waitForShutdown({ graceful: close, immediate: close, done: ended });
   return 0;
 }
 
@@ -61,13 +61,13 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   const { serveMcp } = await import("./serve-mcp.ts");
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
-  const ended = waitForShutdown({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
+  const shutdown = waitForShutdown({ graceful: close, immediate: close, done: new Promise(() => undefined) });
   write(1, jsonLine({ url, token }));
-  await ended;
+  await shutdown;
   return 0;
 }
 
-/** ripgrep needs nothing of our environment. */
+/** ripgrep needs none of our environment variables. */
 const startSearch: ToolContext["start"] = async (command) =>
   start(command, { environment: { mode: "replace" }, stdin: "none" }, new AbortController().signal);
 
@@ -89,6 +89,6 @@ function refuseWorkspace(error: unknown): never {
     code: error.code === "not_found" ? "DROVER-USE-003" : "DROVER-USE-004",
     field: "WORKSPACE",
     message: error.message,
-    next: "Name a folder that exists.",
+    next: "Name an existing directory.",
   });
 }

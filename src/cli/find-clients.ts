@@ -8,12 +8,12 @@ import { findPackage, missingPackage } from "../llm/optional-package.ts";
 import { execute } from "../process/execute.ts";
 import { builtInExecutors } from "../runner.ts";
 
-/** An agent client as this machine has it. */
+/** An agent client on this machine, or why it is missing. */
 export type FoundClient =
   | { found: true; path: string; version: string | null; why?: string }
   | { found: false; why: string; next: string };
 
-/** Each client that Drover can drive, asked for its version. */
+/** Finds each agent client that Drover can drive, and its version. */
 export async function findClients(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Record<string, FoundClient>> {
@@ -21,14 +21,14 @@ export async function findClients(
     const seen = locateClient(definition, {}, env);
     if (seen.ok) return [definition.name, { found: true, path: seen.path, ...(await versionOf(seen.path, env)) }];
     const wanted = env[definition.binVariable] || definition.program;
-    const where = env[definition.binVariable] ? `as ${definition.binVariable} says` : "on PATH";
-    const next = `${definition.install}, or set ${definition.binVariable} to where it is.`;
-    return [definition.name, { found: false, why: `no ${wanted} that can be run ${where}`, next }];
+    const where = env[definition.binVariable] ? `at ${definition.binVariable}` : "on PATH";
+    const next = `${definition.install}, or set ${definition.binVariable} to its path.`;
+    return [definition.name, { found: false, why: `no executable ${wanted} ${where}`, next }];
   });
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** The package of the Agent SDK, looked for where the profile `claude-sdk` looks. */
+/** Finds the Agent SDK package where the profile `claude-sdk` would load it from. */
 export function findAgentSdk(
   profileFolders: readonly string[],
   { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
@@ -39,20 +39,19 @@ export function findAgentSdk(
   const missing = missingPackage(agentSdk, place);
   if (missing !== null) return { found: false, why: missing.message, next: missing.next };
   const path = dirname(findPackage(agentSdk, place)!);
-  // every package has one, and a version in it
+  // Every package has a package.json with a version.
   const { version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string };
   return { found: true, path, version };
 }
 
-/** A client that does not say it in this time would not do so in a run either. */
-const longestMs = 5000;
+const versionTimeoutMs = 5000;
 
 async function versionOf(
   path: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ version: string | null; why?: string }> {
   const { stdout, error } = await execute(
-    { executable: path, arguments: ["--version"], timeoutMs: longestMs },
+    { executable: path, arguments: ["--version"], timeoutMs: versionTimeoutMs },
     {
       environment: { mode: "merge" },
       parentEnvironment: env,

@@ -2,7 +2,7 @@ import { RequestError } from "../model/errors.ts";
 import { toCursor } from "../show/cursor.ts";
 import type { ApiClient } from "../wire/client.ts";
 
-/** The one of these ids that begins with what was given. */
+/** The only id that starts with the given prefix. */
 export function onlyMatch(kind: string, given: string, ids: readonly string[]): string {
   const matches = given === "" ? [] : ids.filter((id) => id.startsWith(given));
   if (matches.length === 1) return matches[0]!;
@@ -11,20 +11,20 @@ export function onlyMatch(kind: string, given: string, ids: readonly string[]): 
     field: kind.toUpperCase(),
     message:
       matches.length > 1
-        ? `More than one ${kind} begins with ${given}: ${matches.join(", ")}.`
-        : `There is no ${kind} ${given} here, or it is not yours.`,
-    next: `\`drover ${kind}s list\` shows the ${kind}s.`,
+        ? `More than one ${kind} starts with ${given}: ${matches.join(", ")}.`
+        : `There is no ${kind} ${given}, or you have no access to it.`,
+    next: `Run \`drover ${kind}s list\` to see the ${kind}s.`,
   });
 }
 
-/** A run, session or token by its id or the beginning of it. `list` answers with the ids of one page, newest first. */
+/** Finds a run, session or token by its id or a prefix of it. `list` returns the ids of one page, newest first. */
 export async function findId(
   kind: "run" | "session" | "token",
   given: string,
   list: (page: { limit: number; cursor: string }) => Promise<string[]>,
 ): Promise<string> {
   const isPrefix = /^[0-9a-f-]{4,36}$/.test(given);
-  // ids sort as text, and no character of an id is greater than "f": the page before `PREFIXg` begins with them
+  // Ids sort as text and contain no character above "f", so the page before `PREFIXg` starts with the matches.
   const ids = isPrefix ? await list({ limit: 3, cursor: toCursor(`${kind}s`, `${given}g`) }) : [];
   return onlyMatch(kind, given, ids);
 }

@@ -5,15 +5,15 @@ import { findRunId } from "./find-id.ts";
 import { shortInput, visible } from "./question-view.ts";
 
 /**
- * The question of a run: the only open one, or the one whose request id begins with what was given. Closed
- * questions are found by their id alone, so that a late answer can say who was first.
+ * Finds a question of a run: its only open one, or the one whose request id starts with `request`. Closed questions are
+ * found by request id as well, so that a late answer can be refused with the name of who answered first.
  */
 export async function findQuestion(client: ApiClient, run: string, request: string | undefined): Promise<Question> {
   const run_id = await findRunId(client, run);
   const open = (await client.questions.list({ run_id, open: true, limit: 1000 })).items;
   if (request === undefined) {
     if (open.length === 1) return open[0]!;
-    throw open.length > 1 ? several(run_id, open) : asksNothing(run_id, await lastOf(client, run_id));
+    throw open.length > 1 ? ambiguous(run_id, open) : noOpenQuestion(run_id, await lastClosed(client, run_id));
   }
   const closed = open.some(({ request_id }) => request_id === request)
     ? []
@@ -21,26 +21,29 @@ export async function findQuestion(client: ApiClient, run: string, request: stri
   const exact = [...open, ...closed.toReversed()].find(({ request_id }) => request_id === request);
   if (exact) return exact;
   const matches = open.filter(({ request_id }) => request_id.startsWith(request));
-  if (matches.length > 1) throw several(run_id, matches);
+  if (matches.length > 1) throw ambiguous(run_id, matches);
   const found = matches[0] ?? closed.findLast(({ request_id }) => request_id.startsWith(request));
   if (found) return found;
   throw new RequestError({
     code: "DROVER-USE-008",
     field: "REQUEST",
-    message: `The run ${run_id} has not asked ${request}.`,
-    next: open.length > 0 ? `It asks: ${open.map(brief).join("; ")}.` : "`drover questions` lists what is open.",
+    message: `Run ${run_id} has no question ${request}.`,
+    next:
+      open.length > 0
+        ? `Its open questions: ${open.map(brief).join("; ")}.`
+        : "Run `drover questions` to see the open questions.",
   });
 }
 
-async function lastOf(client: ApiClient, run_id: string): Promise<Question | undefined> {
+async function lastClosed(client: ApiClient, run_id: string): Promise<Question | undefined> {
   return (await client.questions.list({ run_id, open: false, limit: 1000 })).items.at(-1);
 }
 
-function several(run_id: string, open: readonly Question[]): RequestError {
+function ambiguous(run_id: string, open: readonly Question[]): RequestError {
   return new RequestError({
     code: "DROVER-USE-008",
     field: "REQUEST",
-    message: `The run ${run_id} asks ${open.length} questions: ${open.map(brief).join("; ")}.`,
+    message: `Run ${run_id} has ${open.length} open questions: ${open.map(brief).join("; ")}.`,
     next: `Name one: drover runs approve ${run_id} ${open[0]!.request_id}`,
   });
 }
@@ -49,19 +52,19 @@ function brief({ request_id, tool, input }: Question): string {
   return `${visible(request_id)} (${visible(tool)} ${shortInput(input)})`;
 }
 
-function asksNothing(run_id: string, last: Question | undefined): RequestError {
+function noOpenQuestion(run_id: string, last: Question | undefined): RequestError {
   return new RequestError({
     code: "DROVER-USE-008",
     field: "RUN",
-    message: `The run ${run_id} asks nothing.${last ? ` ${howItWent(last)}` : ""}`,
-    next: "`drover questions` lists what is open.",
+    message: `Run ${run_id} has no open question.${last ? ` ${describeClosed(last)}` : ""}`,
+    next: "Run `drover questions` to see the open questions.",
   });
 }
 
-function howItWent({ tool, decision, answered_by, answered_at }: Question): string {
+function describeClosed({ tool, decision, answered_by, answered_at }: Question): string {
   const at = answered_at ? ` at ${answered_at}` : "";
   if (decision === "expired") return `Its question about ${visible(tool)} expired${at}.`;
   if (decision === "superseded")
-    return `Its question about ${visible(tool)} is closed${at}: it has ended, or asks again.`;
+    return `Its question about ${visible(tool)} was closed${at}: the run ended, or a later attempt asked again.`;
   return `${visible(answered_by ?? "Somebody")} answered its question about ${visible(tool)} with ${decision}${at}.`;
 }

@@ -3,7 +3,7 @@ import type { Schedule } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient } from "../wire/client.ts";
 
-/** Every schedule that the caller sees. */
+/** Every schedule that the caller may see. */
 export async function allSchedules(client: ApiClient, agent_name?: string): Promise<Schedule[]> {
   const found: Schedule[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
@@ -15,7 +15,7 @@ export async function allSchedules(client: ApiClient, agent_name?: string): Prom
   return found;
 }
 
-/** By name, as AGENT/NAME, or by the id or the beginning of it. */
+/** Finds a schedule by name, by AGENT/NAME, or by its id or a prefix of it. */
 export async function findSchedule(client: ApiClient, given: string): Promise<Schedule> {
   const all = await allSchedules(client);
   const named = all.filter(({ name, agent_name }) => given === name || given === `${agent_name}/${name}`);
@@ -28,9 +28,10 @@ export async function findSchedule(client: ApiClient, given: string): Promise<Sc
     field: "SCHEDULE",
     message:
       matches.length > 0
-        ? `More than one schedule is called ${given}: ${matches.map(describe).join(", ")}.`
-        : `There is no schedule ${given} here, or it is not yours.${near ? ` Did you mean ${near}?` : ""}`,
-    next: matches.length > 0 ? "Name it as AGENT/NAME, or by its id." : "`drover schedules list` shows the schedules.",
+        ? `More than one schedule matches ${given}: ${matches.map(describe).join(", ")}.`
+        : `There is no schedule ${given}, or you have no access to it.${near ? ` Did you mean ${near}?` : ""}`,
+    next:
+      matches.length > 0 ? "Name it as AGENT/NAME or by its id." : "Run `drover schedules list` to see the schedules.",
   });
 }
 

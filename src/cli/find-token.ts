@@ -2,15 +2,15 @@ import { RequestError } from "../model/errors.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { findId } from "./find-id.ts";
 
-/** A token's id from the beginning of it, where only one begins so. `self` is what this is asked with. */
+/** Finds a token's id by a prefix. `self` means the token that authenticates this request. */
 export async function findToken({ tokens }: ApiClient, given: string): Promise<string> {
   if (given === "self") return given;
   if (/^drve?_/.test(given))
     throw new RequestError({
       code: "DROVER-USE-008",
       field: "TOKEN",
-      message: "This is a token itself, not its id.",
-      next: "`drover tokens list` shows the ids. Revoke this one, if it was not only you who saw it.",
+      message: "This is a token, not the id of a token.",
+      next: "Run `drover tokens list` to see the ids. Revoke this token if anybody else may have seen it.",
     });
   return findId("token", given, async (page) => (await tokens.list(page)).items.map(({ token_id }) => token_id));
 }

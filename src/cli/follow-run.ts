@@ -16,7 +16,7 @@ import { withRetries } from "./with-retries.ts";
 import type { Submitted } from "./submit-run.ts";
 import { warnAboutSlots } from "./slot-warning.ts";
 
-/** What a command does with the run it has asked for: shows it until its end, and ends with its exit code. */
+/** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
 export async function followRun(client: ApiClient, submitted: Submitted, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
@@ -26,9 +26,9 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
     return 0;
   }
   stopOnSignal(client, run.run_id);
-  const seen: Seen = { stdout: "", said: "", hasFiles: false, canGoOn: false, stopped: null, signal: null };
-  // Also where the run has ended already, because the same request was sent before: its log is replayed.
-  const finished = await follow(client, run, seen, input);
+  const seen: Seen = { stdout: "", lastMessage: "", hasFiles: false, canResume: false, stopped: null, signal: null };
+  // A run that has already ended, because its idempotency key was used before, is replayed from its log.
+  const finished = await showEvents(client, run, seen, input);
   if (options["json"]) write(1, jsonLine(finished));
   else if (finished.status === "parked") {
     if (!options["quiet"]) write(2, await describeParked(client, finished));
@@ -39,49 +39,50 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
   return exitCodeOf(finished, submitted.type, seen.signal);
 }
 
-/** What was shown of a run on the way, so that nothing is said twice. */
+/** What the events of a run have shown so far, so that nothing is printed twice. */
 interface Seen {
-  /** The end of what it wrote there. */
+  /** The tail of its stdout. */
   stdout: string;
-  /** The last that the agent said, on the record. */
-  said: string;
+  /** The agent's last message. */
+  lastMessage: string;
   hasFiles: boolean;
-  canGoOn: boolean;
-  /** Who stopped it, in words. */
+  /** The executor reported a session that can be resumed. */
+  canResume: boolean;
+  /** Why it was stopped, and by whom. */
   stopped: string | null;
-  /** That ended its command. */
+  /** The signal that ended its command. */
   signal: string | null;
 }
 
-const kept = 16 * 1024;
+const tailCharacters = 16 * 1024;
 
-/** Its output as it comes, and warnings; everything else only for a person who watches. Until its end, or until it is parked. */
-async function follow(client: ApiClient, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
+/** Prints output and warnings as they arrive, and other events only on a terminal. Returns when the run ends or is parked. */
+async function showEvents(client: ApiClient, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
   const { run_id } = run;
-  const live = isTalking(input) ? createLiveText((text) => aside(() => write(2, text))) : null;
+  const live = showsProgress(input) ? createLiveText((text) => writeAbove(() => write(2, text))) : null;
   const asking = run.attended && canAsk(input) ? askAtTerminal(client, run, input.env) : null;
-  const aside = (writeThere: () => void): void => (asking ? asking.aside(writeThere) : writeThere());
+  const writeAbove = (writeText: () => void): void => (asking ? asking.writeAbove(writeText) : writeText());
   const onPartial =
     live &&
     ((delta: Delta) => {
       if (delta.kind === "assistant") live.piece(delta.text);
     });
-  const waiting = warnAboutSlots(client, run_id, input);
+  const slotWarning = warnAboutSlots(client, run_id, input);
   try {
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
       note(stored, seen);
-      waiting?.event(stored);
+      slotWarning?.event(stored);
       if (asking && isQuestion(stored)) {
-        live?.makeWay();
+        live?.endLine();
         asking.event(stored);
-      } else show(stored, live, input, aside);
+      } else show(stored, live, input, writeAbove);
       if (isParked(stored)) {
         const now = await withRetries(() => client.runs.get(run_id));
         if (now.status === "parked") return now;
       }
     }
   } finally {
-    waiting?.close();
+    slotWarning?.close();
     live?.end();
     asking?.close();
   }
@@ -100,42 +101,42 @@ function show(
   stored: StoredEvent,
   live: LiveText | null,
   { options }: CommandInput,
-  aside: (writeThere: () => void) => void,
+  writeAbove: (writeText: () => void) => void,
 ): void {
   const output = outputOf(stored);
   const warning = warningOf(stored);
   if (output) {
     if (options["json"]) return;
-    live?.makeWay();
-    aside(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
+    live?.endLine();
+    writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (live && stored.event.type === "assistant") live.whole(stored.event.text);
   else if (live) live.line(warning ?? brief(eventLine(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
-function isTalking({ options }: CommandInput): boolean {
+function showsProgress({ options }: CommandInput): boolean {
   return isTerminal(2) && !options["quiet"] && !options["json"];
 }
 
 function note(stored: StoredEvent, seen: Seen): void {
   const { event } = stored;
   const output = outputOf(stored);
-  if (output?.stream === "stdout") seen.stdout = (seen.stdout + output.bytes.toString("utf8")).slice(-kept);
-  else if (event.type === "assistant") seen.said = event.text;
+  if (output?.stream === "stdout") seen.stdout = (seen.stdout + output.bytes.toString("utf8")).slice(-tailCharacters);
+  else if (event.type === "assistant") seen.lastMessage = event.text;
   else if (event.type === "file") seen.hasFiles = true;
-  else if (event.type === "system" && event.executor_session_id) seen.canGoOn = true;
+  else if (event.type === "system" && event.executor_session_id) seen.canResume = true;
   else if (event.type === "status" && event.status === "stopping") seen.stopped = event.reason ?? null;
-  // the first one: commands of on_finish come later
+  // Keeps the first signal: later ones belong to on_finish commands.
   else if (event.type === "execution_ended" && !event.execution.reported_by) seen.signal ??= event.execution.signal;
 }
 
-/** What an agent answers is the data of this command, unless the same stands there already. */
+/** Prints the agent's answer to stdout, unless its output already ended with the same text. */
 function printResult({ result_text, result_data }: Run, seen: Seen, input: CommandInput): void {
   const text = result_text ?? (result_data === null || result_data === undefined ? "" : JSON.stringify(result_data));
-  const end = text.trimEnd().slice(-kept);
+  const end = text.trimEnd().slice(-tailCharacters);
   if (end === "" || seen.stdout.trimEnd().endsWith(end)) return;
-  // on a terminal both streams are one: the person has just read it
-  if (isTerminal(1) && isTalking(input) && seen.said.trim() === text.trim()) return;
+  // On a terminal the progress on stderr has just shown the same text.
+  if (isTerminal(1) && showsProgress(input) && seen.lastMessage.trim() === text.trim()) return;
   writeContent(text.endsWith("\n") ? text : `${text}\n`);
 }
 
@@ -149,22 +150,22 @@ async function printNextSteps(client: ApiClient, run: Run, { type, resume }: Sub
     const files = await filesHint(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);
   }
-  if (seen.canGoOn && type !== "procedural" && isTerminal(2))
-    write(2, `Go on: ${resume ?? `drover sessions resume ${run.session_id}`} --prompt "..."\n`);
+  if (seen.canResume && type !== "procedural" && isTerminal(2))
+    write(2, `Continue: ${resume ?? `drover sessions resume ${run.session_id}`} --prompt "..."\n`);
 }
 
-/** A hint only: that it cannot be had is told, and is not how the run ended. */
+/** The files are only a hint, so a failed request is reported but does not change the exit code. */
 async function filesHint(client: ApiClient, run_id: string): Promise<string | null> {
   try {
     const { length } = (await client.runs.files(run_id)).items;
     return length === 0 ? null : `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run_id}`;
   } catch (error) {
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
-    return `drover: whether it left files could not be asked: ${error.message}\n  drover runs files ${run_id}`;
+    return `drover: could not list the files of the run: ${error.message}\n  drover runs files ${run_id}`;
   }
 }
 
-/** The first Ctrl-C stops the run; a second one leaves it to itself. */
+/** The first Ctrl-C stops the run. A second one exits without waiting for it. */
 function stopOnSignal(client: ApiClient, run_id: string): void {
   let asked = false;
   process.on("SIGINT", () => {
@@ -176,7 +177,7 @@ function stopOnSignal(client: ApiClient, run_id: string): void {
   });
 }
 
-/** A command's own code, or that of the signal that ended it; an agent that is no command fails with 1. */
+/** The exit code of the run's command, or 128 + n for signal n. An autonomous agent has no command and fails with 1. */
 function exitCodeOf({ status, reason, exit_code }: Run, type: Submitted["type"], signal: string | null): number {
   if (status === "cancelled") return 130;
   if (status === "parked") return parkedExitCode;

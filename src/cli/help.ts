@@ -13,7 +13,7 @@ export function showHelp(spec: CommandSpec): number {
       `drover ${spec.name}: ${spec.summary}`,
       "",
       "Examples",
-      ...columns(spec.examples.map(([command, what]): [string, string] => [command, `# ${what}`])),
+      ...columns(spec.examples.map(([command, note]): [string, string] => [command, `# ${note}`])),
       "",
       "Usage",
       `  drover ${spec.name} ${spec.takes} [options]`,
@@ -26,6 +26,7 @@ export function showHelp(spec: CommandSpec): number {
   return 0;
 }
 
+/** Two aligned columns, indented by two spaces. */
 export function columns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd());

@@ -11,12 +11,12 @@ import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
 
-/** `live`: a coordinator answers, so that a run can be followed. */
+/** `live` is true if the client talks to a coordinator, so that runs can be followed. */
 type Work<T> = (client: ApiClient, live: boolean) => Promise<T>;
 
 /**
- * Works with what has run here: through the coordinator where one answers, else with the record itself, opened in this
- * process. null where nothing was ever recorded here, which is then written to stderr.
+ * Calls `work` with a client for the record: of the coordinator if there is one, otherwise of the record opened in this
+ * process. If there is no record yet, says so on stderr and returns null.
  */
 export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
   const { client, local } = await connect(input);
@@ -36,25 +36,25 @@ async function inDatabase<T>(url: string, work: Work<T>): Promise<T> {
   }
 }
 
-/** Its coordinators hold what is under way, and have to hear of it. */
+/** Only a fleet's coordinators may write its record, because they keep active runs in memory. */
 async function refuseToWrite(): Promise<never> {
   throw new HostError({
     code: "DROVER-API-023",
     field: "DATABASE_URL",
-    message: "A fleet's record is changed by its coordinators only, and none was found.",
-    next: "Name one with DROVER_API_URL and DROVER_API_KEY.",
+    message: "Only a coordinator can change a fleet's record, and none was found.",
+    next: "Name a coordinator with DROVER_API_URL and DROVER_API_KEY.",
   });
 }
 
 async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>): Promise<T | null> {
   if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) {
-    if (!input.options["quiet"]) write(2, noRecord(local));
+    if (!input.options["quiet"]) write(2, describeMissingRecord(local));
     return null;
   }
   const { recordClient } = await import("../compose/record-client.ts");
   const store = await openLocalStore(local);
   try {
-    // the ends that a killed Drover could not write
+    // Finishes runs whose Drover process was killed.
     await sweepInterrupted(store, local.places.stateDirectory);
     return await work(recordClient(store), false);
   } finally {
@@ -62,14 +62,14 @@ async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>):
   }
 }
 
-function noRecord({ places: { stateDirectory, headCopy } }: Local): string {
-  const gone = headCopy === undefined ? null : readHeadCopy(headCopy);
-  return gone !== null && gone.count > 0
-    ? `The record in ${stateDirectory} is gone: it had ${gone.count} rows. Look into it with drover audit verify\n`
-    : `No record yet in ${stateDirectory}. Make the first: drover exec "echo hello"\n`;
+function describeMissingRecord({ places: { stateDirectory, headCopy } }: Local): string {
+  const head = headCopy === undefined ? null : readHeadCopy(headCopy);
+  return head !== null && head.count > 0
+    ? `The record in ${stateDirectory} is gone; it had ${head.count} audit rows. Check with: drover audit verify\n`
+    : `There is no record in ${stateDirectory} yet. Create one: drover exec "echo hello"\n`;
 }
 
-/** Page by page: a run's log may be large. */
+/** Reads the events of a run page by page, because there may be many. */
 export async function* allEvents({ runs }: ApiClient, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
   for (let next: number | null = after; next !== null;) {
     const page = await runs.events(run_id, { after: next, limit: 1000 });

@@ -7,10 +7,10 @@ import { age, writeTable } from "./table.ts";
 
 export const hooksList: CommandSpec = {
   name: "hooks list",
-  summary: "addresses that submit runs (never their secrets)",
+  summary: "list incoming webhooks; secrets are never shown",
   takes: "",
   arity: [0, 0],
-  examples: [["drover hooks list", "your own; for an admin all"]],
+  examples: [["drover hooks list", "your hooks, or all hooks for an admin"]],
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).hooks.list();
@@ -22,7 +22,7 @@ export const hooksList: CommandSpec = {
 
 export const hooksShow: CommandSpec = {
   name: "hooks show",
-  summary: "one hook with what it makes of a delivery",
+  summary: "show one hook and how it turns a delivery into a run",
   takes: "NAME",
   arity: [1, 1],
   examples: [["drover hooks show review", "as JSON"]],
@@ -36,28 +36,28 @@ export const hooksShow: CommandSpec = {
 
 export const hooksAdd: CommandSpec = {
   name: "hooks add",
-  summary: "a new address that submits runs of an agent; prints its secret, once",
+  summary: "add an incoming webhook that submits runs of an agent; prints its secret once",
   takes: "NAME AGENT",
   arity: [2, 2],
   examples: [
-    ["drover hooks add deploys report --param version=/release/version", "a parameter from the body of a delivery"],
+    ["drover hooks add deploys report --param version=/release/version", "takes a parameter from the delivery's body"],
     ["drover hooks add prs review --github --event pull_request --only /action=opened", "for a repository on GitHub"],
   ],
   options: {
-    param: { value: "NAME=/POINTER", repeat: true, about: "a parameter, from this JSON pointer into the body" },
-    set: { value: "NAME=VALUE", repeat: true, about: "a parameter that is always the same; JSON, or else a text" },
-    prompt: { value: "T", about: "the prompt; {{/pointer}} is the body's value there" },
-    github: { about: "signed by GitHub (X-Hub-Signature-256)" },
-    event: { value: "E", repeat: true, about: "with --github: an event that makes a run (default all)" },
-    only: { value: "/POINTER=VALUE", repeat: true, about: "make a run only where the body has this value there" },
-    attended: { about: "questions of its runs go to people" },
+    param: { value: "NAME=/POINTER", repeat: true, about: "take a parameter from this JSON pointer into the body" },
+    set: { value: "NAME=VALUE", repeat: true, about: "set a parameter to a fixed value, as JSON or text" },
+    prompt: { value: "T", about: "the prompt; {{/pointer}} inserts a value from the body" },
+    github: { about: "deliveries are signed by GitHub (X-Hub-Signature-256)" },
+    event: { value: "E", repeat: true, about: "with --github: an event that submits a run (default: all)" },
+    only: { value: "/POINTER=VALUE", repeat: true, about: "submit a run only if the body has this value" },
+    attended: { about: "send questions of its runs to the inbox" },
   },
   run: addHook,
 };
 
 export const hooksRotate: CommandSpec = {
   name: "hooks rotate",
-  summary: "a new secret, printed once; the old one is refused at once",
+  summary: "replace a hook's secret and print the new one once; the old one stops working immediately",
   takes: "NAME",
   arity: [1, 1],
   examples: [["drover hooks rotate prs", "then give it to the sender"]],
@@ -75,10 +75,10 @@ export const hooksDisable = toggle("disable", false);
 
 export const hooksRemove: CommandSpec = {
   name: "hooks remove",
-  summary: "ends a hook: its deliveries are refused from now on",
+  summary: "delete a hook; its deliveries are refused from now on",
   takes: "NAME",
   arity: [1, 1],
-  examples: [["drover hooks remove prs", "its runs stay"]],
+  examples: [["drover hooks remove prs", "keeps its runs"]],
   options: {},
   async run(input) {
     await (await connectOrFail(input)).hooks.remove(input.positionals[0]!);
@@ -89,10 +89,10 @@ export const hooksRemove: CommandSpec = {
 function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
   return {
     name: `hooks ${word}`,
-    summary: enabled ? "takes deliveries again" : "refuses deliveries until it is enabled",
+    summary: enabled ? "accept deliveries again" : "refuse deliveries until the hook is enabled again",
     takes: "NAME",
     arity: [1, 1],
-    examples: [[`drover hooks ${word} prs`, "its secret stays"]],
+    examples: [[`drover hooks ${word} prs`, "keeps its secret"]],
     options: {},
     async run(input) {
       const hook = await (await connectOrFail(input)).hooks.change(input.positionals[0]!, { enabled });
@@ -113,7 +113,7 @@ async function addHook(input: CommandInput): Promise<number> {
   const only: Record<string, (string | number | boolean)[]> = {};
   for (const [pointer, value] of pairs("only")) (only[pointer] ??= []).push(scalarOrText(value));
   const events = list(options, "event");
-  if (events.length > 0 && !options["github"]) throw usage("--event goes with --github.", "hooks add", "--event");
+  if (events.length > 0 && !options["github"]) throw usage("--event requires --github.", "hooks add", "--event");
   const prompt = text(options, "prompt");
   const client = await connectOrFail(input);
   const hook = await client.hooks.add({
@@ -130,7 +130,7 @@ async function addHook(input: CommandInput): Promise<number> {
   if (!options["quiet"])
     write(
       2,
-      `Deliver to ${client.url}/hooks/${name}, or that path at one of public_urls. The secret is shown only here.\n`,
+      `Send deliveries to ${client.url}/hooks/${name}, or to the same path of a public URL. The secret is not shown again.\n`,
     );
   return 0;
 }
@@ -138,7 +138,7 @@ async function addHook(input: CommandInput): Promise<number> {
 function splitPair(given: string, option: string): [string, string] {
   const at = given.indexOf("=");
   if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
-  throw usage(`--${option} ${given} has no = in it.`, "hooks add", `--${option}`);
+  throw usage(`--${option} ${given} has no "=".`, "hooks add", `--${option}`);
 }
 
 function jsonOrText(given: string): unknown {

@@ -10,26 +10,26 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 
-/** Not `agents`, where herdctl has its own. */
+/** Not `agents`, because herdctl keeps its own agents there. */
 const defaultOut = "drover-agents";
 
 export const importHerdctl: CommandSpec = {
   name: "import herdctl",
-  summary: "write the agents of a herdctl fleet as agents of Drover",
+  summary: "convert the agents of a herdctl fleet to Drover agents",
   takes: "PATH",
   arity: [1, 1],
   examples: [
     ["drover import herdctl .", `from ./herdctl.yaml into ./${defaultOut}`],
-    ["drover import herdctl ~/fleet/herdctl.yaml --out agents/fleet", "what is not imported is named, with its line"],
+    ["drover import herdctl ~/fleet/herdctl.yaml --out agents/fleet", "lists what it cannot import, with line numbers"],
   ],
   options: {
     out: { value: "DIR", about: `where to write them (default: ${defaultOut})` },
-    force: { about: "overwrite files that are there" },
+    force: { about: "overwrite existing files" },
   },
   run: importFleet,
 };
 
-/** Writes all files or none; what it could not take over is named on stderr. */
+/** Writes all files or none. Lists what it could not import on stderr. */
 async function importFleet({ positionals, options, cwd }: CommandInput): Promise<number> {
   const out = resolve(cwd, text(options, "out") ?? defaultOut);
   const source = sourceFile(resolve(cwd, positionals[0]!));
@@ -40,15 +40,15 @@ async function importFleet({ positionals, options, cwd }: CommandInput): Promise
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "--out",
-      message: `There is already ${taken.map(({ path }) => relative(cwd, path)).join(", ")}. Nothing was written.`,
-      next: "Name another folder with --out, or overwrite them with --force.",
+      message: `${taken.map(({ path }) => relative(cwd, path)).join(", ")} already exists. Nothing was written.`,
+      next: "Name another directory with --out, or overwrite with --force.",
     });
   for (const { path, content } of files) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content);
   }
-  const faults = [...imported.faults, ...(files.length === 0 ? [] : await faultsOf(files[0]!.path))];
-  tell(imported, faults, {
+  const faults = [...imported.faults, ...(files.length === 0 ? [] : await findFaults(files[0]!.path))];
+  printReport(imported, faults, {
     files: files.map(({ path }) => relative(cwd, path)),
     out: relative(cwd, out) || ".",
     source,
@@ -57,7 +57,7 @@ async function importFleet({ positionals, options, cwd }: CommandInput): Promise
   return faults.length === 0 ? 0 : 1;
 }
 
-/** `herdctl.yaml` of a folder, as herdctl itself finds it. */
+/** The given file, or the herdctl.yaml that herdctl itself would find in the given directory. */
 function sourceFile(path: string): string {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path;
   const found = ["herdctl.yaml", "herdctl.yml"].map((name) => join(path, name)).find((file) => existsSync(file));
@@ -66,7 +66,7 @@ function sourceFile(path: string): string {
     code: "DROVER-USE-003",
     field: "PATH",
     message: `There is no herdctl.yaml in ${path}.`,
-    next: "Name a herdctl.yaml, the folder it lies in, or the file of one agent.",
+    next: "Name a herdctl.yaml, its directory, or the file of one agent.",
   });
 }
 
@@ -81,7 +81,7 @@ function filesOf({ agents, defaults, description }: ImportedFleet, source: strin
   const names = new Map(agents.map(({ name }) => [name, `${name}.yaml`]));
   const fleet = {
     ...(description === null ? {} : { description }),
-    defaults: placed(defaults, out),
+    defaults: withRelativeDirectory(defaults, out),
     agents: [...names.values()].map((path) => ({ path })),
   };
   const header = `# Imported from ${relative(out, source)}, a fleet of herdctl.\n`;
@@ -90,27 +90,27 @@ function filesOf({ agents, defaults, description }: ImportedFleet, source: strin
     { path: join(out, "fleet.yaml"), content: `${header}${yaml(fleet)}` },
     ...agents.map(({ name, ...keys }) => ({
       path: join(out, names.get(name)!),
-      content: yaml({ name, ...placed(keys, out) }),
+      content: yaml({ name, ...withRelativeDirectory(keys, out) }),
     })),
   ];
 }
 
-/** Relative to the new file, so that the folder can be moved with the project. */
-function placed(keys: Record<string, unknown>, out: string): Record<string, unknown> {
+/** Makes the working directory relative to the new file, so that the project can be moved. */
+function withRelativeDirectory(keys: Record<string, unknown>, out: string): Record<string, unknown> {
   const { working_directory } = keys;
   if (typeof working_directory !== "string" || !isAbsolute(working_directory)) return keys;
   return { ...keys, working_directory: relative(out, working_directory) || "." };
 }
 
-/** What was written is read as it will be. */
-async function faultsOf(fleet: string): Promise<DefinitionFault[]> {
+/** Loads the written files as Drover will, and returns their faults. */
+async function findFaults(fleet: string): Promise<DefinitionFault[]> {
   const schemas = openSchemaChecker();
   const { faults } = await loadAgentFiles([fleet], schemas);
   await schemas.stop();
   return faults;
 }
 
-function tell(
+function printReport(
   { agents, notes, variables }: ImportedFleet,
   faults: readonly DefinitionFault[],
   { files, out, source, json }: { files: string[]; out: string; source: string; json: boolean },
@@ -126,9 +126,9 @@ function tell(
   const hints = [
     ...(variables.length === 0
       ? []
-      : [`Agents name ${variables.join(", ")}: list them in allow_env of the runner's profile.`]),
-    ...(existsSync(env) ? [`herdctl read ${env}: start the runner with --env-file ${env}.`] : []),
-    ...(files.length === 0 ? [] : [`Use them: write \`agents: ${out}\` into drover.yaml.`]),
+      : [`The agents use ${variables.join(", ")}: list them in allow_env of the runner's profile.`]),
+    ...(existsSync(env) ? [`herdctl reads ${env}: start the runner with --env-file ${env} to do the same.`] : []),
+    ...(files.length === 0 ? [] : [`To use the agents, add \`agents: ${out}\` to drover.yaml.`]),
     `Imported ${count(agents.length, "agent")}; ${count(notes.length, "note")}, ${count(faults.length, "fault")}.`,
   ];
   write(2, `${hints.join("\n")}\n`);

@@ -8,57 +8,60 @@ import { shellQuote } from "./shell-quote.ts";
 
 export const initCommand: CommandSpec = {
   name: "init",
-  summary: "write a small project that works: a command and an agent on a model, each with what it needs",
+  summary: "create a small working project with one procedural and one autonomous agent",
   takes: "[FOLDER]",
   arity: [0, 1],
   examples: [
-    ["drover init", "in this folder"],
-    ["drover init my-agents && cd my-agents && drover run greet --name Ada", "and a first run"],
+    ["drover init", "in the current directory"],
+    ["drover init my-agents && cd my-agents && drover run greet --name Ada", "in a new directory, with a first run"],
   ],
   options: {},
   run: init,
 };
 
-/** Writes all files or none: what is there is never overwritten. */
+/** Writes all files or none, and never overwrites an existing file. */
 async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
-  const folder = resolve(cwd, positionals[0] ?? ".");
-  const taken = files.filter(({ path }) => existsSync(join(folder, path)));
+  const directory = resolve(cwd, positionals[0] ?? ".");
+  const taken = files.filter(({ path }) => existsSync(join(directory, path)));
   if (taken.length > 0)
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "FOLDER",
-      message: `There is already ${taken.map(({ path }) => path).join(", ")} in ${folder}. Nothing was written.`,
-      next: "Move it away, or name another folder: drover init my-agents",
+      message: `${taken.map(({ path }) => path).join(", ")} already exists in ${directory}. Nothing was written.`,
+      next: "Move it, or name another directory: drover init my-agents",
     });
-  const isNew = !existsSync(folder) || readdirSync(folder).length === 0;
-  const foreign = ["profiles", "agents"].filter((name) => existsSync(join(folder, name)));
+  const isNew = !existsSync(directory) || readdirSync(directory).length === 0;
+  const existing = ["profiles", "agents"].filter((name) => existsSync(join(directory, name)));
   for (const { path, text, executable } of files) {
-    const file = join(folder, path);
+    const file = join(directory, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text, { flag: "wx" });
     if (executable) chmodSync(file, 0o755);
     write(2, `wrote ${relative(cwd, file)}\n`);
   }
-  // in a folder that has more, only what was written now
-  const own = ["drover.yaml", "profiles", "agents"].filter((name) => !foreign.includes(name));
-  trustOwn(isNew ? [folder] : own.map((name) => join(folder, name)), env);
-  if (foreign.length > 0)
+  // In a directory that had other files, trust only what was created now.
+  const created = ["drover.yaml", "profiles", "agents"].filter((name) => !existing.includes(name));
+  trustCreated(isNew ? [directory] : created.map((name) => join(directory, name)), env);
+  if (existing.length > 0)
     write(
       2,
-      `${foreign.join("/ and ")}/ had files of somebody before. Trust all with: drover trust ${shellQuote(folder)}\n`,
+      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: drover trust ${shellQuote(directory)}\n`,
     );
   const { columns } = await import("./help.ts");
   write(
     1,
     [
       "Try:",
-      ...(folder === cwd ? [] : [`  cd ${shellQuote(relative(cwd, folder))}`]),
+      ...(directory === cwd ? [] : [`  cd ${shellQuote(relative(cwd, directory))}`]),
       ...columns([
         ["drover run greet --name Ada", "# a command with typed parameters"],
-        ['drover run writer --prompt "write a haiku"', "# an agent; a script speaks for its model, so it needs no key"],
-        ['drover agent-executor agents/model/writer.md . --prompt "write a haiku"', "# the same agent, in this folder"],
-        ["drover agents check", "# after a change: every fault with its file and line"],
-        ["drover up", "# serve both"],
+        ['drover run writer --prompt "write a haiku"', "# an agent; a script plays the model, so it needs no API key"],
+        [
+          'drover agent-executor agents/model/writer.md . --prompt "write a haiku"',
+          "# the same agent, in this directory",
+        ],
+        ["drover agents check", "# after a change: every error with its file and line"],
+        ["drover up", "# start a coordinator and a runner"],
       ]),
       "",
     ].join("\n"),
@@ -66,13 +69,13 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   return 0;
 }
 
-/** A project that works is worth having, also where nothing can be recorded. */
-function trustOwn(paths: readonly string[], env: CommandInput["env"]): void {
+/** The project is usable even if the trust cannot be recorded, so that is only a warning. */
+function trustCreated(paths: readonly string[], env: CommandInput["env"]): void {
   try {
     for (const path of paths) trustPath(realpathSync.native(path), env);
   } catch (error) {
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
-    write(2, `drover: warning: it is not recorded as trusted: ${error.message} ${error.next ?? ""}\n`);
+    write(2, `drover: warning: could not record the project as trusted: ${error.message} ${error.next ?? ""}\n`);
   }
 }
 
@@ -97,7 +100,7 @@ execution:
   {
     path: "agents/commands/greet.yaml",
     text: `name: greet
-description: Greets somebody and returns JSON.
+description: Greets a person and returns JSON.
 command: scripts/greet
 parameters_schema:
   type: object
@@ -132,14 +135,14 @@ You write short texts into files and say what you wrote.
   },
   {
     path: "scripts/writer.yaml",
-    text: `# What the "scripted" provider says, turn by turn. Name a real provider in profiles/model.json
-# (anthropic, openai, google, ollama) and set its key to talk to a model instead.
+    text: `# What the "scripted" provider answers, turn by turn. To use a real model, name another provider in
+# profiles/model.json (anthropic, openai, google, ollama) and set its API key.
 turns:
   - text: I will write it into haiku.txt.
     tools:
       - name: file.write
         input: { path: haiku.txt, content: "A run leaves its trace.\\nEvery step is written down.\\nMorning: all is there.\\n" }
-  - text: haiku.txt is there.
+  - text: I wrote haiku.txt.
 `,
   },
 ];

@@ -4,12 +4,11 @@ import { HostError } from "../model/errors.ts";
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
 /**
- * Writes at once and whole. Node's own stdout costs milliseconds to set up, and what it has not yet
- * written is lost at `process.exit`; a command line has nothing better to do than to wait for its reader.
- * A reader that went away is an EPIPE (see `isClosedPipe`), whatever else is in the way a HostError.
+ * Writes everything synchronously. Node's own stdout takes milliseconds to set up and loses unwritten data at
+ * `process.exit`. Throws EPIPE if the reader has gone (see `isClosedPipe`), and a HostError for any other failure.
  *
- * Text is for people and may quote what an agent, a file or a server said: no control sequence of it gets out, not even
- * into a pipe or a file, which somebody shows at a terminal later. Bytes are data, and are written as they are.
+ * Strings are for people and may quote an agent, a file or a server, so control sequences are stripped. This also applies
+ * to pipes and files, because somebody may print them on a terminal later. Bytes are data and are written unchanged.
  */
 export function write(fd: 1 | 2, data: string | Uint8Array): void {
   const bytes =
@@ -25,18 +24,18 @@ export function write(fd: 1 | 2, data: string | Uint8Array): void {
   }
 }
 
-/** For screens that move the cursor: what they show of others has been made safe before. */
+/** Writes text with its control sequences, for screens that move the cursor. Quoted text must already be sanitized. */
 export function draw(fd: 1 | 2, text: string): void {
   write(fd, Buffer.from(text, "utf8"));
 }
 
-/** What an agent wrote or answered: a program gets exactly that, a terminal gets it as text. */
+/** Writes an agent's output: unchanged to a pipe or a file, sanitized to a terminal. */
 export function writeContent(content: string | Uint8Array): void {
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
   write(1, isTerminal(1) ? Buffer.from(bytes).toString("utf8") : bytes);
 }
 
-/** For hints: a reader that is gone must not end what runs. */
+/** Writes a hint and ignores failures: a closed stderr must not stop the command. */
 export function tryWrite(fd: 1 | 2, line: string): void {
   try {
     write(fd, line);
@@ -49,7 +48,7 @@ export function isClosedPipe(error: unknown): boolean {
   return isCode(error, "EPIPE");
 }
 
-/** Colour and tables are for people; a file or a pipe gets plain fields. */
+/** Only terminals get colours and aligned tables. */
 export function isTerminal(fd: 0 | 1 | 2): boolean {
   return isatty(fd);
 }
@@ -57,8 +56,8 @@ export function isTerminal(fd: 0 | 1 | 2): boolean {
 function cannotWrite(fd: 1 | 2, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-OUT-001",
-    message: `${fd === 1 ? "stdout" : "stderr"} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-    next: "Make room, or send the output elsewhere.",
+    message: `Cannot write to ${fd === 1 ? "stdout" : "stderr"}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    next: "Free some disk space, or redirect the output elsewhere.",
     cause,
   });
 }

@@ -1,9 +1,9 @@
-/** For programs and people alike: what a terminal would obey or reorder is written out, and means the same as before. */
+/** JSON that is also safe on a terminal: control characters are escaped, which does not change its meaning. */
 export function jsonLine(value: unknown, indent = 0): string {
   return `${escapeControlCharacters(JSON.stringify(value, null, indent))}\n`;
 }
 
-/** For JSON that is text already. JSON.stringify itself escapes only what is below U+0020. */
+/** Escapes control characters in JSON text. JSON.stringify itself escapes only those below U+0020. */
 export function escapeControlCharacters(json: string): string {
   return json.replaceAll(
     // oxlint-disable-next-line no-control-regex

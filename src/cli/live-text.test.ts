@@ -57,9 +57,9 @@ describe("text shown while it comes", () => {
 
   it("goes on, on a line of its own, after what a program wrote meanwhile", () => {
     const text = shown((live) => {
-      live.makeWay();
+      live.endLine();
       live.piece("I lo");
-      live.makeWay();
+      live.endLine();
       live.piece("ok");
       live.whole("I look");
     });

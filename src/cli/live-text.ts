@@ -1,27 +1,27 @@
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
-/** What an agent says, shown while it says it, and lines about what it does. */
+/** Shows an agent's message while it is written, and lines about what the agent does. */
 export interface LiveText {
-  /** A piece as it comes. Best effort: pieces may be missing. */
+  /** Shows a piece of a message as it arrives. Delivery is best effort: pieces may be missing. */
   piece(text: string): void;
-  /** The same whole, on the record: shows what of it was not shown yet. */
+  /** Takes the recorded message and shows the part of it that no piece has shown. */
   whole(text: string): void;
-  /** Waits for the text that is being shown: pieces are quicker than the record, and would be torn by what came before them. */
+  /** Shows a line, after the message that is being shown. Pieces arrive before their message is recorded. */
   line(text: string): void;
-  /** Something else is shown next: it begins on a line of its own. */
-  makeWay(): void;
+  /** Ends an unfinished line, so that other output can start on a new one. */
+  endLine(): void;
   end(): void;
 }
 
 export function createLiveText(print: (text: string) => void): LiveText {
-  /** Shown piece by piece, and not yet met on the record. */
+  /** Shown in pieces, but not recorded yet. */
   let ahead = "";
-  /** Shown from the record before its pieces came: they may still come. */
+  /** Shown from the record. Its pieces may still arrive and must not be shown again. */
   let late = "";
   let waiting: string[] = [];
   let lineIsOpen = false;
 
-  const say = (text: string): void => {
+  const printText = (text: string): void => {
     if (text === "") return;
     print(`${lineIsOpen ? "" : indent}${stripControlCharacters(text).replaceAll("\n", `\n${indent}`)}`);
     lineIsOpen = true;
@@ -40,19 +40,19 @@ export function createLiveText(print: (text: string) => void): LiveText {
       const known = late.startsWith(given) ? given : given.startsWith(late) ? late : "";
       const text = given.slice(known.length);
       late = text === "" ? late.slice(known.length) : "";
-      say(text);
+      printText(text);
       ahead += text;
     },
     whole(text) {
       if (ahead.startsWith(text)) {
-        // the pieces may be further than the record
+        // The pieces may be ahead of the record.
         ahead = ahead.slice(text.length);
         if (ahead === "") endLine();
         return showLines();
       }
       const more = text.startsWith(ahead) ? text.slice(ahead.length) : null;
       if (more === null) endLine();
-      say(more ?? text);
+      printText(more ?? text);
       endLine();
       late += more ?? "";
       ahead = "";
@@ -62,7 +62,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
       waiting.push(text);
       if (ahead === "") showLines();
     },
-    makeWay: endLine,
+    endLine,
     end() {
       showLines();
       endLine();

@@ -14,8 +14,8 @@ import { modelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, usage } from "./options.ts";
 
 /**
- * The agent of one file with the profile `model` that carries it out, ready to run: its provider is chosen and can be
- * used. What a fleet would decide (which runner, which folder) is left out: the command line has decided it.
+ * Loads an agent file with the profile `model` that executes it, and checks that its provider can be used. Settings for
+ * choosing a runner or directory are dropped, because the command line has already chosen them.
  */
 export async function loadSpec(
   file: string,
@@ -44,12 +44,12 @@ export async function loadSpec(
     store: { load: async () => null, save: async () => undefined },
     newId: newLocalIds(),
     start() {
-      throw new BugError("a provider started a program before there was a run");
+      throw new BugError("a provider started a program outside a run");
     },
   });
   await opened.close();
   const { demands: _demands, model, ...rest } = agent;
-  // a model of another provider would not be known
+  // The agent's model belongs to its own provider.
   const isOther = agent.provider !== undefined && agent.provider !== chosen;
   const ready: Agent = {
     ...rest,
@@ -62,7 +62,11 @@ export async function loadSpec(
 
 async function readSpec(file: string): Promise<Agent> {
   if (!isAgentFile(file))
-    throw usage(`${file} is not an agent file: its name ends in .md, .json, .yaml or .yml.`, "agent-executor", "SPEC");
+    throw usage(
+      `${file} is not an agent file: its name must end in .md, .json, .yaml or .yml.`,
+      "agent-executor",
+      "SPEC",
+    );
   const schemas = openSchemaChecker();
   const { agents, faults } = await loadAgentFiles([file], { ...schemas, checkAgent: modelAgentFaults });
   await schemas.stop();
@@ -73,12 +77,12 @@ async function readSpec(file: string): Promise<Agent> {
   throw new RequestError({
     code: "DROVER-AGT-004",
     field: "SPEC",
-    message: `${agent.name} is not for our own loop: its executor is ${other}.`,
+    message: `agent-executor cannot run ${agent.name}: its executor is ${other}, not model.`,
     next: `Run it with: drover run ${agent.name}`,
   });
 }
 
-/** The project's profile `model`, else one without any settings. Its address is for its own provider alone. */
+/** The project's profile `model`, or else one without settings. Its base_url is used only with its own provider. */
 function modelProfile(
   { cwd, env }: Pick<CommandInput, "env" | "cwd">,
   { config: { profiles, isolation } }: Local,
@@ -87,7 +91,7 @@ function modelProfile(
   const host = { builtIn: ["model"], hasCommand: () => true };
   const found = loadProfile("model", profileFolders(cwd, { profiles }, false, env), host);
   if (!found.ok && found.faults[0]?.code !== "DROVER-PRF-001") throw refused("profile", found.faults);
-  const bare: LoadedProfile = {
+  const empty: LoadedProfile = {
     name: "model",
     file: "model",
     directory: cwd,
@@ -96,7 +100,7 @@ function modelProfile(
     module: null,
   };
   const isLoop = found.ok && found.profile.profile.type === "model" && !found.profile.profile.command;
-  const loaded = isLoop && found.profile.module === null ? found.profile : bare;
+  const loaded = isLoop && found.profile.module === null ? found.profile : empty;
   const { base_url, ...config } = loaded.profile.config;
   const isOther = provider !== undefined && provider !== config["provider"];
   return {

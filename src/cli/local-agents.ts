@@ -13,7 +13,7 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 
 export type LocalAgent = Agent & { source: "file" | "api" | "runner"; runner_id: null; fault?: string };
 
-/** The agents that `drover run` finds without a coordinator, by name; of one name the one that it runs comes first. */
+/** The agents that `drover run` finds without a coordinator, by name. If a name occurs twice, `drover run` uses the first. */
 export async function listLocalAgents(input: CommandInput, local: Local): Promise<LocalAgent[]> {
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
@@ -29,8 +29,8 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
   const from = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
     agents.map((agent) => ({ ...agent, source, runner_id: null }));
   const all = [
-    ...from("file", await agentsOfFolder(findAgentsDirectory(input, local), onNotice)),
-    ...from("api", await agentsOfRecord(local)),
+    ...from("file", await readAgentFiles(findAgentsDirectory(input, local), onNotice)),
+    ...from("api", await readStoredAgents(local)),
     ...from(
       "runner",
       profiles.flatMap(({ agents }) => agents),
@@ -39,17 +39,17 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
   return all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-async function agentsOfFolder(folder: string | null, onNotice: (message: string) => void): Promise<Agent[]> {
-  if (folder === null) return [];
+async function readAgentFiles(directory: string | null, onNotice: (message: string) => void): Promise<Agent[]> {
+  if (directory === null) return [];
   const schemas = openSchemaChecker();
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   await schemas.stop();
   for (const fault of faults) onNotice(`${describeFault(fault)} [${fault.code}]`);
   return agents.map(({ agent }) => agent);
 }
 
-/** Those that were put by the API: a runner's agents are gone with the coordinator. */
-async function agentsOfRecord(local: Local): Promise<Agent[]> {
+/** The agents created over the API. Agents that a runner offered are not available without the coordinator. */
+async function readStoredAgents(local: Local): Promise<Agent[]> {
   if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) return [];
   const store = await openLocalStore(local);
   try {

@@ -8,11 +8,11 @@ declare const DROVER_VERSION: string;
 
 export const mcpCommand: CommandSpec = {
   name: "mcp",
-  summary: "offer agents as tools to an MCP client, on stdin and stdout",
+  summary: "offer agents as tools to an MCP client over stdin and stdout",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["claude mcp add drover -- drover mcp", "let Claude use them"],
+    ["claude mcp add drover -- drover mcp", "let Claude use the agents"],
     ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover mcp", "the agents of another coordinator"],
   ],
   options: {},
@@ -29,22 +29,22 @@ async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput
     onStarted: (run_id) => void started.add(run_id),
     onDefect: (error, where) => reportOnStderr(`${where}: ${error instanceof Error ? error.message : String(error)}`),
   });
-  // a coordinator has its own runners; without one the runs live in this process, and end with it
+  // Without a coordinator the runs live in this process and end with it.
   const runs = isOwn ? started : new Set<string>();
   await waitForShutdown({
-    async gently() {
+    async graceful() {
       for (const run_id of runs) await client.runs.stop(run_id);
       await close();
-      await untilEnded(client, runs);
+      await waitForRuns(client, runs);
     },
-    atOnce: close,
-    ended: ended.then(() => untilEnded(client, runs)),
+    immediate: close,
+    done: ended.then(() => waitForRuns(client, runs)),
   });
   return 0;
 }
 
-/** Parked runs are left to a later command. */
-async function untilEnded(client: ApiClient, runs: ReadonlySet<string>): Promise<void> {
+/** Waits until every run has ended or is parked. A later command continues parked runs. */
+async function waitForRuns(client: ApiClient, runs: ReadonlySet<string>): Promise<void> {
   for (const run_id of runs) {
     if (isOver((await client.runs.get(run_id)).status)) continue;
     for await (const { event } of client.runs.follow(run_id))

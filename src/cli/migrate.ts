@@ -14,16 +14,16 @@ import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const migrateCommand: CommandSpec = {
   name: "migrate",
-  summary: "the record of this state directory into an empty PostgreSQL database",
+  summary: "copy the record of this state directory to an empty PostgreSQL database",
   takes: "--to URL",
   arity: [0, 0],
   examples: [
-    ["drover migrate --to postgres://drover@db/drover", "all or nothing; the password is in PGPASSWORD or ~/.pgpass"],
+    ["drover migrate --to postgres://drover@db/drover", "all or nothing; put the password in PGPASSWORD or ~/.pgpass"],
   ],
   options: {
     to: {
       value: "URL",
-      about: "the database, as postgres://user@host:port/database; a password in it can be seen by others",
+      about: "the database, as postgres://user@host:port/database; other users can see a password in it",
     },
   },
   run: migrate,
@@ -32,9 +32,9 @@ export const migrateCommand: CommandSpec = {
 async function migrate(input: CommandInput): Promise<number> {
   const url = readUrl(input);
   const directory = await stoppedDirectory(input);
-  // says what is wrong with a record that is missing, damaged or newer, and brings an older one up to date
+  // Fails if the record is missing, damaged or newer than this Drover, and upgrades an older one.
   await (await openStore({ directory, now: () => new Date() })).close();
-  refuseAnotherSecret(input, url, directory);
+  checkSecret(input, url, directory);
   const since = performance.now();
   const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: progressReporter(input) });
   const seconds = Math.round((performance.now() - since) / 100) / 10;
@@ -49,11 +49,15 @@ function readUrl(input: CommandInput): string {
   const url = text(input.options, "to");
   if (url === undefined) throw usage("migrate needs --to URL.", "migrate", "--to");
   if (!isDatabaseUrl(url))
-    throw usage("--to is no address of a PostgreSQL database: postgres://user@host:port/database.", "migrate", "--to");
+    throw usage(
+      "--to must be the address of a PostgreSQL database: postgres://user@host:port/database.",
+      "migrate",
+      "--to",
+    );
   return url;
 }
 
-/** One that serves would go on writing where nobody reads any more. */
+/** A running coordinator would keep writing to the old record after the copy. */
 async function stoppedDirectory(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
   const { client, local } = await connect({ ...input, env });
@@ -62,12 +66,12 @@ async function stoppedDirectory(input: CommandInput): Promise<string> {
   throw new RequestError({
     code: "DROVER-USE-001",
     field: stateDirectory,
-    message: `A coordinator serves ${stateDirectory} (${client.url}): what it wrote after the copy would be lost.`,
-    next: "Stop it, then migrate. Runners may go on: they keep what they cannot deliver.",
+    message: `A coordinator is serving ${stateDirectory} at ${client.url}. Anything it writes after the copy would be lost.`,
+    next: "Stop it, then migrate. Runners can keep running: they store what they cannot deliver.",
   });
 }
 
-function refuseAnotherSecret({ env }: CommandInput, url: string, directory: string): void {
+function checkSecret({ env }: CommandInput, url: string, directory: string): void {
   if (!env["DROVER_SECRET"] && !env["DROVER_SECRET_FILE"]) return;
   const given = readDatabaseSettings({ ...env, DATABASE_URL: url })?.secret;
   const key = readKey(directory);
@@ -76,12 +80,12 @@ function refuseAnotherSecret({ env }: CommandInput, url: string, directory: stri
   throw new RequestError({
     code: "DROVER-USE-001",
     field,
-    message: `${field} is not the key that the record in ${directory} is sealed with: its chain could not go on.`,
-    next: `Unset it, or give the record's own: DROVER_SECRET_FILE=${auditKeyFile(directory)}`,
+    message: `${field} is not the key that seals the record in ${directory}, so its audit chain could not be continued.`,
+    next: `Unset it, or use the record's own key: DROVER_SECRET_FILE=${auditKeyFile(directory)}`,
   });
 }
 
-/** At most a line each second, and one for each table that takes longer. */
+/** Prints at most one progress line per second. */
 function progressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
   let last = performance.now();
   return (progress) => {
@@ -101,19 +105,19 @@ function inWords({ copied, audit }: Migrated, directory: string, url: string, se
   const { rows, contents, bytes, missing } = copied;
   const count = (number: number | undefined): string => (number ?? 0).toLocaleString("en");
   const all = Object.values(rows).reduce((sum, number) => sum + number, 0);
-  const chain = audit.ok ? "whole" : `which tell of an earlier fault: ${audit.first_bad?.what}`;
+  const chain = audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`;
   return [
-    `Copied ${directory} to ${publicName(url)} in ${seconds} s, and compared row by row: ${count(all)} rows are the same.`,
+    `Copied ${directory} to ${publicName(url)} in ${seconds} s and compared every row: all ${count(all)} rows match.`,
     `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} contents, ${count(bytes)} bytes)`,
-    ...(missing === 0 ? [] : [`  ${count(missing)} contents were missing in ${blobsDirectory(directory)} already`]),
+    ...(missing === 0 ? [] : [`  ${count(missing)} contents were already missing in ${blobsDirectory(directory)}`]),
     `  ${count(audit.rows)} audit rows, ${chain}`,
     `head ${audit.head}`,
     "",
-    "From now on give every coordinator",
+    "From now on, start every coordinator with",
     "  DATABASE_URL=(the address above, with its password)",
-    `  DROVER_SECRET_FILE=${auditKeyFile(directory)}   (or a copy of it, readable by its user alone)`,
-    `With DATABASE_URL set, no coordinator and no command but drover exec uses the record in ${directory}, which is as it was.`,
-    "drover exec needs no network, and goes on recording there.",
+    `  DROVER_SECRET_FILE=${auditKeyFile(directory)}   (or a copy that only its user can read)`,
+    `The record in ${directory} is unchanged. With DATABASE_URL set, only drover exec still uses it:`,
+    "drover exec needs no network and keeps recording there.",
     "",
   ].join("\n");
 }

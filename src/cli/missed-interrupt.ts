@@ -1,33 +1,34 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
- * Was a SIGINT that we got sent to us alone (`kill -INT`), and not by the terminal to all? Then what we started
- * still runs although it would have died of it: neither caught nor ignored. A program that handles SIGINT may have
- * had it and gone on, as an interpreter does; it is left alone. What was started since then could not have it.
+ * Whether a process that we started did not get the SIGINT that we got, because it was sent to us alone (`kill -INT`) and
+ * not by the terminal to everybody. Such a process still runs although it neither catches nor ignores SIGINT. A program
+ * that handles SIGINT may have received it and continued, as interpreters do, so it does not count. Neither does a
+ * process that was started after the signal.
  */
 export function missedInterrupt(pid: number, agoMs: number): boolean {
   const parents = new Map<number, number>();
-  const unready = new Set<number>();
+  const unhandled = new Set<number>();
   for (const name of listProcesses()) {
     const status = read(`/proc/${name}/status`);
     if (status === null) continue;
     parents.set(Number(name), Number(field(status, "PPid")));
     const handled = BigInt(`0x${field(status, "SigCgt") || "0"}`) | BigInt(`0x${field(status, "SigIgn") || "0"}`);
-    if ((handled & sigint) === 0n && !field(status, "State").startsWith("Z")) unready.add(Number(name));
+    if ((handled & sigint) === 0n && !field(status, "State").startsWith("Z")) unhandled.add(Number(name));
   }
-  const isAboveSomeone = new Set(parents.values());
-  // what waits for others, as a shell does, is as its children are
-  return [...unready].some(
-    (one) => !isAboveSomeone.has(one) && descends(one, pid, parents) && ageMs(one) > agoMs - 2 * tickMs,
+  const hasChildren = new Set(parents.values());
+  // A process that waits for its children, like a shell, is judged by them.
+  return [...unhandled].some(
+    (one) => !hasChildren.has(one) && descends(one, pid, parents) && ageMs(one) > agoMs - 2 * tickMs,
   );
 }
 
-/** Of the clock by which the kernel tells when a process was started. */
+/** Resolution of the start times in /proc. */
 const tickMs = 10;
 
-/** 0 for a process that ended meanwhile. */
+/** 0 if the process has ended. */
 function ageMs(pid: number): number {
-  // the name before it may hold spaces and brackets
+  // The process name before these fields may contain spaces and brackets.
   const started = read(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];
   const [up = "0"] = read("/proc/uptime")?.split(" ") ?? [];
   return started === undefined ? 0 : Number(up) * 1000 - Number(started) * tickMs;
@@ -44,7 +45,7 @@ function field(status: string, name: string): string {
   return new RegExp(`^${name}:\\s*(.*)$`, "m").exec(status)?.[1] ?? "";
 }
 
-/** None where there is no /proc: then nobody is known to have missed it. */
+/** Empty on systems without /proc. */
 function listProcesses(): string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -54,7 +55,7 @@ function listProcesses(): string[] {
   }
 }
 
-/** null for a process that ended meanwhile. */
+/** null if the process has ended. */
 function read(file: string): string | null {
   try {
     return readFileSync(file, "utf8");

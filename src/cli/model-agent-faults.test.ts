@@ -19,8 +19,8 @@ async function check(front: string, script = "turns: [{ text: hi }]\n") {
   writeFileSync(join(folder, "s.yaml"), script);
   writeFileSync(join(folder, "a.md"), `---\n${front}\n---\n# A\nx\n`);
   const { agents, faults } = await loadAgentFiles([join(folder, "a.md")], checks);
-  const told = faults.map(({ file, line, message }) => `${file?.slice(folder.length + 1)}:${line}: ${message}`);
-  return { agent: agents[0]?.agent, faults: told, codes: faults.map(({ code }) => code) };
+  const described = faults.map(({ file, line, message }) => `${file?.slice(folder.length + 1)}:${line}: ${message}`);
+  return { agent: agents[0]?.agent, faults: described, codes: faults.map(({ code }) => code) };
 }
 
 test("an unknown provider is named with its line and the nearest one", async () => {

@@ -9,8 +9,8 @@ import type { DefinitionFault } from "../model/definition-fault.ts";
 import { suggest } from "../model/suggest.ts";
 
 /**
- * What keeps an agent of the executor `model` from running that its file shows: its provider and its script. An agent
- * that names another executor may have providers that only that executor knows.
+ * Faults in the provider and script of an agent for the executor `model`. Agents of other executors are not checked,
+ * because only their executor knows its providers.
  */
 export async function modelAgentFaults(agent: Agent, origin: Origin): Promise<DefinitionFault[]> {
   const { type, executor = "model", provider, script } = agent;
@@ -19,7 +19,7 @@ export async function modelAgentFaults(agent: Agent, origin: Origin): Promise<De
   return [...faults, ...(await choiceFaults({ provider, script }, origin))];
 }
 
-/** The system prompt of Claude Code is for the one executor that has it. */
+/** Only the executor `claude-sdk` has the system prompt preset of Claude Code. */
 function presetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Origin): DefinitionFault[] {
   if (typeof system_prompt !== "object" || executor === "claude-sdk") return [];
   return [
@@ -28,19 +28,19 @@ function presetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Orig
       file,
       line: lineOf?.(["system_prompt"]) ?? null,
       path: "system_prompt",
-      message: `the executor ${executor ?? "model"} has no system prompt of Claude Code`,
-      next: "Write it as text, or set executor: claude-sdk.",
+      message: `the executor ${executor ?? "model"} does not support the system prompt preset of Claude Code`,
+      next: "Write the system prompt as text, or set executor: claude-sdk.",
     },
   ];
 }
 
-/** The same of a profile of that executor. */
+/** Faults in the provider and script of a profile for the executor `model`. */
 export async function modelProfileFaults({ profile, file, directory }: LoadedProfile): Promise<DefinitionFault[]> {
   const { type, command, module, config } = profile;
   if (type !== "model" || command !== undefined || module !== undefined) return [];
   const text = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
   const script = text("script");
-  // JSON is YAML too, and this file has been read before
+  // YAML includes JSON. The file has already been parsed once, so it is valid.
   const read = readYaml(readFileSync(file, "utf8"));
   return choiceFaults(
     { provider: text("provider"), script: script && resolve(directory, script) },
@@ -56,7 +56,7 @@ interface Choice {
 
 async function choiceFaults({ provider, script }: Choice, { file, lineOf }: Origin): Promise<DefinitionFault[]> {
   const faults: DefinitionFault[] = [];
-  // a variable is known on the runner alone
+  // Only the runner knows the value of a variable.
   if (provider !== undefined && !provider.includes("${") && !providerNames.includes(provider)) {
     const near = suggest(provider, providerNames);
     faults.push({
@@ -65,14 +65,14 @@ async function choiceFaults({ provider, script }: Choice, { file, lineOf }: Orig
       line: lineOf?.(["provider"]) ?? null,
       path: "provider",
       message: `unknown provider ${provider}.${near ? ` Did you mean ${near}?` : ""}`,
-      next: `Use one of ${providerNames.join(", ")}; or name the executor that knows it.`,
+      next: `Use one of ${providerNames.join(", ")}, or name the executor that supports it.`,
     });
   }
   if (script === undefined) return faults;
   const { checkScript } = await import("../llm/scripted.ts");
   const checked = await checkScript(script);
   if (checked.ok) return faults;
-  // a script that is not there is a fault of the file that names it
+  // A missing script is reported in the file that names it.
   const placed = checked.faults.map((fault) =>
     fault.line === null
       ? { ...fault, file, line: lineOf?.(["script"]) ?? null, path: "script", message: `${fault.message}: ${script}` }

@@ -1,24 +1,24 @@
 import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
 
-/** One command of the command line: what it takes, how it explains itself, what it does. */
+/** One command: its arguments and options, its help text and its implementation. */
 export interface CommandSpec {
   /** As typed, e.g. "runs list". */
   name: string;
   summary: string;
-  /** What stands after the name in the usage line. */
+  /** Placeholders shown after the name in the usage line. */
   takes: string;
-  /** How many words it takes, checked before it runs. Without it the command looks at them itself. */
+  /** How many positional arguments the command takes, checked before it runs. Without it the command checks them itself. */
   arity?: readonly [least: number, most: number];
   examples: readonly (readonly [command: string, what: string])[];
   options: Record<string, OptionSpec>;
-  /** Options it does not know are not errors but someone else's: they come as `extraOptions`. */
+  /** Passes unknown options to the command as `extraOptions` instead of rejecting them. */
   takesExtraOptions?: true;
   run(input: CommandInput): Promise<number>;
 }
 
 export interface OptionSpec {
-  /** The placeholder of its value; none for a switch. */
+  /** The placeholder for its value. A switch has none. */
   value?: string;
   repeat?: boolean;
   /** One letter, e.g. "x" for -x. */
@@ -29,9 +29,9 @@ export interface OptionSpec {
 export interface CommandInput {
   options: ParsedOptions;
   positionals: string[];
-  /** What stood after `--`, or null without one. */
+  /** The arguments after `--`, or null if there was no `--`. */
   rest: string[] | null;
-  /** Unknown options in their order, of a command that takes them. */
+  /** Unknown options in order, for a command with `takesExtraOptions`. */
   extraOptions: readonly (readonly [name: string, value: string | true])[];
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
@@ -41,13 +41,13 @@ export type ParsedOptions = Record<string, string | true | string[]>;
 
 export const commonOptions: Record<string, OptionSpec> = {
   json: { about: "print JSON" },
-  quiet: { short: "q", about: "no progress and no hints on stderr" },
-  "no-input": { about: "never ask anything" },
-  "allow-http": { about: "send the token to another machine unencrypted too" },
+  quiet: { short: "q", about: "print no progress and no hints to stderr" },
+  "no-input": { about: "never prompt" },
+  "allow-http": { about: "allow sending the token to another machine unencrypted" },
   help: { short: "h", about: "show this help" },
 };
 
-/** Options may stand before or after the positionals; after `--` nothing is an option. */
+/** Options may come before or after the positionals. Nothing after `--` is an option. */
 export function parseOptions(
   argv: readonly string[],
   spec: Pick<CommandSpec, "name" | "options" | "takesExtraOptions">,
@@ -82,14 +82,14 @@ export function parseOptions(
     if (value === undefined) throw usage(`--${name} needs a value: --${name} ${option.value}.`, spec.name, `--${name}`);
     const before = options[name];
     if (option.repeat) options[name] = Array.isArray(before) ? [...before, value] : [value];
-    else if (before !== undefined) throw usage(`--${name} is given twice.`, spec.name, `--${name}`);
+    else if (before !== undefined) throw usage(`--${name} was given twice.`, spec.name, `--${name}`);
     else options[name] = value;
   }
   return { options, positionals, extraOptions, rest: null };
 }
 
-/** The words of a command that says how many it takes; for those, `--` only ends the options. */
-export function readWords(
+/** The positional arguments, counted if the command declares its arity. For those commands `--` only ends the options. */
+export function readPositionals(
   { positionals, rest }: { positionals: string[]; rest: readonly string[] | null },
   spec: Pick<CommandSpec, "name" | "takes" | "arity" | "options">,
 ): string[] {
@@ -103,18 +103,18 @@ export function readWords(
   throw new RequestError({
     code: "DROVER-USE-001",
     field: extra,
-    message: `${spec.name} takes ${most === 0 ? "no words" : `only ${spec.takes}`}, and ${extra} is one too many.`,
-    next: `${option ? `Is the name of an option missing, as in --${option[0]} ${extra}? ` : ""}See \`drover ${spec.name} --help\`.`,
+    message: `${spec.name} takes ${most === 0 ? "no arguments" : `only ${spec.takes}`}: unexpected argument ${extra}.`,
+    next: `${option ? `Did you mean --${option[0]} ${extra}? ` : ""}See \`drover ${spec.name} --help\`.`,
   });
 }
 
-/** The value of an option that takes one and stands once. */
+/** The value of an option that takes one value. */
 export function text(options: ParsedOptions, name: string): string | undefined {
   const value = options[name];
   return typeof value === "string" ? value : undefined;
 }
 
-/** A time in seconds, fractions allowed; undefined where none is given. */
+/** A number of seconds, fractions allowed. undefined if the option was not given. */
 export function seconds(options: ParsedOptions, name: string): number | undefined {
   const given = text(options, name);
   if (given === undefined) return undefined;
@@ -128,7 +128,7 @@ export function seconds(options: ParsedOptions, name: string): number | undefine
   });
 }
 
-/** How much of a list is shown. */
+/** The page size from --limit, 50 by default. */
 export function readLimit(options: ParsedOptions, command: string): number {
   const given = text(options, "limit");
   if (given === undefined) return 50;
@@ -165,6 +165,6 @@ function unknownOption(word: string, name: string, command: string, known: strin
     code: "DROVER-USE-007",
     field: shown,
     message: `Unknown option ${shown}.${near ? ` Did you mean --${near}?` : ""}`,
-    next: `See \`drover ${command} --help\`.${command === "exec" ? " An option of the command itself goes inside the quotes or after `--`." : ""}`,
+    next: `See \`drover ${command} --help\`.${command === "exec" ? " Put options for the command itself inside the quotes or after `--`." : ""}`,
   });
 }

@@ -3,11 +3,11 @@ import { pointerSteps } from "../model/to-arguments.ts";
 const kinds = ["null", "boolean", "integer", "number", "string", "array", "object"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** What a schema takes, as far as a word on the command line can be read by it. */
+/** The types that a schema accepts, as far as they are needed to parse a command-line argument. */
 export interface Types {
-  /** null where the schema does not say. */
+  /** null if the schema does not restrict the type. */
   kinds: ReadonlySet<Kind> | null;
-  /** Of an enum or const; null where any value of these kinds goes. */
+  /** The values of an enum or const. null if any value of these kinds is accepted. */
   values: readonly unknown[] | null;
   items(): Types;
 }
@@ -15,21 +15,21 @@ export interface Types {
 type Schema = Readonly<Record<string, unknown>>;
 
 const anything: Types = { kinds: null, values: null, items: () => anything };
-/** References may lead back to themselves. */
-const deepest = 16;
+/** Limits the depth of references, which may be circular. */
+const maxDepth = 16;
 
-/** Follows local references, allOf, anyOf and oneOf; what is more involved is judged by the coordinator alone. */
+/** Follows local references, allOf, anyOf and oneOf. Everything else is left to the coordinator's validation. */
 export function readTypes(schema: unknown, root: unknown, depth = 0): Types {
-  if (!isSchema(schema) || depth > deepest) return anything;
+  if (!isSchema(schema) || depth > maxDepth) return anything;
   const inner = (each: unknown): Types => readTypes(each, root, depth + 1);
   const own: Types = { ...ownTypes(schema), items: () => inner(schema["items"]) };
   const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => either(list.map(inner)));
   return [...partsOf(schema, root).map(inner), ...unions].reduce(both, own);
 }
 
-/** The schema of one parameter; undefined where nothing is said about it. */
+/** The schema of one parameter, or undefined if the schema does not mention it. */
 export function findProperty(schema: unknown, name: string, root = schema, depth = 0): unknown {
-  if (!isSchema(schema) || depth > deepest) return undefined;
+  if (!isSchema(schema) || depth > maxDepth) return undefined;
   const properties = schema["properties"];
   if (isSchema(properties) && Object.hasOwn(properties, name)) return properties[name];
   const choices = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).flat();
@@ -40,7 +40,7 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
   return undefined;
 }
 
-/** Schemas that hold beside the keywords of this one. */
+/** Schemas that apply in addition to the keywords of this one. */
 function partsOf(schema: Schema, root: unknown): unknown[] {
   const all = schema["allOf"];
   const reference = schema["$ref"];

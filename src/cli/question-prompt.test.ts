@@ -14,7 +14,7 @@ const question = {
 } as const;
 
 async function open(answer: (decision: Decision) => Promise<unknown> = async () => null) {
-  const told: string[] = [];
+  const printed: string[] = [];
   const sent: Decision[] = [];
   const questionPrompt = createQuestionPrompt({
     agent: "writer",
@@ -22,14 +22,14 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
       sent.push(decision);
       return answer(decision);
     },
-    tell: (line) => told.push(line),
-    changed: () => undefined,
+    print: (line) => printed.push(line),
+    onChange: () => undefined,
     style: createStyle(false),
     quietMs: 0,
   });
   questionPrompt.ask(question);
   await shown();
-  return { questionPrompt, told, sent, press, type: (text: string) => press({ name: "text", text }), shown };
+  return { questionPrompt, printed, sent, press, type: (text: string) => press({ name: "text", text }), shown };
 
   function press(key: KeyName | Key): void {
     questionPrompt.handle(typeof key === "string" ? { name: key } : key);
@@ -42,8 +42,8 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
 
 describe("a question at the terminal", () => {
   it("shows the tool, what it does and the exact input, and what can be answered", async () => {
-    const { questionPrompt, told } = await open();
-    expect(told).toEqual(["? writer asks to use command.run (runs something)", "    $ rm -rf build"]);
+    const { questionPrompt, printed } = await open();
+    expect(printed).toEqual(["? writer asks to use command.run (runs a program)", "    $ rm -rf build"]);
     expect(questionPrompt.show(80)?.rows).toEqual(["  [y]es  [n]o  [e]dit  [a]lways in this session  [s]top the run"]);
     expect(questionPrompt.show(40)?.rows).toEqual([
       "  [y]es  [n]o  [e]dit",
@@ -64,13 +64,13 @@ describe("a question at the terminal", () => {
   });
 
   it("asks for the reason of a no, and sends it", async () => {
-    const { sent, type, press, told, questionPrompt } = await open();
+    const { sent, type, press, printed, questionPrompt } = await open();
     type("n");
     expect(questionPrompt.show(80)?.rows[0]).toContain("Why not");
     type("too risky");
     press("enter");
     expect(sent).toEqual([{ decision: "deny", message: "too risky" }]);
-    await expect.poll(() => told.at(-1)).toBe("  denied: too risky");
+    await expect.poll(() => printed.at(-1)).toBe("  denied: too risky");
   });
 
   it("lets the input be changed, and says what is wrong with it", async () => {
@@ -95,7 +95,7 @@ describe("a question at the terminal", () => {
   });
 
   it("says who answered elsewhere, and asks no more", async () => {
-    const { questionPrompt, told } = await open();
+    const { questionPrompt, printed } = await open();
     questionPrompt.decided({
       type: "permission_decision",
       request_id: "q1",
@@ -103,25 +103,25 @@ describe("a question at the terminal", () => {
       by: "alice",
       message: "no",
     });
-    expect(told.at(-1)).toBe("  denied: no by alice, elsewhere");
+    expect(printed.at(-1)).toBe("  denied: no by alice, elsewhere");
     expect(questionPrompt.isAsking).toBe(false);
   });
 
   it("says who was first where its own answer lost", async () => {
     const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
-    const { questionPrompt, told, type } = await open(() => Promise.reject(lost));
+    const { questionPrompt, printed, type } = await open(() => Promise.reject(lost));
     type("n");
     questionPrompt.handle({ name: "enter" });
-    await expect.poll(() => told.at(-1)).toBe("  ! alice answered with allow.");
+    await expect.poll(() => printed.at(-1)).toBe("  ! alice answered with allow.");
     expect(questionPrompt.isAsking).toBe(false);
   });
 
   it("asks several questions one after the other", async () => {
-    const { questionPrompt, told, type, sent, shown } = await open();
+    const { questionPrompt, printed, type, sent, shown } = await open();
     questionPrompt.ask({ ...question, request_id: "q2", tool: "file.write" });
-    expect(told.join("\n")).not.toContain("file.write");
+    expect(printed.join("\n")).not.toContain("file.write");
     type("y");
-    await expect.poll(() => told.join("\n")).toContain("file.write");
+    await expect.poll(() => printed.join("\n")).toContain("file.write");
     await shown();
     type("s");
     expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
@@ -132,8 +132,8 @@ describe("a question at the terminal", () => {
     const questionPrompt = createQuestionPrompt({
       agent: "writer",
       answer: async (_, decision) => sent.push(decision),
-      tell: () => undefined,
-      changed: () => undefined,
+      print: () => undefined,
+      onChange: () => undefined,
       style: createStyle(false),
       quietMs: 60_000,
     });
@@ -145,16 +145,16 @@ describe("a question at the terminal", () => {
   });
 
   it("shows all of a long input when it is asked to", async () => {
-    const { questionPrompt, told, type } = await open();
+    const { questionPrompt, printed, type } = await open();
     questionPrompt.clear();
-    told.length = 0;
+    printed.length = 0;
     questionPrompt.ask({
       ...question,
       input: { command: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n") },
     });
-    expect(told.at(-1)).toContain("20 more lines");
+    expect(printed.at(-1)).toContain("20 more lines");
     await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
     type("v");
-    expect(told.at(-1)).toContain("line 49");
+    expect(printed.at(-1)).toContain("line 49");
   });
 });

@@ -7,49 +7,49 @@ import type { Key } from "./terminal/keys.ts";
 import type { Live } from "./terminal/screen.ts";
 import type { Style } from "./terminal/style.ts";
 
-/** Where a person answers the questions of a run, one after the other. */
+/** Lets a person answer the questions of a run, one after another. */
 export interface QuestionPrompt {
   readonly isAsking: boolean;
   ask(question: Asked): void;
-  /** The log says what became of one; perhaps somebody else has answered it. */
+  /** The log records a decision, perhaps because somebody else has answered. */
   decided(event: Extract<RunEvent, { type: "permission_decision" }>): void;
-  /** The run has ended, or a new attempt of it has begun: nobody waits for an answer. */
+  /** Drops all questions, because the run has ended or a new attempt has started. */
   clear(): void;
-  /** false: the key was not meant for it. Somebody who is typing when a question appears does not answer it by that. */
+  /** Returns false if the key was not for the prompt. A person who is typing when a question appears does not answer it. */
   handle(key: Key): boolean;
-  /** What stands at the bottom while a question is open. */
+  /** The live rows at the bottom of the screen while a question is open. */
   show(columns: number): Live | null;
 }
 
 export interface QuestionPromptOptions {
   agent: string;
   answer(question: Asked, decision: Decision): Promise<unknown>;
-  /** A line that stays. */
-  tell(line: string): void;
-  /** What `show` returns has changed. */
-  changed(): void;
+  /** Prints a permanent line. */
+  print(line: string): void;
+  /** Called when the result of `show` has changed. */
+  onChange(): void;
   style: Style;
-  /** How long nobody must have pressed a key before one counts as an answer. */
+  /** How long the keyboard must have been idle before a key counts as an answer. */
   quietMs?: number;
 }
 
 type Mode = { name: "choose" } | { name: "reason" | "edit"; editor: Editor; fault?: string } | { name: "sending" };
 type Decided = Parameters<QuestionPrompt["decided"]>[0];
 
-/** More than this is shown when it is asked for. */
+/** Longer input is cut, and shown in full on request. */
 const mostLines = 30;
 
 export function createQuestionPrompt({
   agent,
   answer,
-  tell,
-  changed,
+  print,
+  onChange,
   style,
   quietMs = 400,
 }: QuestionPromptOptions): QuestionPrompt {
   let open: Asked[] = [];
   let mode: Mode = { name: "choose" };
-  /** Arrived while our own answer was on its way: whose it is, is not known yet. */
+  /** A decision that arrived while our own answer was being sent. It may be ours or somebody else's. */
   let decidedMeanwhile: Decided | null = null;
   let isArmed = false;
   let arming: NodeJS.Timeout | null = null;
@@ -59,7 +59,7 @@ export function createQuestionPrompt({
     isArmed = false;
     arming = setTimeout(() => {
       isArmed = true;
-      changed();
+      onChange();
     }, quietMs);
   }
 
@@ -72,33 +72,33 @@ export function createQuestionPrompt({
       present(first);
       arm();
     }
-    changed();
+    onChange();
   }
 
   function present({ tool, input, effect }: Asked): void {
     const about = effectWords(effect);
-    tell(
+    print(
       `${style.yellow("?")} ${style.bold(visible(agent))} asks to use ${style.bold(visible(tool))}${about ? style.dim(` (${about})`) : ""}`,
     );
     const lines = inputLines(input);
-    for (const line of lines.slice(0, mostLines)) tell(`    ${line}`);
-    if (lines.length > mostLines) tell(style.dim(`    … ${lines.length - mostLines} more lines: press v to see all`));
+    for (const line of lines.slice(0, mostLines)) print(`    ${line}`);
+    if (lines.length > mostLines) print(style.dim(`    … ${lines.length - mostLines} more lines: press v to see all`));
   }
 
   function showAll({ input }: Asked): void {
-    for (const line of inputLines(input)) tell(`    ${line}`);
+    for (const line of inputLines(input)) print(`    ${line}`);
   }
 
   async function send(decision: Decision): Promise<void> {
     const question = open[0]!;
     mode = { name: "sending" };
-    changed();
+    onChange();
     try {
       await answer(question, decision);
-      tell(`  ${outcome(decision.decision, decision.decision === "allow" ? null : decision.message, style)}`);
+      print(`  ${outcome(decision.decision, decision.decision === "allow" ? null : decision.message, style)}`);
       if (decision.decision === "allow" && decision.input !== undefined)
-        for (const line of inputLines(decision.input)) tell(`    ${line}`);
-      if (decision.decision === "allow" && decision.remember) tell(style.dim("  and always in this session"));
+        for (const line of inputLines(decision.input)) print(`    ${line}`);
+      if (decision.decision === "allow" && decision.remember) print(style.dim("  for the rest of this session"));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       const bad = error instanceof RequestError && isBadInput(error);
@@ -107,11 +107,11 @@ export function createQuestionPrompt({
           decision.decision === "allow" && decision.input !== undefined
             ? editing(decision.input, describe(error))
             : { name: "choose" };
-        changed();
+        onChange();
         return;
       }
-      if (decidedMeanwhile) tellDecided(decidedMeanwhile);
-      else tell(`  ${style.red("!")} ${describe(error)}`);
+      if (decidedMeanwhile) printDecided(decidedMeanwhile);
+      else print(`  ${style.red("!")} ${describe(error)}`);
     }
     if (open[0] === question) open.shift();
     next();
@@ -159,11 +159,11 @@ export function createQuestionPrompt({
         showAll(question);
         break;
     }
-    changed();
+    onChange();
   }
 
-  function tellDecided({ decision, by, message }: Decided): void {
-    tell(`  ${outcome(decision, message, style)} ${style.dim(`by ${visible(by)}, elsewhere`)}`);
+  function printDecided({ decision, by, message }: Decided): void {
+    print(`  ${outcome(decision, message, style)} ${style.dim(`by ${visible(by)}, elsewhere`)}`);
   }
 
   return {
@@ -183,7 +183,7 @@ export function createQuestionPrompt({
         return;
       }
       open.splice(at, 1);
-      tellDecided(event);
+      printDecided(event);
       if (at === 0) next();
     },
     clear() {
@@ -203,7 +203,7 @@ export function createQuestionPrompt({
       }
       if (key.name === "escape") mode = { name: "choose" };
       else mode.editor.handle(key);
-      changed();
+      onChange();
       return true;
     },
     show(columns) {
@@ -216,10 +216,10 @@ export function createQuestionPrompt({
           return { rows: choices(columns, style).map((row, at) => (at === 0 ? `${row}${more}` : row)), cursor: null };
         case "reason":
           return under(mode.editor.show("  ", columns), [
-            style.dim("  Why not? The agent reads it. Enter sends it, also empty; Esc goes back."),
+            style.dim("  Why not? The agent reads your reason. Enter sends it, even if empty; Esc goes back."),
           ]);
         case "edit": {
-          const hint = "  Change the input; Enter allows it, Esc goes back.";
+          const hint = "  Edit the input. Enter allows it, Esc goes back.";
           return under(mode.editor.show("  ", columns), [mode.fault ? `  ${style.red(mode.fault)}` : style.dim(hint)]);
         }
       }
@@ -269,7 +269,7 @@ function describe(error: Error): string {
   return `${visible(error.message)}${visible(next)}`;
 }
 
-/** The edited input does not fit the tool: it can be changed once more. */
+/** The tool rejects the edited input, so the person can edit it again. */
 function isBadInput({ field, code }: RequestError): boolean {
   return (field ?? "").includes("input") || code === "DROVER-API-006";
 }

@@ -1,32 +1,32 @@
 import type { Question } from "../model/question.ts";
 import { shellQuote } from "./shell-quote.ts";
 
-/** What of a question a person needs to decide it; the log and the inbox both have it. */
+/** The fields of a question that a person needs to decide. Both the log and the inbox have them. */
 export type Asked = Pick<Question, "run_id" | "request_id" | "tool" | "input"> & {
   effect?: Question["effect"] | undefined;
 };
 
 /**
- * Every character as it is, with those that a terminal would obey or hide written out: a person who decides about a
- * command must see all of it. Line breaks stay.
+ * Escapes every character that a terminal would interpret or hide, because a person who allows a command must see all
+ * of it. Line breaks stay.
  */
 export function visible(text: string): string {
-  return text.replaceAll(unseen, (one) =>
+  return text.replaceAll(invisible, (one) =>
     one === "\t" ? "\\t" : `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
 // oxlint-disable-next-line no-control-regex
-const unseen = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const invisible = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** What the tool would do, in one line: a command, a path or an address; else the input as JSON. */
+/** The tool's input in one line: its command, path or URL if it has one, otherwise JSON. */
 export function shortInput(input: unknown): string {
   const line =
     commandOf(input) ?? mainField(input) ?? (typeof input === "string" ? input : JSON.stringify(input)) ?? "";
   return visible(line).replaceAll("\n", "\\n");
 }
 
-/** All of the input, nothing left out: a command after `$`, else a line for each field. */
+/** The complete input: a command after `$`, or one line per field. */
 export function inputLines(input: unknown): string[] {
   const command = commandOf(input);
   const fields = isObject(input) ? Object.entries(input) : [];
@@ -40,7 +40,7 @@ export function inputLines(input: unknown): string[] {
 
 export function effectWords(effect: Question["effect"] | undefined): string {
   return effect
-    ? { read: "reads", edit: "changes files", execute: "runs something", network: "uses the network" }[effect]
+    ? { read: "reads", edit: "changes files", execute: "runs a program", network: "uses the network" }[effect]
     : "";
 }
 
@@ -51,7 +51,7 @@ function block(before: string, text: string): string[] {
     .map((line, at) => `${at === 0 ? before : indent}${line}`);
 }
 
-/** The tools of clients and our own name it alike. */
+/** Our own tools and those of agent clients use the same field names. */
 function commandOf(input: unknown): string | null {
   if (!isObject(input)) return null;
   const { command, argv } = input;

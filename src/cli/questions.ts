@@ -11,29 +11,29 @@ import { age, writeTable } from "./table.ts";
 
 export const questionsList: CommandSpec = {
   name: "questions list",
-  summary: "what runs ask people, oldest first",
+  summary: "list questions that wait for an answer, oldest first",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover questions", "everything that waits for an answer"],
-    ["drover questions --closed --json", "what was answered, expired or asked again, as JSON lines"],
+    ["drover questions", "all open questions"],
+    ["drover questions --closed --json", "answered, expired and superseded questions, as JSON lines"],
   ],
   options: {
-    closed: { about: "those that need no answer any more" },
-    limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    cursor: { value: "C", about: "the next page, as the last one said" },
+    closed: { about: "list closed questions instead of open ones" },
+    limit: { value: "N", about: "page size (default 50, at most 1000)" },
+    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
   },
   run: listQuestions,
 };
 
 export const questionsShow: CommandSpec = {
   name: "questions show",
-  summary: "one question with all of its input",
+  summary: "show one question with its complete input",
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ["drover questions show 019a3f", "what this run asks"],
-    ["drover questions show 019a3f toolu_01", "one of several"],
+    ["drover questions show 019a3f", "the open question of a run"],
+    ["drover questions show 019a3f toolu_01", "one of several questions"],
   ],
   options: {},
   run: showQuestion,
@@ -81,7 +81,7 @@ function cells(question: Question, now: Date, open: boolean): string[] {
   ];
 }
 
-/** The run that began it all last. */
+/** Parent runs, with the root run last. */
 function parentsOf(parents: Question["parents"]): string {
   return parents.map((parent) => `${parent.agent_name} ${parent.run_id}`).join(" < ");
 }

@@ -8,19 +8,19 @@ interface Shown {
   field?: string | undefined;
 }
 
-/** Prints what went wrong for a person (or, with --json, for a program) and gives the exit code. Never throws. */
+/** Prints an error for a person, or as JSON with --json, and returns the exit code. Never throws. */
 export function reportError(error: unknown, json: boolean): number {
-  // the reader went away, as in `drover runs list | head -1`: nobody is left to tell
+  // The reader has gone, as in `drover runs list | head -1`.
   if (isClosedPipe(error)) return 141;
   const shown = toShown(error);
   const more = [...parameterFaults(error, shown.code), ...(shown.next ? [shown.next] : [])];
   const forPeople = `drover: ${shown.message} [${shown.code}]\n${more.map((line) => `  ${line}\n`).join("")}`;
-  const told = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: shown }));
-  if (!told) tryWrite(2, forPeople);
+  const printed = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: shown }));
+  if (!printed) tryWrite(2, forPeople);
   return exitCodeOf(shown.code);
 }
 
-/** false where it cannot be written. Behind stderr there is no further place to say so: the exit code has to. */
+/** Returns false if the write failed. There is nowhere else to report that, so only the exit code shows it. */
 function tryWrite(fd: 1 | 2, text: string): boolean {
   try {
     write(fd, text);
@@ -31,34 +31,34 @@ function tryWrite(fd: 1 | 2, text: string): boolean {
   }
 }
 
-/** Wrong usage is 2; what cannot be done any more, or not yet, is 1; whatever keeps Drover itself from its work is 125. */
+/** 2 for wrong usage, 1 for a request that does not fit the current state, 125 if Drover itself could not do its work. */
 function exitCodeOf(code: string): number {
   if (wrongState.test(code)) return 1;
   return wrongUsage.test(code) ? 2 : 125;
 }
 
-/** A run that is not parked, or a question that somebody else has answered. */
+/** For example a run that is not parked, or a question that somebody else has answered. */
 const wrongState = /^DROVER-API-03[0-2]/;
 
 /**
- * Words that cannot be meant so: options, the agent, session, id, profile or provider that is named, and parameters. The
- * coordinator finds some of them, in a request that was made of the same words.
+ * Mistakes on the command line: bad options or parameters, or an unknown agent, session, id, profile or provider. The
+ * coordinator reports some of them.
  */
 const wrongUsage = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|HOK-|PRF-001|API-006|API-014|API-021)/;
 
-/** Which parameters do not fit, and why: the refusal has it beside its message. */
+/** One line for each invalid parameter, from the problem that the coordinator answered with. */
 function parameterFaults(error: unknown, code: string): string[] {
   const cause: unknown = error instanceof Error && code.startsWith("DROVER-PAR-") ? error.cause : null;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : null;
   if (!Array.isArray(faults)) return [];
-  // of a problem that was read from an answer, hence of this shape
+  // The client parsed the problem, so the faults have this shape.
   return (faults as { path: string; message: string }[]).map(
     ({ path, message }) => `${path.replace(/^body\./, "")}: ${message}`,
   );
 }
 
 function toShown(error: unknown): Shown {
-  // by its fields, not by class: each bundle has its own copy of the classes
+  // Checks fields instead of the class: each bundle has its own copy of the error classes.
   if (error instanceof Error && "code" in error && typeof error.code === "string" && error.code.startsWith("DROVER-")) {
     const { code, message, next, field } = error as Error & Shown;
     if (code === "DROVER-BUG-001") return bug(message);
@@ -71,7 +71,7 @@ function bug(message: string, stack?: string): Shown {
   if (process.env["DROVER_DEBUG"] && stack) tryWrite(2, `${stack}\n`);
   return {
     code: "DROVER-BUG-001",
-    message: `This is a defect in Drover: ${message}`,
-    next: "Run it again with DROVER_DEBUG=1 to see where it happened, and report both.",
+    message: `This is a bug in Drover: ${message}`,
+    next: "Run the command again with DROVER_DEBUG=1 and report the message with its stack trace.",
   };
 }

@@ -10,94 +10,94 @@ import { isTerminal, tryWrite } from "./io.ts";
 import { type CommandInput, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 
-/** What a command would have read and did not, by the folder that is to be trusted for it. */
+/** What a command would have read but left out, by the directory that has to be trusted for it. */
 export type Untrusted = Map<string, string[]>;
 
-/** Which folders the command looks into, beside drover.yaml. */
+/** Which directories the command reads in addition to drover.yaml. */
 export interface TrustScope {
   profiles?: boolean;
   agents?: boolean;
 }
 
-/** A profile given by its path is named, and trusted by that; every other one is looked for. */
+/** Whether profiles have to be searched for. A profile given by path is trusted because the user named it. */
 export function searchesForProfiles(wanted: readonly string[]): boolean {
   return wanted.length === 0 || wanted.some((name) => !name.includes("/") && extname(name) === "");
 }
 
-/** How the person is reached: by default on stderr, with a question where somebody can answer it. */
+/** How to reach the user: by default on stderr, with a prompt if somebody can answer it. */
 export interface TrustReporting {
-  tell?: (line: string) => void;
+  print?: (line: string) => void;
   asks?: boolean;
 }
 
 /**
- * Asks once whether to trust what this command finds by looking, or says in one line a folder what it leaves out.
- * Returns what there is after the answer.
+ * Asks whether to trust the directories that this command reads, or prints one line for each untrusted directory with
+ * what is left out. Each question is asked only once. Returns the configuration after the answers.
  */
 export async function resolveTrust(
   input: CommandInput,
   local: Local,
-  looks: TrustScope,
-  { tell = (line) => tryWrite(2, `drover: ${line}\n`), asks = true }: TrustReporting = {},
+  scope: TrustScope,
+  { print = (line) => tryWrite(2, `drover: ${line}\n`), asks = true }: TrustReporting = {},
 ): Promise<Local> {
   let now = local;
   if (asks && canAsk(input))
-    for (const [folder, things] of findUntrusted(input, local, looks)) {
-      if (isDecided(folder, input.env) || !ask(folder, things, input)) continue;
+    for (const [directory, contents] of findUntrusted(input, local, scope)) {
+      if (isDecided(directory, input.env) || !ask(directory, contents, input)) continue;
       now = await findLocal(input.env, input.cwd);
     }
-  if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, now, looks), input.env).forEach(tell);
+  if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, now, scope), input.env).forEach(print);
   return now;
 }
 
 export function findUntrusted(
   input: Pick<CommandInput, "cwd" | "env" | "options">,
   local: Local,
-  looks: TrustScope,
+  scope: TrustScope,
 ): Untrusted {
   const found: Untrusted = new Map();
-  const add = (folder: string, things: readonly string[]): void => {
-    if (things.length > 0) found.set(folder, [...(found.get(folder) ?? []), ...things]);
+  const add = (directory: string, contents: readonly string[]): void => {
+    if (contents.length > 0) found.set(directory, [...(found.get(directory) ?? []), ...contents]);
   };
   const { configFile } = local.places;
-  if (configFile) add(dirname(realOr(configFile)), local.leftOut);
-  const look = (folder: string, kind: string, isMeant: (name: string) => boolean): void => {
-    const names = namesIn(folder).filter(isMeant);
-    if (names.length === 0 || isTrusted(folder, input.env)) return;
-    const parent = realOr(dirname(folder));
-    const real = realOr(folder);
-    // a link leads elsewhere: to trust the folder it lies in would not help
+  if (configFile) add(dirname(realPathOr(configFile)), local.leftOut);
+  const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
+    const names = namesIn(directory).filter(matches);
+    if (names.length === 0 || isTrusted(directory, input.env)) return;
+    const parent = realPathOr(dirname(directory));
+    const real = realPathOr(directory);
+    // For a symbolic link the target has to be trusted: trusting its parent directory would not help.
     add(real === join(parent, kind) ? parent : real, [`${kind}/ (${names.length})`]);
   };
-  if (looks.profiles && local.config.profiles === null)
-    look(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
+  if (scope.profiles && local.config.profiles === null)
+    check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
   const agents = defaultAgentsDirectory(input, local);
   const named = text(input.options, "agents") ?? local.config.agents;
-  if (looks.agents && agents !== null && !named) look(agents, "agents", isAgentFile);
+  if (scope.agents && agents !== null && !named) check(agents, "agents", isAgentFile);
   return found;
 }
 
-/** One line for each folder, and one where the file of trusted folders is not used. */
+/** One line for each directory, and one if the file of trusted directories is ignored. */
 export function describeUntrusted(found: Untrusted, env: CommandInput["env"]): string[] {
   if (found.size === 0) return [];
   const problem = trustProblem(env);
   return [
     ...(problem === null ? [] : [problem]),
     ...[...found].map(
-      ([folder, things]) =>
-        `${folder} is not trusted: left out ${things.join(", ")}. Trust it with: drover trust ${shellQuote(folder)}`,
+      ([directory, contents]) =>
+        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: drover trust ${shellQuote(directory)}`,
     ),
   ];
 }
 
-/** Only an answer is recorded: somebody who ends the input has not decided. */
-function ask(folder: string, things: readonly string[], { env }: CommandInput): boolean {
-  tryWrite(2, `${folder} is not trusted. It brings ${things.join(", ")}.\nUse them from now on? [y/N] `);
+/** Records an answer. End of input is not an answer, and is not recorded. */
+function ask(directory: string, contents: readonly string[], { env }: CommandInput): boolean {
+  tryWrite(2, `${directory} is not trusted. It contains ${contents.join(", ")}.\nTrust it from now on? [y/N] `);
   const answer = readLine();
   if (answer === null) return false;
   const yes = /^y(?:es)?$/i.test(answer.trim());
-  if (yes) trustDirectory(folder, env);
-  else declineTrust(folder, env);
+  if (yes) trustDirectory(directory, env);
+  else declineTrust(directory, env);
   return yes;
 }
 
@@ -118,16 +118,16 @@ function readLine(): string | null {
   }
 }
 
-function namesIn(folder: string): string[] {
+function namesIn(directory: string): string[] {
   try {
-    return readdirSync(folder).filter((name) => !name.startsWith("."));
+    return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {
     errorCode(error);
     return [];
   }
 }
 
-function realOr(path: string): string {
+function realPathOr(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {

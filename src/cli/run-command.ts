@@ -1,8 +1,8 @@
 import { RequestError } from "../model/errors.ts";
-import { type CommandInput, type CommandSpec, parseOptions, readWords } from "./options.ts";
+import { type CommandInput, type CommandSpec, parseOptions, readPositionals } from "./options.ts";
 import { reportError } from "./report-error.ts";
 
-/** Parses, runs and ends the process with the command's exit code. Nothing of ours is left to wait for. */
+/** Parses the arguments, runs the command and exits the process with its exit code. */
 export async function runCommand(spec: CommandSpec, argv: readonly string[]): Promise<never> {
   process.exit(await exitCodeOf(spec, argv));
 }
@@ -14,7 +14,7 @@ async function exitCodeOf(spec: CommandSpec, argv: readonly string[]): Promise<n
       const { showHelp } = await import("./help.ts");
       return showHelp(spec);
     }
-    const positionals = readWords(parsed, spec);
+    const positionals = readPositionals(parsed, spec);
     const input: CommandInput = { ...parsed, positionals, env: { ...process.env }, cwd: workingDirectory() };
     return await spec.run(input);
   } catch (error) {
@@ -28,8 +28,8 @@ function workingDirectory(): string {
   } catch (cause) {
     throw new RequestError({
       code: "DROVER-USE-003",
-      message: `The directory this was called in is gone: ${cause instanceof Error ? cause.message : String(cause)}`,
-      next: "Go to one that exists, and call it again.",
+      message: `The current directory no longer exists: ${cause instanceof Error ? cause.message : String(cause)}`,
+      next: "Change to an existing directory and try again.",
       cause,
     });
   }

@@ -89,7 +89,7 @@ test.each<[Words, string]>([
       ["text", "a"],
       ["text", "b"],
     ],
-    "--text is given 2 times",
+    "--text was given 2 times",
   ],
 ])("%j is refused", (words, message) =>
   expect(() => read(...words)).toThrow(

@@ -3,7 +3,7 @@ import { RequestError } from "../model/errors.ts";
 import { findInexactNumber, isExactNumber } from "../model/exact-numbers.ts";
 import { findProperty, type Kind, readTypes, type Types } from "./parameter-types.ts";
 
-/** `--key value` words as the parameters of an agent, each typed as its schema says. */
+/** Parses `--key value` options as parameters of an agent, using the types of its schema. */
 export function readParameters(
   extraOptions: readonly (readonly [name: string, value: string | true])[],
   json: string | undefined,
@@ -14,7 +14,7 @@ export function readParameters(
   for (const [name, value] of extraOptions) given.set(name, [...(given.get(name) ?? []), value]);
   for (const [name, values] of given) {
     if (Object.hasOwn(parameters, name))
-      throw fault(`--${name}`, `${name} is given twice: as --${name} and in --params.`);
+      throw fault(`--${name}`, `${name} was given twice: as --${name} and in --params.`);
     const property = findProperty(schema, name) ?? schema?.["additionalProperties"];
     parameters[name] = typed(`--${name}`, values, readTypes(property, schema));
   }
@@ -25,14 +25,14 @@ function typed(option: string, values: (string | true)[], types: Types): unknown
   const isList = types.kinds?.has("array") === true;
   const [value = true, ...more] = values;
   if (more.length > 0 && !isList)
-    throw fault(option, `${option} is given ${values.length} times, and the agent takes one.`);
+    throw fault(option, `${option} was given ${values.length} times, but the agent takes one value.`);
   if (more.length > 0) return values.map((item) => typedOne(option, item, types.items()));
   const accepted = attempt(value, types);
   if (accepted !== undefined) return accepted.value;
   if (!isList) return typedOne(option, value, types);
   if (typeof value === "string" && value.trimStart().startsWith("[")) return parseJson(option, value);
   const items = types.items();
-  // only text may hold a comma of its own
+  // Only strings may contain commas, so other lists are split at them.
   const words = typeof value === "string" && items.kinds && !items.kinds.has("string") ? value.split(",") : [value];
   return words.map((item) => typedOne(option, item, items));
 }
@@ -47,7 +47,7 @@ function typedOne(option: string, value: string | true, types: Types): unknown {
   throw fault(option, `${option} ${value} is not ${describe(types)}.`);
 }
 
-/** undefined where the word cannot be meant as any of these types. */
+/** undefined if the argument does not match any of these types. */
 function attempt(value: string | true, { kinds, values }: Types): { value: unknown } | undefined {
   if (values !== null) {
     const found = values.filter((each) => (typeof each === "string" ? each : JSON.stringify(each)) === String(value));
@@ -84,7 +84,7 @@ function isNumber(text: string): boolean {
   return text.trim() !== "" && !Number.isNaN(Number(text));
 }
 
-/** Parameters as one JSON object. */
+/** Parses the parameters from one JSON object. */
 export function parseParameters(field: string, text: string, code: FaultCode = "DROVER-USE-001") {
   const value = parseJson(field, text, code);
   if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -109,8 +109,8 @@ function inexact(field: string, text: string): RequestError {
   return new RequestError({
     code: "DROVER-PAR-005",
     field,
-    message: `${field}: a JSON number cannot carry ${text} exactly.`,
-    next: "Send it as a string; the agent's parameters_schema has to take one.",
+    message: `${field}: a JSON number cannot represent ${text} exactly.`,
+    next: "Send it as a string; the agent's parameters_schema must accept one.",
   });
 }
 
@@ -124,6 +124,6 @@ function fault(field: string, message: string, code: FaultCode = "DROVER-USE-001
     next:
       code === "DROVER-PAR-006"
         ? `Give one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
-        : "See what it takes: drover agents show AGENT",
+        : "Run `drover agents show AGENT` to see its parameters.",
   });
 }

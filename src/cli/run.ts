@@ -8,12 +8,12 @@ export const runCommand: CommandSpec = {
   summary: "run an agent and wait for its result",
   takes: "AGENT [--PARAMETER VALUE...]",
   examples: [
-    ['drover run echo --message "Hello World"', "parameters are options, typed by the agent's schema"],
-    ['drover run disk-usage --params \'{"path": "."}\' --json', "or JSON; the whole run as the result"],
-    ['drover run claude --prompt "Explain this repository" --project-dir .', "an agent that thinks, in this folder"],
-    ["drover run nightly --timeout 600 --detach", "only submit it, with a time limit of its own"],
+    ['drover run echo --message "Hello World"', "parameters as options, typed by the agent's schema"],
+    ['drover run disk-usage --params \'{"path": "."}\' --json', "parameters as JSON; prints the whole run as JSON"],
+    ['drover run claude --prompt "Explain this repository" --project-dir .', "an autonomous agent, in this directory"],
+    ["drover run nightly --timeout 600 --detach", "submit it with a timeout and do not wait"],
   ],
-  options: { ...submitOptions, "project-dir": { value: "DIR", about: "where it works" } },
+  options: { ...submitOptions, "project-dir": { value: "DIR", about: "working directory of the run" } },
   takesExtraOptions: true,
   run: runAgent,
 };
@@ -21,8 +21,7 @@ export const runCommand: CommandSpec = {
 async function runAgent(input: CommandInput): Promise<number> {
   const [agent_name, ...more] = [...input.positionals, ...(input.rest ?? [])];
   if (!agent_name) throw usage("Name the agent to run.", "run", "AGENT");
-  if (more.length > 0)
-    throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);
+  if (more.length > 0) throw usage(`Unexpected argument ${more[0]}: give parameters as --name value.`, "run", more[0]);
   return withCoordinator(input, { agent: agent_name }, async (client) =>
     followRun(client, await submitRun(client, input, { agent_name }), input),
   );

@@ -7,7 +7,7 @@ import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { absentNames, openProfiles, profileFolders } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
-import { readKeptToken } from "./announcement.ts";
+import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
@@ -18,26 +18,26 @@ import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 export const runnerCommand: CommandSpec = {
   name: "runner",
-  summary: "claims runs and carries them out",
+  summary: "claim and execute runs",
   takes: "-x PROFILE",
   arity: [0, 0],
   examples: [
-    ["drover runner -x echo", "one profile, for the coordinator of this place"],
+    ["drover runner -x echo", "one profile, for the coordinator of this directory"],
     [
       "DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover runner -x ./profiles/build.json --name b1",
-      "a remote one",
+      "for a remote coordinator",
     ],
-    ["drover runner -x claude --env-file .env", "its address, token and the rest from a file"],
+    ["drover runner -x claude --env-file .env", "read the address, token and other variables from a file"],
   ],
   options: {
-    profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each is a registration" },
-    name: { value: "N", about: "tells runners of one host and directory apart" },
-    slots: { value: "N", about: "runs at once, in place of the profile's number" },
-    "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
-    examples: { about: "offer the examples that come with Drover too" },
+    profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each registers separately" },
+    name: { value: "N", about: "distinguishes runners on the same host and directory" },
+    slots: { value: "N", about: "how many runs at a time (default: from the profile)" },
+    "project-dir": { value: "DIR", about: "working directory for runs that name none (default: the current one)" },
+    examples: { about: "also offer Drover's example profiles" },
     ...acceptOption,
     ...envFileOption,
-    "while-stdin": { about: "for a program that starts it: end when stdin does, print `ready` once registered" },
+    "while-stdin": { about: "for a parent process: print `ready` once registered, and stop when stdin closes" },
   },
   run: (input) => runRunner(withEnvFile(input)),
 };
@@ -49,38 +49,37 @@ async function runRunner(input: CommandInput): Promise<number> {
     write(2, `drover runner: ${message}\n`);
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
   };
-  // the one that `up` starts leaves the telling to it
-  const looks = { profiles: searchesForProfiles(wanted) };
+  // `drover up` has already resolved trust for the runner that it starts.
+  const scope = { profiles: searchesForProfiles(wanted) };
   const found = await findLocal(env, cwd);
-  const { places, config } = options["while-stdin"] ? found : await resolveTrust(input, found, looks);
-  const folders = profileFolders(cwd, config, options["examples"] === true, env);
+  const { places, config } = options["while-stdin"] ? found : await resolveTrust(input, found, scope);
+  const directories = profileFolders(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
     wanted: wanted.length > 0 ? wanted : null,
-    folders,
+    folders: directories,
     isolation: config.isolation,
     env,
     onNotice,
     gate: agentGateFor(input, { places, config }),
   });
-  if (profiles.profiles.length === 0)
-    throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
+  if (profiles.profiles.length === 0) throw usage("No profile found: name one with -x.", "runner", "--profile");
   const target = await findCoordinator(input, places.stateDirectory);
   const { url } = target;
   const port = createHttpPort(target);
   if (target.token === null)
-    onNotice(`there is no token, so ${url} cannot prove that it is your coordinator; this runner does what it says`);
+    onNotice(`no token is set, so ${url} cannot prove that it is your coordinator; this runner trusts it anyway`);
   const name = text(options, "name");
   const hurry = new AbortController();
   const runner = await startRunner({
     port,
-    // the socket lies in the record, which no command sees
+    // Commands cannot use the socket: it is inside the record, which is hidden from them.
     apiUrl: env["DROVER_COMMANDS_URL"] || target.shownAs || url,
     profiles: profiles.profiles,
     stateDirectory: places.stateDirectory,
     projectDir: text(options, "project-dir") ?? cwd,
     ...(name ? { name } : {}),
     ...(options["slots"] ? { slots: readSlots(options) } : {}),
-    env: withoutOurKey(env),
+    env: withoutCredentials(env),
     maxOutputKb: config.execution.max_output_kb,
     provider: config.provider,
     defaultTimeoutSeconds: config.execution.default_timeout_seconds,
@@ -88,16 +87,21 @@ async function runRunner(input: CommandInput): Promise<number> {
     hurry: hurry.signal,
     onNotice,
   }).catch((error: unknown) => {
-    throw error instanceof PortError ? notRegistered(error, url) : error;
+    throw error instanceof PortError ? registrationRefused(error, url) : error;
   });
   profiles.follow(runner);
-  const atOnce = (): Promise<void> => {
+  const stopNow = (): Promise<void> => {
     hurry.abort();
     return runner.stop();
   };
   const byParent = options["while-stdin"] === true;
-  // before it says that it is there: whoever reads that may end it at once
-  const ended = waitForShutdown({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
+  // Before the messages below: a program that reads them may send a signal at once.
+  const shutdown = waitForShutdown({
+    graceful: () => runner.drain(),
+    immediate: stopNow,
+    done: runner.done,
+    byParent,
+  });
   if (!options["quiet"]) {
     for (const { loaded, agents } of profiles.profiles) {
       write(
@@ -105,19 +109,20 @@ async function runRunner(input: CommandInput): Promise<number> {
         `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
       );
     }
-    if (profiles.absent.length > 0) write(2, `Not here (drover doctor says why): ${absentNames(profiles)}\n`);
+    if (profiles.absent.length > 0)
+      write(2, `Not available (run drover doctor to see why): ${absentNames(profiles)}\n`);
   }
   if (byParent) {
-    for (const over of ["end", "error"]) process.stdin.resume().once(over, () => void atOnce());
+    for (const event of ["end", "error"]) process.stdin.resume().once(event, () => void stopNow());
     write(1, "ready\n");
   }
-  await ended;
+  await shutdown;
   await profiles.stop();
   port.close();
   return 0;
 }
 
-/** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it; from then on it needs neither variable. */
+/** With DROVER_ENROLMENT the runner gets its own token and stores it. After that it needs neither variable. */
 async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<Target> {
   const { target } = await connect(input);
   if (!target) {
@@ -129,34 +134,34 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
     });
   }
   const enrolment = input.env["DROVER_ENROLMENT"];
-  const kept = (): string | null => readKeptToken(stateDirectory, "runner-token");
-  if (enrolment && kept() === null)
+  const storedToken = (): string | null => readStoredToken(stateDirectory, "runner-token");
+  if (enrolment && storedToken() === null)
     await enrolRunner(target, enrolment, runnerTokenFile(recordDirectory(stateDirectory)));
-  // without one, a coordinator with auth refuses the registration
-  return { ...target, token: enrolment ? kept() : (target.token ?? kept()) };
+  // Without a token, a coordinator with authentication refuses the registration.
+  return { ...target, token: enrolment ? storedToken() : (target.token ?? storedToken()) };
 }
 
-/** What the coordinator has against it is the operator's to mend. */
-function notRegistered({ conflict, message, cause }: PortError, url: string): HostError {
+/** Explains to the operator why the coordinator refused the registration. */
+function registrationRefused({ conflict, message, cause }: PortError, url: string): HostError {
   const [code, next] =
     conflict === "unauthorized"
       ? ([
           "DROVER-API-009",
-          "Set DROVER_API_KEY to a token that may register a runner, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed.",
+          "Set DROVER_API_KEY to a token that may register a runner, or DROVER_ENROLMENT to the output of `drover tokens enrol SUBJECT`.",
         ] as const)
       : conflict === "unproven"
         ? ([
             "DROVER-API-034",
-            "Set DROVER_API_KEY to a token of your coordinator, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed. Behind a proxy or a forwarded port, start the coordinator with --public-url.",
+            "Set DROVER_API_KEY to a token of your coordinator, or DROVER_ENROLMENT to the output of `drover tokens enrol SUBJECT`. Behind a proxy or a forwarded port, start the coordinator with --public-url.",
           ] as const)
         : conflict === "duplicate_runner"
-          ? (["DROVER-API-018", "End the other one, or tell them apart with --name."] as const)
-          : (["DROVER-API-024", "The coordinator's own log may say more."] as const);
-  return new HostError({ code, message: `${url} did not take this runner: ${message}`, next, cause });
+          ? (["DROVER-API-018", "Stop the other runner, or give this one another --name."] as const)
+          : (["DROVER-API-024", "Check the coordinator's log."] as const);
+  return new HostError({ code, message: `${url} refused to register this runner: ${message}`, next, cause });
 }
 
-/** What a runner logs in with is not for what it runs. */
-function withoutOurKey({
+/** Removes the runner's own credentials from the environment of its runs. */
+function withoutCredentials({
   DROVER_API_KEY: _key,
   DROVER_ENROLMENT: _enrolment,
   ...env

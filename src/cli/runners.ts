@@ -7,21 +7,21 @@ import { age, writeTable } from "./table.ts";
 
 export const runnersList: CommandSpec = {
   name: "runners list",
-  summary: "who claims runs",
+  summary: "list runners",
   takes: "",
   arity: [0, 0],
-  examples: [["drover runners list", "each with its profile, tags and what it runs"]],
+  examples: [["drover runners list", "with their profiles, tags and active runs"]],
   options: {},
   run: listRunners,
 };
 
 export const runnersDrain: CommandSpec = {
   name: "runners drain",
-  summary: "no further runs for a runner; what it runs goes on",
+  summary: "stop a runner from claiming runs; its active runs continue",
   takes: "RUNNER",
   arity: [1, 1],
-  examples: [["drover runners drain build-1-echo", "by its id, or the beginning of it; --undo takes it back"]],
-  options: { undo: { about: "let it claim again" } },
+  examples: [["drover runners drain build-1-echo", "by id or a prefix of it; --undo reverts it"]],
+  options: { undo: { about: "let the runner claim runs again" } },
   run: drainRunner,
 };
 
@@ -60,6 +60,6 @@ async function drainRunner(input: CommandInput): Promise<number> {
   if (runner_id === null) return 1;
   if (input.options["json"]) write(1, jsonLine({ runner_id, draining }));
   else if (!input.options["quiet"])
-    write(2, draining ? `${runner_id} takes no further runs.\n` : `${runner_id} claims again.\n`);
+    write(2, draining ? `${runner_id} is draining: it claims no more runs.\n` : `${runner_id} claims runs again.\n`);
   return 0;
 }

@@ -8,20 +8,20 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { visible } from "./question-view.ts";
 
-const detach = { about: "only answer; without a coordinator, do not continue a parked run here" };
+const detach = { about: "without a coordinator: answer, but do not continue a parked run in this process" };
 
 export const runsApprove: CommandSpec = {
   name: "runs approve",
-  summary: "allow what a run asks for",
+  summary: "allow a tool call that a run asks about",
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ["drover runs approve 019a3f", "what it asks; REQUEST names one of several"],
-    ["drover runs approve 019a3f --remember", "and do not ask about this tool again in its session"],
-    [`drover runs approve 019a3f --input '{"command": "npm ci"}'`, "something else in its place"],
+    ["drover runs approve 019a3f", "its open question; add REQUEST if there are several"],
+    ["drover runs approve 019a3f --remember", "and allow this tool for the rest of the session"],
+    [`drover runs approve 019a3f --input '{"command": "npm ci"}'`, "allow it with different input"],
   ],
   options: {
-    input: { value: "JSON", about: "what the tool is called with instead" },
+    input: { value: "JSON", about: "call the tool with this input instead" },
     remember: { about: "allow the tool for the rest of the session" },
     detach,
   },
@@ -30,16 +30,16 @@ export const runsApprove: CommandSpec = {
 
 export const runsDeny: CommandSpec = {
   name: "runs deny",
-  summary: "refuse what a run asks for; it goes on without it",
+  summary: "deny a tool call that a run asks about; the run continues without it",
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ['drover runs deny 019a3f --message "Use npm ci"', "with a reason, which its model reads"],
-    ["drover runs deny 019a3f --stop", "and end the run"],
+    ['drover runs deny 019a3f --message "Use npm ci"', "with a reason that the model reads"],
+    ["drover runs deny 019a3f --stop", "and stop the run"],
   ],
   options: {
-    message: { value: "TEXT", about: "why; the model reads it" },
-    stop: { about: "end the run as well" },
+    message: { value: "TEXT", about: "the reason; the model reads it" },
+    stop: { about: "also stop the run" },
     detach,
   },
   run: deny,
@@ -72,16 +72,16 @@ async function answer(input: CommandInput, decision: Decision): Promise<number> 
   if (options["json"]) write(1, jsonLine(question));
   else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
   if (!options["quiet"]) write(2, `${inWords(question)}\n`);
-  // without a coordinator nobody else would continue it
+  // Without a coordinator, only this process can continue the run.
   if (live || run.status !== "pending" || options["detach"]) return 0;
   return continueRun(input, run);
 }
 
 function inWords({ tool, decision, edited_input, remember }: Question): string {
-  if (decision === "stop") return `Refused ${visible(tool)} and stopped the run.`;
+  if (decision === "stop") return `Denied ${visible(tool)} and stopped the run.`;
   if (decision === "deny") return `Denied ${visible(tool)}.`;
-  const how = edited_input === null || edited_input === undefined ? "" : ", with other input";
-  return `Allowed ${visible(tool)}${how}${remember ? ", and for the rest of its session" : ""}.`;
+  const how = edited_input === null || edited_input === undefined ? "" : " with different input";
+  return `Allowed ${visible(tool)}${how}${remember ? " for the rest of the session" : ""}.`;
 }
 
 function parseInput(given: string): unknown {

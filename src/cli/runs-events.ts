@@ -9,16 +9,16 @@ import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const runsEvents: CommandSpec = {
   name: "runs events",
-  summary: "the log of a run, live while it runs",
+  summary: "show the events of a run, and follow them while it is active",
   takes: "RUN",
   arity: [1, 1],
   examples: [
-    ["drover runs events 019a3f", "everything so far, then what comes"],
-    ["drover runs events 019a3f --json --after 120", "as JSON lines, from an event on"],
+    ["drover runs events 019a3f", "all events so far, then new ones as they arrive"],
+    ["drover runs events 019a3f --json --after 120", "as JSON lines, after event 120"],
   ],
   options: {
-    after: { value: "N", about: "begin after this event" },
-    "no-follow": { about: "do not wait for more" },
+    after: { value: "N", about: "start after this event number" },
+    "no-follow": { about: "do not wait for new events" },
   },
   run: showEvents,
 };
@@ -26,8 +26,7 @@ export const runsEvents: CommandSpec = {
 async function showEvents(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
   const after = Number(text(input.options, "after") ?? "0");
-  if (!Number.isInteger(after) || after < 0)
-    throw usage("--after takes the number of an event.", "runs events", "--after");
+  if (!Number.isInteger(after) || after < 0) throw usage("--after must be an event number.", "runs events", "--after");
   const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
   const shown = await withHistory(input, async (client, live) => {
     const run = await findRun(client, id);

@@ -14,17 +14,17 @@ import { size, writeTable } from "./table.ts";
 
 export const runsFiles: CommandSpec = {
   name: "runs files",
-  summary: "what a run left: the list, or the contents of one",
+  summary: "list the files of a run, or print or save one of them",
   takes: "RUN [PATH]",
   arity: [1, 2],
   examples: [
-    ["drover runs files 019a3f", "size, type, SHA-256 and path of each"],
-    ["drover runs files 019a3f report.md", "its contents, to stdout"],
-    ["drover runs files 019a3f out/chart.png -o chart.png", "into a file"],
+    ["drover runs files 019a3f", "list them with size, type, SHA-256 and path"],
+    ["drover runs files 019a3f report.md", "print one to stdout"],
+    ["drover runs files 019a3f out/chart.png -o chart.png", "save one to a file"],
   ],
   options: {
-    output: { value: "FILE", short: "o", about: "write it there: a new file, or a folder" },
-    force: { about: "replace a file that exists; show a binary file, and as it is, on a terminal" },
+    output: { value: "FILE", short: "o", about: "save to this file or directory" },
+    force: { about: "overwrite an existing file; print binary data to a terminal" },
   },
   run: files,
 };
@@ -32,16 +32,12 @@ export const runsFiles: CommandSpec = {
 async function files(input: CommandInput): Promise<number> {
   const [id = "", path] = input.positionals;
   if (path === undefined && input.options["output"] !== undefined)
-    throw usage(
-      "--output needs the path of a file of the run: drover runs files RUN PATH -o FILE.",
-      "runs files",
-      "--output",
-    );
+    throw usage("--output needs the path of one file: drover runs files RUN PATH -o FILE.", "runs files", "--output");
   const done = await withHistory(input, async (client) => {
     const { run_id } = await findRun(client, id);
     const { items: all } = await client.runs.files(run_id);
     if (path === undefined) listFiles(all, run_id, input);
-    else await oneFile(client, run_id, findFile(all, path, run_id), input);
+    else await outputFile(client, run_id, findFile(all, path, run_id), input);
     return true;
   });
   return done ? 0 : 1;
@@ -50,7 +46,7 @@ async function files(input: CommandInput): Promise<number> {
 function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput): void {
   if (options["json"]) for (const file of all) write(1, jsonLine(file));
   else {
-    // people compare hashes by their beginning, programs by all of it
+    // A short hash is enough for people. Programs get the full one.
     const cells = isTerminal(1)
       ? (file: StoredFile) => [size(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
       : (file: StoredFile) => [String(file.size), file.media_type, file.sha256, file.path];
@@ -58,10 +54,10 @@ function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput)
   }
   if (options["quiet"]) return;
   const [first] = all;
-  write(2, first ? `Read one: drover runs files ${run_id} ${shellQuote(first.path)}\n` : "The run left no files.\n");
+  write(2, first ? `Print one: drover runs files ${run_id} ${shellQuote(first.path)}\n` : "The run has no files.\n");
 }
 
-async function oneFile(
+async function outputFile(
   { runs }: ApiClient,
   run_id: string,
   file: StoredFile,
@@ -89,15 +85,15 @@ function findFile(all: readonly StoredFile[], path: string, run_id: string): Sto
   throw new RequestError({
     code: "DROVER-USE-008",
     field: "PATH",
-    message: `The run left no file ${path}.${near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ""}`,
-    next: `\`drover runs files ${run_id}\` lists what it left.`,
+    message: `The run has no file ${path}.${near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ""}`,
+    next: `Run \`drover runs files ${run_id}\` to list its files.`,
   });
 }
 
-/** The same name elsewhere, or a slip of the keyboard away. */
+/** Paths with the same file name in another directory, or with a likely typo. */
 function nearPaths(wanted: string, paths: readonly string[]): string[] {
   const name = wanted.split("/").at(-1);
   const same = paths.filter((path) => path.split("/").at(-1) === name || path.toLowerCase() === wanted.toLowerCase());
-  const slip = suggest(wanted, paths);
-  return [...new Set([...same, ...(slip ? [slip] : [])])].slice(0, 3);
+  const similar = suggest(wanted, paths);
+  return [...new Set([...same, ...(similar ? [similar] : [])])].slice(0, 3);
 }

@@ -19,25 +19,25 @@ const idFilters = {
 
 export const runsList: CommandSpec = {
   name: "runs list",
-  summary: "what ran, newest first",
+  summary: "list runs, newest first",
   takes: "",
   arity: [0, 0],
   examples: [
     ["drover runs list", "the latest 50"],
-    ["drover runs list --status failed --since 2026-01-31", "what failed since then"],
-    ["drover runs list --search 'deploy staging'", "whose texts have both words"],
-    ["drover runs list --task-id T-12 --json", "as JSON lines, one run each"],
+    ["drover runs list --status failed --since 2026-01-31", "failed runs since this day"],
+    ["drover runs list --search 'deploy staging'", "runs that contain both words"],
+    ["drover runs list --task-id T-12 --json", "as JSON lines, one per run"],
   ],
   options: {
     search: { value: "TEXT", about: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
-    status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several with commas` },
+    status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several separated by commas` },
     agent: { value: "NAME", about: "runs of this agent" },
-    "parent-run-id": { value: "ID", about: "runs that are part of this one" },
+    "parent-run-id": { value: "ID", about: "child runs of this run" },
     ...Object.fromEntries(Object.entries(idFilters).map(([name, about]) => [name, { value: "ID", about }])),
-    since: { value: "TIME", about: "created at or after, e.g. 2026-01-31 or 2026-01-31T12:00:00Z" },
-    until: { value: "TIME", about: "created before" },
-    limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    cursor: { value: "C", about: "the next page, as the last one said" },
+    since: { value: "TIME", about: "runs created at or after this time, e.g. 2026-01-31 or 2026-01-31T12:00:00Z" },
+    until: { value: "TIME", about: "runs created before this time" },
+    limit: { value: "N", about: "page size (default 50, at most 1000)" },
+    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
   },
   run: listRuns,
 };
@@ -59,12 +59,12 @@ async function listRuns(input: CommandInput): Promise<number> {
       page.items.map((row) => cells(row, now)),
     );
   }
-  if (page.indexing) write(2, "Earlier runs are still being indexed: some may be missing. Ask again later.\n");
+  if (page.indexing) write(2, "Older runs are still being indexed, so some matches may be missing. Try again later.\n");
   if (page.next_cursor && !input.options["quiet"]) write(2, `More: ${nextPage(input.options, page.next_cursor)}\n`);
   return 0;
 }
 
-/** The same question, from where this page ended. */
+/** The command for the next page, with the same filters. */
 function nextPage(options: ParsedOptions, cursor: string): string {
   const given = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
     typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
@@ -95,7 +95,7 @@ function readFilter(options: ParsedOptions): RunFilter {
   if (parent) filter.parent_run_id = parent;
   for (const name of Object.keys(idFilters)) {
     const value = text(options, name);
-    // the option names are the filter's keys with dashes
+    // safe: the option names are the filter's keys with dashes
     if (value) filter[name.replaceAll("-", "_") as "session_id"] = value;
   }
   for (const name of ["since", "until"] as const) {
@@ -110,7 +110,7 @@ function readSearch(options: ParsedOptions): string | undefined {
   if (given === undefined) return undefined;
   const { length } = searchTerms(given);
   if (length > 0 && length <= mostSearchTerms) return given;
-  const fault = length === 0 ? "has no word to search for" : `has more than ${mostSearchTerms} words`;
+  const fault = length === 0 ? "contains no words to search for" : `has more than ${mostSearchTerms} words`;
   throw usage(`--search ${given} ${fault}.`, "runs list", "--search");
 }
 
@@ -124,6 +124,6 @@ function readTime(options: ParsedOptions, name: "since" | "until"): string | und
   const given = text(options, name);
   if (given === undefined) return undefined;
   const ms = Date.parse(given);
-  if (Number.isNaN(ms)) throw usage(`--${name} ${given} is not a time.`, "runs list", `--${name}`);
+  if (Number.isNaN(ms)) throw usage(`--${name} ${given} is not a date or time.`, "runs list", `--${name}`);
   return new Date(ms).toISOString();
 }

@@ -8,10 +8,10 @@ import type { CommandInput, CommandSpec } from "./options.ts";
 
 export const runsResume: CommandSpec = {
   name: "runs resume",
-  summary: "continue a parked run now, whatever its budget or usage limit",
+  summary: "continue a parked run now, regardless of its budget or usage limit",
   takes: "RUN",
   arity: [1, 1],
-  examples: [["drover runs resume 019a3f", "without a coordinator it continues here, to its end"]],
+  examples: [["drover runs resume 019a3f", "without a coordinator, runs in this process until it ends"]],
   options: {},
   run: resume,
 };
@@ -20,7 +20,7 @@ async function resume(input: CommandInput): Promise<number> {
   const found = await withHistory(input, async (client, live) => {
     const run = await findRun(client, input.positionals[0]!);
     if (live) return { run: await client.runs.resume(run.run_id), live };
-    // answered, and given back to nobody: without a coordinator it continues in a command of its own
+    // Without a coordinator a parked or answered run continues in this process. Any other status is refused here.
     if (run.status !== "pending" && run.status !== "parked") await client.runs.resume(run.run_id);
     if (run.parked_why === "approval") throw waitsForAnswer(run.run_id);
     return { run, live };
@@ -36,7 +36,7 @@ function waitsForAnswer(run_id: string): RequestError {
   return new RequestError({
     code: "DROVER-API-030",
     field: "RUN",
-    message: `The run ${run_id} waits for an answer.`,
-    next: `Give it: drover runs approve ${run_id}, or drover runs deny ${run_id}`,
+    message: `Run ${run_id} is waiting for an answer.`,
+    next: `Answer with drover runs approve ${run_id} or drover runs deny ${run_id}`,
   });
 }

@@ -12,10 +12,10 @@ import { withCoordinator } from "./with-coordinator.ts";
 
 export const runsRetry: CommandSpec = {
   name: "runs retry",
-  summary: "a new run with the same agent and parameters",
+  summary: "start a new run with the same agent and parameters",
   takes: "RUN",
   arity: [1, 1],
-  examples: [["drover runs retry 019a3f", "prints the new run's id; without a coordinator it runs here, to its end"]],
+  examples: [["drover runs retry 019a3f", "prints the new run's id; without a coordinator, runs it in this process"]],
   options: {},
   run: retry,
 };
@@ -28,7 +28,7 @@ async function retry(input: CommandInput): Promise<number> {
   });
   if (found === null) return 1;
   const { client } = await connect(input);
-  // without a coordinator nobody else would run it
+  // Without a coordinator, only this process can execute the run.
   if (!client)
     return withCoordinator(input, { agent: found.agent_name }, async (own) => {
       const { type } = await own.agents.get(found.agent_name);
@@ -40,15 +40,15 @@ async function retry(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Values of variables and redacted words are not on the record: only the person who ran it can repeat it exactly. */
+/** The record has neither the values of variables nor redacted arguments, so Drover cannot repeat the command itself. */
 function madeByExec(run_id: string, start: ExecutionStart | undefined): RequestError {
   const line = start && execLine(start);
   return new RequestError({
     code: "DROVER-USE-001",
     field: "RUN",
-    message: `The run ${run_id} was made by drover exec, and has no agent to run again.`,
+    message: `Run ${run_id} was created by drover exec and has no agent to run again.`,
     next: line
-      ? `Run its command again${line.includes("[redacted:") ? ", with the real words in place of [redacted:...]" : ""}: ${line}`
+      ? `Run its command again${line.includes("[redacted:") ? ", with the real values in place of [redacted:...]" : ""}: ${line}`
       : "Run its command again with drover exec.",
   });
 }

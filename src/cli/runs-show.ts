@@ -14,12 +14,12 @@ import { duration, printable } from "./table.ts";
 
 export const runsShow: CommandSpec = {
   name: "runs show",
-  summary: "one run with its output",
+  summary: "show one run and its output",
   takes: "RUN",
   arity: [1, 1],
   examples: [
-    ["drover runs show 019a3f", "a run by its id, or the beginning of it"],
-    ["drover runs show 019a3f --json", "everything the record has"],
+    ["drover runs show 019a3f", "by id or a prefix of it"],
+    ["drover runs show 019a3f --json", "everything that was recorded"],
   ],
   options: {},
   run: showRun,
@@ -48,7 +48,7 @@ async function showRun(input: CommandInput): Promise<number> {
 }
 
 function showHead({ run, executions, files }: { run: Run; executions: Execution[]; files: StoredFile[] }): void {
-  // the newest that Drover started itself
+  // The newest execution that Drover itself started.
   const own = executions.find(({ start }) => start.reported_by === undefined);
   const nested = executions.filter(({ start }) => start.reported_by !== undefined).toReversed();
   const end = own?.end;
@@ -66,7 +66,7 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["started", run.started_at],
     ["took", end?.duration_ms == null ? null : duration(end.duration_ms)],
     ["isolation", run.isolation],
-    ["left over", end?.leftovers ? `${end.leftovers} processes, killed` : null],
+    ["left over", end?.leftovers ? `${end.leftovers} processes, now killed` : null],
     ["resources", resources(end)],
     ["usage", run.usage && usageLine(run.usage)],
     ["files", files.length === 0 ? null : `${files.length}: drover runs files ${run.run_id}`],
@@ -86,7 +86,7 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
 
 const shownNested = 20;
 
-/** As a command inside the run reported it. */
+/** A nested execution, as reported by a command inside the run. */
 function nestedLine({ start, end }: Execution): string {
   const how = end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
   return `${start.command} (${how}, reported by the command)`;
@@ -112,7 +112,7 @@ function showOutput(events: StoredEvent[]): void {
 
 const newline = 0x0a;
 
-/** What an agent answered, where that is not what it wrote. */
+/** Prints the agent's answer, unless it is already part of stdout. */
 function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
   if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
   write(1, "\nresult\n");

@@ -7,13 +7,13 @@ import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const runsStop: CommandSpec = {
   name: "runs stop",
-  summary: "end runs, and everything they started",
+  summary: "stop runs and all their processes",
   takes: "[RUN...]",
   arity: [0, Infinity],
   examples: [
-    ["drover runs stop 019a3f", "a run by its id, or the beginning of it"],
-    ["drover runs stop --agent nightly", "all runs of an agent"],
-    ["drover runs stop --all", "everything"],
+    ["drover runs stop 019a3f", "one run, by id or a prefix of it"],
+    ["drover runs stop --agent nightly", "all active runs of an agent"],
+    ["drover runs stop --all", "all active runs"],
   ],
   options: {
     agent: { value: "NAME", about: "every unfinished run of this agent" },
@@ -46,7 +46,7 @@ async function stopWith(
   all: boolean,
 ): Promise<Stopped[]> {
   const ids: string[] = [];
-  // all are found before the first is stopped
+  // Finds all runs before it stops the first, so that a wrong id stops nothing.
   for (const one of given) ids.push(await findRunId(client, one));
   const stopped: Stopped[] = [];
   for (const id of ids) {

@@ -7,22 +7,22 @@ import type { StoredFile } from "../model/file.ts";
 import { verifyContent } from "./verify-content.ts";
 
 /**
- * Into a file of this machine, whole or not at all. A folder gets it under its own name. What is there already is
- * replaced only by force, and then itself: a link is never followed.
+ * Saves a file of a run atomically. If the target is a directory, the file keeps its name. An existing file is replaced
+ * only with `force`. A symbolic link is replaced, never followed.
  */
 export async function saveFile(
   content: AsyncIterable<Uint8Array>,
   stored: StoredFile,
   { target, cwd, force }: { target: string; cwd: string; force: boolean },
 ): Promise<string> {
-  const asked = resolve(cwd, target);
-  const intoFolder = target.endsWith("/") || isFolder(asked);
-  // the last part of a path: a name that leads nowhere
-  const file = intoFolder ? join(asked, basename(stored.path)) : asked;
+  const path = resolve(cwd, target);
+  const intoDirectory = target.endsWith("/") || isDirectory(path);
+  // Only the base name: the stored path must not lead out of the directory.
+  const file = intoDirectory ? join(path, basename(stored.path)) : path;
   const partial = `${file}.${process.pid}.partial`;
   const reserved = force ? null : reserve(file);
   try {
-    // opened first: a stream that fails before it has opened its file makes it after it was removed
+    // Opens the file first: a stream that fails early would still create its file after the cleanup.
     const opened = await open(partial, "wx", 0o644);
     await pipeline(verifyContent(content, stored), opened.createWriteStream());
     renameSync(partial, file);
@@ -34,7 +34,7 @@ export async function saveFile(
   return file;
 }
 
-/** An empty file that nobody else had: from here on the name is ours to replace. */
+/** Creates an empty file, so that nobody else can take the name before the rename. */
 function reserve(file: string): string {
   try {
     closeSync(openSync(file, "wx", 0o644));
@@ -45,14 +45,14 @@ function reserve(file: string): string {
     throw new RequestError({
       code: "DROVER-USE-001",
       field: "--output",
-      message: `${file} exists already.`,
-      next: "Name a new file, or give --force to replace it.",
+      message: `${file} already exists.`,
+      next: "Name a new file, or replace it with --force.",
       cause: error,
     });
   }
 }
 
-function isFolder(path: string): boolean {
+function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
@@ -63,8 +63,8 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
 function cannotWrite(file: string, cause: NodeJS.ErrnoException): HostError {
   return new HostError({
     code: "DROVER-OUT-001",
-    message: `${file} cannot be written: ${cause.message}`,
-    next: "Make room, make its folder, or name another place.",
+    message: `Cannot write ${file}: ${cause.message}`,
+    next: "Free some disk space, create its directory, or name another file.",
     cause,
   });
 }

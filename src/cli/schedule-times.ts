@@ -1,11 +1,11 @@
 import { columns } from "./help.ts";
 
-/** The timezone of whoever reads this. */
-export function readersZone(): string {
+/** The timezone of this machine. */
+export function localTimezone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** As "Mon 2026-03-09 03:00 GMT+1"; with seconds where there are any. */
+/** Formats a time like "Mon 2026-03-09 03:00 GMT+1", with seconds only if they are not zero. */
 export function timeIn(at: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone,
@@ -25,10 +25,10 @@ export function timeIn(at: string, timeZone: string): string {
   return `${weekday} ${year}-${month}-${day} ${hour}:${minute}${seconds} ${timeZoneName}`;
 }
 
-/** Each slot in the schedule's timezone, and in the reader's where that is another. */
+/** Each slot in the schedule's timezone, and also in the local one if it differs. */
 export function slotLines(next: readonly string[], timezone: string): string[] {
-  const here = readersZone();
+  const here = localTimezone();
   if (here === timezone) return next.map((at) => `  ${timeIn(at, timezone)}`);
   const rows = next.map((at): [string, string] => [timeIn(at, timezone), timeIn(at, here)]);
-  return columns([[timezone, `${here} (here)`], ...rows]);
+  return columns([[timezone, `${here} (local)`], ...rows]);
 }

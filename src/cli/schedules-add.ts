@@ -5,28 +5,34 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
-import { readersZone, slotLines } from "./schedule-times.ts";
+import { localTimezone, slotLines } from "./schedule-times.ts";
 
 export const schedulesAdd: CommandSpec = {
   name: "schedules add",
-  summary: "a schedule for an agent",
+  summary: "run an agent on a schedule",
   takes: "AGENT NAME [--PARAMETER VALUE...]",
   arity: [2, 2],
   examples: [
-    ['drover schedules add report nightly --cron "0 3 * * *"', "each night at 3:00, in your timezone"],
-    ['drover schedules add claude triage --every 15m --prompt "Look at new issues" --resume-session', "one session"],
+    ['drover schedules add report nightly --cron "0 3 * * *"', "every night at 3:00 in your timezone"],
+    [
+      'drover schedules add claude triage --every 15m --prompt "Look at new issues" --resume-session',
+      "all runs in one session",
+    ],
   ],
   options: {
     cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
-    every: { value: "TIME", about: "an interval such as 15m, from now on" },
-    timezone: { value: "TZ", about: "of --cron (default: yours)" },
-    prompt: { value: "T", about: "what to do, in words" },
-    params: { value: "JSON", about: "parameters as an object; also for names that are options of this command" },
-    overlap: { value: "WHAT", about: `while the last run has not ended: ${overlapPolicies.join(", ")} (default skip)` },
+    every: { value: "TIME", about: "an interval such as 15m, starting now" },
+    timezone: { value: "TZ", about: "timezone of --cron (default: yours)" },
+    prompt: { value: "T", about: "the prompt" },
+    params: { value: "JSON", about: "parameters as a JSON object, including names that clash with options" },
+    overlap: {
+      value: "WHAT",
+      about: `if the previous run is still active: ${overlapPolicies.join(", ")} (default skip)`,
+    },
     "catch-up": { value: "WHAT", about: `after missed slots: ${catchUpPolicies.join(", ")} (default none)` },
-    "resume-session": { about: "each run continues the session of the last one" },
+    "resume-session": { about: "each run continues the session of the previous one" },
     attended: { about: "send its questions to the inbox" },
-    disabled: { about: "do not let it fire yet" },
+    disabled: { about: "add the schedule disabled" },
   },
   takesExtraOptions: true,
   run: addSchedule,
@@ -36,16 +42,16 @@ type Body = Parameters<ApiClient["schedules"]["create"]>[0];
 
 async function addSchedule(input: CommandInput): Promise<number> {
   const { options, positionals, extraOptions } = input;
-  const [agent_name, name] = positionals as [string, string]; // two words, see above
+  const [agent_name, name] = positionals as [string, string]; // safe: the arity is two
   const [cron, every, prompt] = [text(options, "cron"), text(options, "every"), text(options, "prompt")];
   if ((cron === undefined) === (every === undefined))
-    throw usage("Say when: --cron EXPR or --every TIME.", "schedules add", "--cron");
+    throw usage("Give either --cron EXPR or --every TIME.", "schedules add", "--cron");
   const client = await connectOrFail(input);
   const body: Body = {
     agent_name,
     name,
     ...(cron === undefined ? { every } : { cron }),
-    timezone: text(options, "timezone") ?? readersZone(),
+    timezone: text(options, "timezone") ?? localTimezone(),
     parameters: readParameters(extraOptions, text(options, "params"), await schemaOf(client, agent_name)),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
@@ -61,11 +67,12 @@ async function addSchedule(input: CommandInput): Promise<number> {
 function printAdded(schedule: Schedule, { options }: CommandInput): void {
   write(1, options["json"] ? jsonLine(schedule) : `${schedule.schedule_id}\n`);
   if (options["quiet"] || options["json"]) return;
-  if (schedule.next.length === 0) write(2, `Disabled. Enable it: drover schedules enable ${schedule.name}\n`);
+  if (schedule.next.length === 0)
+    write(2, `The schedule is disabled. Enable it: drover schedules enable ${schedule.name}\n`);
   else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
 }
 
-/** One that is unknown is refused by the coordinator, with a suggestion. */
+/** undefined for an unknown agent, which the coordinator refuses with a suggestion. */
 async function schemaOf(client: ApiClient, agent_name: string): Promise<Record<string, unknown> | undefined> {
   const { items } = await client.agents.list();
   return items.find(({ name }) => name === agent_name.split("@")[0])?.parameters_schema;

@@ -5,12 +5,12 @@ import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { timeIn } from "./schedule-times.ts";
 
-const one = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
+const base = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
 export const schedulesRun: CommandSpec = {
-  ...one,
+  ...base,
   name: "schedules run",
-  summary: "run a schedule now, whatever its times and its overlap policy say",
+  summary: "run a schedule now, regardless of its times and overlap policy",
   examples: [["drover schedules run nightly", "prints the run's id"]],
   async run(input) {
     const client = await connectOrFail(input);
@@ -22,32 +22,32 @@ export const schedulesRun: CommandSpec = {
 };
 
 export const schedulesEnable: CommandSpec = {
-  ...one,
+  ...base,
   name: "schedules enable",
-  summary: "let a schedule fire again, from its next slot on",
-  examples: [["drover schedules enable nightly", "slots that have passed are not made up for"]],
+  summary: "resume a disabled schedule from its next slot",
+  examples: [["drover schedules enable nightly", "does not run missed slots"]],
   run: (input) => setEnabled(input, true),
 };
 
 export const schedulesDisable: CommandSpec = {
-  ...one,
+  ...base,
   name: "schedules disable",
-  summary: "skip the slots of a schedule; its history says so",
-  examples: [["drover schedules disable nightly", "runs that are under way go on"]],
+  summary: "pause a schedule; its history lists the skipped slots",
+  examples: [["drover schedules disable nightly", "active runs continue"]],
   run: (input) => setEnabled(input, false),
 };
 
 export const schedulesRemove: CommandSpec = {
-  ...one,
+  ...base,
   name: "schedules remove",
-  summary: "end a schedule; its runs stay",
-  examples: [["drover schedules remove nightly", "one that an agent defines is removed there"]],
+  summary: "delete a schedule; its runs are kept",
+  examples: [["drover schedules remove nightly", "if its agent's file defines it, remove it there"]],
   async run(input) {
     const client = await connectOrFail(input);
     const { schedule_id, name, agent_name } = await findSchedule(client, input.positionals[0]!);
     await client.schedules.remove(schedule_id);
     if (input.options["json"]) write(1, jsonLine({ schedule_id, removed: true }));
-    else if (!input.options["quiet"]) write(2, `${agent_name}/${name} is removed.\n`);
+    else if (!input.options["quiet"]) write(2, `Removed ${agent_name}/${name}.\n`);
     return 0;
   },
 };

@@ -7,21 +7,21 @@ import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { readersZone, slotLines } from "./schedule-times.ts";
+import { localTimezone, slotLines } from "./schedule-times.ts";
 
 export const schedulesNext: CommandSpec = {
   name: "schedules next",
-  summary: "the next slots, in the schedule's timezone and in yours",
+  summary: "preview the next times of a schedule, in its timezone and in yours",
   takes: "[SCHEDULE]",
   arity: [0, 1],
   examples: [
-    ["drover schedules next nightly", "of a schedule"],
-    ['drover schedules next --cron "30 2 * * *" --timezone Europe/Berlin', "of an expression; needs no coordinator"],
+    ["drover schedules next nightly", "for an existing schedule"],
+    ['drover schedules next --cron "30 2 * * *" --timezone Europe/Berlin', "for an expression; needs no coordinator"],
   ],
   options: {
     cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
-    every: { value: "TIME", about: "an interval such as 15m, from now on" },
-    timezone: { value: "TZ", about: "of the expression (default: yours)" },
+    every: { value: "TIME", about: "an interval such as 15m, starting now" },
+    timezone: { value: "TZ", about: "timezone of --cron (default: yours)" },
   },
   run: showNext,
 };
@@ -34,11 +34,11 @@ async function showNext(input: CommandInput): Promise<number> {
     throw usage("Name a schedule, or give --cron or --every.", "schedules next", "SCHEDULE");
   const { next, timezone } =
     given === undefined
-      ? preview({ timezone: text(options, "timezone") ?? readersZone(), ...(cron ? { cron } : { every }) })
+      ? preview({ timezone: text(options, "timezone") ?? localTimezone(), ...(cron ? { cron } : { every }) })
       : await findSchedule(await connectOrFail(input), given);
   if (options["json"]) write(1, jsonLine({ timezone, next }));
   else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
-  else write(2, "It is not due: the schedule is disabled.\n");
+  else write(2, "The schedule is disabled, so it has no next time.\n");
   return 0;
 }
 
@@ -52,7 +52,7 @@ function preview(timing: Timing): { next: string[]; timezone: string } {
   return { next, timezone: timing.timezone };
 }
 
-/** The same words as the coordinator would use. */
+/** Reports the same faults as the coordinator. */
 function checkTiming(timing: Timing, command: string): void {
   if (timing.every !== undefined && !/^[1-9]\d{0,8}[smhd]$/.test(timing.every))
     throw usage(`--every ${timing.every} is not an interval such as 15m, 2h or 1d.`, command, "--every");

@@ -10,12 +10,12 @@ import { printable, writeTable } from "./table.ts";
 
 export const schedulesList: CommandSpec = {
   name: "schedules list",
-  summary: "what runs by itself, when next, and what became of the last slot",
+  summary: "list schedules with their next and last run",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover schedules", "all that you may see, the next one first"],
-    ["drover schedules list --agent report --json", "of one agent, as JSON lines"],
+    ["drover schedules", "all schedules, the next one to run first"],
+    ["drover schedules list --agent report --json", "the schedules of one agent, as JSON lines"],
   ],
   options: { agent: { value: "NAME", about: "only schedules of this agent" } },
   run: listSchedules,
@@ -23,14 +23,14 @@ export const schedulesList: CommandSpec = {
 
 export const schedulesShow: CommandSpec = {
   name: "schedules show",
-  summary: "one schedule with its next slots and what became of the last ones",
+  summary: "show one schedule with its next runs and its history",
   takes: "SCHEDULE",
   arity: [1, 1],
   examples: [
-    ["drover schedules show nightly", "by its name, as AGENT/NAME, or by the beginning of its id"],
-    ["drover schedules show nightly --limit 100 --json", "with more of its history, as one JSON object"],
+    ["drover schedules show nightly", "by name, AGENT/NAME, or a prefix of its id"],
+    ["drover schedules show nightly --limit 100 --json", "with more history, as one JSON object"],
   ],
-  options: { limit: { value: "N", about: "how many lines of its history (default 10, at most 1000)" } },
+  options: { limit: { value: "N", about: "how many history entries (default 10, at most 1000)" } },
   run: showSchedule,
 };
 
@@ -97,9 +97,9 @@ function whenOf({ cron, every, timezone }: Schedule): string {
   return cron === null ? `every ${every}` : `${cron} ${timezone}`;
 }
 
-/** How its run did, never only that there was one. */
+/** The status of the slot's run, or why the slot was skipped. */
 function outcomeOf({ outcome, why, manual, run_status, run_reason }: Slot): string {
   if (outcome === "skipped") return `skipped: ${why}`;
-  const status = run_status ?? "fired (its run is no longer kept)";
+  const status = run_status ?? "fired (its run has been deleted)";
   return `${status}${run_reason ? ` (${run_reason})` : ""}${manual ? ", by hand" : ""}`;
 }

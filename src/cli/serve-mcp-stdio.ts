@@ -2,12 +2,12 @@ import type { Server } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 
 /**
- * An MCP server on stdin and stdout. A file of its own, so that it is a bundle of its own: a package that is imported
- * lazily inside another bundle shares zod with it, and zod would be used there before it is initialized.
+ * Connects an MCP server to stdin and stdout. This must stay a separate bundle: a package that another bundle imports
+ * lazily shares its zod, and would use zod before it is initialized.
  */
 export async function serveMcpStdio(server: Server): Promise<{ close(): Promise<void>; ended: Promise<void> }> {
   const ended = new Promise<void>((resolve) => {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- it is no EventTarget
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- it is not an EventTarget
     server.onclose = resolve;
   });
   await server.connect(new StdioServerTransport());

@@ -9,7 +9,7 @@ import { renderRefusal } from "../serve/render.ts";
 
 const maxBodyBytes = 16 * 1024 * 1024;
 
-/** An MCP server over streamable HTTP at /mcp, on loopback, for those who have the token. */
+/** Serves MCP over streamable HTTP at /mcp on loopback. Requests need the returned token. */
 export async function serveMcp(factory: McpServerFactory, port: number) {
   const token = randomBytes(24).toString("base64url");
   const handler = createMcpHandler(factory, { maxRequestBodySize: maxBodyBytes });
@@ -38,7 +38,7 @@ function sameToken(authorization: string | undefined, token: string): boolean {
 }
 
 function noToken(): Refusal {
-  return new Refusal(401, "DROVER-API-009", "This MCP server needs the token it printed at its start.", {
+  return new Refusal(401, "DROVER-API-009", "This MCP server requires the token that it printed at startup.", {
     next: "Send it as Authorization: Bearer TOKEN.",
   });
 }

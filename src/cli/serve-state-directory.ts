@@ -18,19 +18,19 @@ import { write } from "./io.ts";
 import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
 
 export const serveOptions: Record<string, OptionSpec> = {
-  port: { value: "N", about: "where to listen (default 8765; 0 for any free port)" },
-  host: { value: "H", about: "which address (default 127.0.0.1; others need auth)" },
-  "public-url": { value: "URL", repeat: true, about: "an address it is reached by, beside loopback" },
-  agents: { value: "DIR", about: "a folder of agent files (default ./agents where there is one)" },
+  port: { value: "N", about: "port to listen on (default 8765; 0 for any free port)" },
+  host: { value: "H", about: "address to listen on (default 127.0.0.1; others require authentication)" },
+  "public-url": { value: "URL", repeat: true, about: "a URL by which clients reach it, in addition to loopback" },
+  agents: { value: "DIR", about: "directory of agent files (default: ./agents if it exists)" },
   ...acceptOption,
 };
 
-/** Longer than a database takes that is started together with us. */
+/** Long enough for a database that is started at the same time. */
 const databaseWaitMs = 30_000;
 
 interface Served extends Coordinator {
   tokenFile: string;
-  /** Leaves the announcement: from here on every command of this state directory uses this coordinator. */
+  /** Writes the announcement. From now on every command for this state directory uses this coordinator. */
   announce(): void;
 }
 
@@ -40,8 +40,8 @@ interface Listen {
 }
 
 /**
- * The one coordinator of this state directory. Commands given there find it once it is announced. A second one is refused
- * before it writes anything, whatever its port.
+ * Starts the coordinator of this state directory. Commands find it once it is announced. A second coordinator for the
+ * same state directory is refused before it writes anything, even on another port.
  */
 export async function serveStateDirectory(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
   const { stateDirectory } = local.places;
@@ -66,7 +66,7 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
     database,
     databaseWaitMs,
     onDatabaseAway: ({ message }) =>
-      write(2, `drover: ${message} Waiting for it, ${databaseWaitMs / 1000} s at most.\n`),
+      write(2, `drover: ${message} Waiting for it for up to ${databaseWaitMs / 1000} s.\n`),
     ...listen,
     socket: socketFor(recordDirectory(stateDirectory), input.env),
     agentsDirectory: agents,
@@ -81,11 +81,11 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${nextOf(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
-  // Nothing that a fleet needs; but commands given here find their way by it.
+  // A fleet does not need the token file, but local commands use it.
   const token_file: TokenFileName = database ? "fleet-token" : "token";
   const record = recordDirectory(stateDirectory);
   if (database) replaceTokenFile(record, coordinator.adminToken, token_file);
-  // A fleet's record is not in this directory, and neither are its short-lived runners.
+  // With a database, neither the record nor short-lived runners are in this directory.
   const sweeping = database ? null : sweepEvery(input, local, coordinator.port);
   let removeAnnouncement: (() => void) | null = null;
   let stopping: Promise<void> | null = null;
@@ -107,31 +107,31 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
   };
 }
 
-/** Of what the operator can do something about. */
+/** The advice of an error that the operator can fix. */
 function nextOf(error: unknown): string {
   return error instanceof HostError && error.next ? ` ${error.next}` : "";
 }
 
-/** How long the run of a killed `drover run` may look as if it still ran. */
+/** The run of a killed `drover run` appears to be running for at most this long. */
 const sweepEveryMs = 5000;
 
-/** Ends what killed commands left, now and every so often. */
+/** Finishes the runs of killed commands, now and at regular intervals. */
 function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
   const { stateDirectory } = local.places;
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
   const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
   const sweep = async (): Promise<void> => {
     const dead = deadShortLived(stateDirectory);
-    // all that runs things: a coordinator does not have it otherwise
+    // Loaded late: a coordinator does not otherwise need the code that executes runs.
     if (dead.length > 0) await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(dead, options);
   };
-  const begin = (): void =>
+  const startSweep = (): void =>
     void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));
-  begin();
-  return setInterval(begin, sweepEveryMs).unref();
+  startSweep();
+  return setInterval(startSweep, sweepEveryMs).unref();
 }
 
-/** Returns what removes it. Only the holder of the coordinator lock writes or removes an announcement. */
+/** Returns a function that removes the announcement. Only the holder of the coordinator lock may write or remove it. */
 function writeAnnouncement(stateDirectory: string, announcement: Announcement): () => void {
   const file = announcementFile(recordDirectory(stateDirectory));
   writeFileSync(`${file}.new`, JSON.stringify(announcement), { mode: 0o600 });
@@ -141,14 +141,14 @@ function writeAnnouncement(stateDirectory: string, announcement: Announcement): 
 
 function alreadyServed(stateDirectory: string): HostError {
   const announcement = readAnnouncement(stateDirectory);
-  const which =
+  const where =
     announcement && isAlive(announcement.pid)
       ? `at ${announcement.url} (process ${announcement.pid})`
       : "and is starting";
   return new HostError({
     code: "DROVER-STA-011",
-    message: `A coordinator already serves ${stateDirectory} ${which}.`,
-    next: "Use that one: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
+    message: `A coordinator already serves ${stateDirectory} ${where}.`,
+    next: "Use that coordinator: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
   });
 }
 

@@ -3,12 +3,12 @@ import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, renameS
 import { join } from "node:path";
 import { RequestError } from "../model/errors.ts";
 
-/** The name of the session that last worked in a workspace. The agent can write it too: it is a hint, to be checked. */
+/** Names the last session of a workspace. The agent can write the file too, so its content has to be checked. */
 export const sessionFile = (workspace: string): string => join(workspace, ".session");
 
 const sessionId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** null where there is none. A link is not followed, and a pipe is not waited for. */
+/** null if there is no file. Does not follow symbolic links or block on pipes. */
 export function readSessionFile(workspace: string): string | null {
   const file = sessionFile(workspace);
   let fd: number;
@@ -24,26 +24,26 @@ export function readSessionFile(workspace: string): string | null {
     const bytes = Buffer.alloc(100);
     const text = bytes.toString("utf8", 0, readSync(fd, bytes)).trim();
     if (sessionId.test(text)) return text;
-    throw unusable(file, "it does not hold the id of a session");
+    throw unusable(file, "it does not contain a session id");
   } finally {
     closeSync(fd);
   }
 }
 
-/** Whole or not at all, and never through a link. */
+/** Writes the file atomically, and never through a symbolic link. */
 export function writeSessionFile(workspace: string, session_id: string): void {
-  const aside = join(workspace, `.session.${randomUUID()}`);
+  const draft = join(workspace, `.session.${randomUUID()}`);
   try {
-    const fd = openSync(aside, "wx", 0o600);
+    const fd = openSync(draft, "wx", 0o600);
     try {
       writeSync(fd, `${session_id}\n`);
       fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    renameSync(aside, sessionFile(workspace));
+    renameSync(draft, sessionFile(workspace));
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(draft, { force: true });
   }
 }
 
@@ -51,8 +51,8 @@ function unusable(file: string, why: string, cause?: unknown): RequestError {
   return new RequestError({
     code: "DROVER-SUB-003",
     field: ".session",
-    message: `${file} does not say which session to resume: ${why}.`,
-    next: "Remove it, name the session on the command line, or begin another one with --new.",
+    message: `Cannot read the session to resume from ${file}: ${why}.`,
+    next: "Remove the file, name the session on the command line, or start another one with --new.",
     cause,
   });
 }

@@ -3,7 +3,7 @@ import type { Output } from "../wire/contracts.ts";
 type Shown = Output<"GET /sessions/{session_id}">;
 type Node = Pick<Shown["descendants"][number], "session_id" | "forked_from" | "fork_at_turn" | "run_count">;
 
-/** The forks around a session as lines; none where it was neither forked nor is a fork. */
+/** The tree of forks around a session as lines. Empty if it has no forks and is not a fork. */
 export function treeLines(session: Shown): string[] {
   const nodes: Node[] = [...session.ancestors, session, ...session.descendants];
   const [root] = nodes;
@@ -12,7 +12,7 @@ export function treeLines(session: Shown): string[] {
   const add = (node: Node, before: string, branch: string, below: string): void => {
     const at = node.fork_at_turn === null ? "" : ` at turn ${node.fork_at_turn}`;
     const forked = node === root ? "" : `, forked${at}`;
-    const here = node.session_id === session.session_id ? "  <- this one" : "";
+    const here = node.session_id === session.session_id ? "  <- this session" : "";
     const runs = node.run_count === 1 ? "1 run" : `${node.run_count} runs`;
     lines.push(`${before}${branch}${node.session_id} (${runs}${forked})${here}`);
     const forks = nodes.filter(({ forked_from }) => forked_from === node.session_id);

@@ -7,39 +7,39 @@ import { withCoordinator } from "./with-coordinator.ts";
 
 export const sessionsResume: CommandSpec = {
   name: "sessions resume",
-  summary: "go on with a session, and wait for the result",
+  summary: "continue a session and wait for the result",
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
-  examples: [['drover sessions resume 019a3f --prompt "Now add tests"', "it knows what was said before"]],
+  examples: [['drover sessions resume 019a3f --prompt "Now add tests"', "the agent remembers the conversation"]],
   options: submitOptions,
   takesExtraOptions: true,
-  run: (input) => goOn(input, "resume"),
+  run: (input) => continueSession(input, "resume"),
 };
 
 export const sessionsFork: CommandSpec = {
   name: "sessions fork",
-  summary: "go on with a copy of a session, and leave the session as it is",
+  summary: "continue a copy of a session and leave the original unchanged",
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
   examples: [
-    ['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same past"],
-    ['drover sessions fork 019a3f --at-turn 2 --prompt "Use a map instead"', "with its first two turns alone"],
+    ['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same history"],
+    ['drover sessions fork 019a3f --at-turn 2 --prompt "Use a map instead"', "keep only the first two turns"],
   ],
   options: {
     ...submitOptions,
     "at-turn": { value: "N", about: "keep the first N turns of the session (default: all)" },
   },
   takesExtraOptions: true,
-  run: (input) => goOn(input, "fork"),
+  run: (input) => continueSession(input, "fork"),
 };
 
-/** A run as any other, of the agent that the session is of. */
-async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<number> {
+/** Submits an ordinary run of the session's agent. */
+async function continueSession(input: CommandInput, mode: "resume" | "fork"): Promise<number> {
   const [id, ...more] = [...input.positionals, ...(input.rest ?? [])];
   if (!id) throw usage(`Name the session to ${mode}.`, `sessions ${mode}`, "SESSION");
   if (more.length > 0)
-    throw usage(`${more[0]} is not an option: say what to do with --prompt.`, `sessions ${mode}`, more[0]);
+    throw usage(`Unexpected argument ${more[0]}: give the message with --prompt.`, `sessions ${mode}`, more[0]);
   const turn = text(input.options, "at-turn");
   if (turn !== undefined && !/^[1-9]\d{0,5}$/.test(turn))
-    throw usage(`--at-turn is a number from 1 on, not ${turn}.`, "sessions fork", "--at-turn");
+    throw usage(`--at-turn ${turn} is not a positive whole number.`, "sessions fork", "--at-turn");
   const work = async (client: ApiClient): Promise<number> => {
     const { agent_name, session_id } = await findSession(client, id);
     const submitted = await submitRun(client, input, {

@@ -12,37 +12,37 @@ import { age, printable, writeTable } from "./table.ts";
 
 export const sessionsList: CommandSpec = {
   name: "sessions list",
-  summary: "conversations that runs began, newest first",
+  summary: "list sessions, newest first",
   takes: "",
   arity: [0, 0],
   examples: [
     ["drover sessions list", "the latest 50"],
-    ["drover sessions list --agent claude --json", "of one agent, as JSON lines"],
+    ["drover sessions list --agent claude --json", "the sessions of one agent, as JSON lines"],
   ],
   options: {
     agent: { value: "NAME", about: "sessions of this agent" },
-    limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    cursor: { value: "C", about: "the next page, as the last one said" },
+    limit: { value: "N", about: "page size (default 50, at most 1000)" },
+    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
   },
   run: listSessions,
 };
 
 export const sessionsShow: CommandSpec = {
   name: "sessions show",
-  summary: "one session with its runs",
+  summary: "show one session and its runs",
   takes: "SESSION",
   arity: [1, 1],
-  examples: [["drover sessions show 019a3f", "by its id, or the beginning of it"]],
+  examples: [["drover sessions show 019a3f", "by id or a prefix of it"]],
   options: {},
   run: showSession,
 };
 
 export const sessionsDelete: CommandSpec = {
   name: "sessions delete",
-  summary: "ends a session: it cannot go on, and its runner removes its folders; its runs stay on the record",
+  summary: "delete a session and its directories on the runner; its runs stay on the record",
   takes: "SESSION...",
   arity: [1, Infinity],
-  examples: [["drover sessions delete 019a3f", "refused while a run of it is active"]],
+  examples: [["drover sessions delete 019a3f", "fails while one of its runs is active"]],
   options: {},
   run: deleteSessions,
 };
@@ -93,7 +93,7 @@ async function showSession(input: CommandInput): Promise<number> {
     if (tree.length > 0) write(1, `\n${tree.join("\n")}\n`);
   }
   if (session.executor_session_id && !input.options["quiet"])
-    write(2, `Go on: drover sessions resume ${session.session_id} --prompt "..."\n`);
+    write(2, `Continue: drover sessions resume ${session.session_id} --prompt "..."\n`);
   return 0;
 }
 
@@ -101,7 +101,7 @@ function showHead(session: Output<"GET /sessions/{session_id}">): void {
   const rows: [string, string | null][] = [
     ["session", session.session_id],
     ["agent", session.agent_name],
-    ["its own id", session.executor_session_id],
+    ["executor id", session.executor_session_id],
     ["forked from", session.forked_from],
     ["at turn", session.fork_at_turn === null ? null : String(session.fork_at_turn)],
     ["runs", String(session.run_count)],
@@ -123,7 +123,7 @@ function versionCells({ run_id, mode, status, parent }: SessionVersion): string[
 async function deleteSessions(input: CommandInput): Promise<number> {
   const deleted = await withHistory(input, async (client) => {
     const ids: string[] = [];
-    // all are found before the first is gone
+    // Finds all sessions before it deletes the first, so that a wrong id deletes nothing.
     for (const given of input.positionals) ids.push((await findSession(client, given)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);
@@ -132,6 +132,6 @@ async function deleteSessions(input: CommandInput): Promise<number> {
     return ids;
   });
   if (!deleted) return 1;
-  if (!input.options["quiet"]) write(2, "Deleted. Its runs stay: drover runs list --session-id SESSION\n");
+  if (!input.options["quiet"]) write(2, "Deleted. The runs are kept: drover runs list --session-id SESSION\n");
   return 0;
 }

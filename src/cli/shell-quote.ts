@@ -1,4 +1,4 @@
-/** Plain words as they are, others in single quotes: what a person could type again. */
+/** Quotes a word for the shell, if it needs quotes. */
 export function shellQuote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -73,9 +73,9 @@ describe("a workspace", () => {
   });
 
   const cases: [what: string, make: (path: string) => void, code: string, says: string][] = [
-    ["that is missing", () => undefined, "DROVER-USE-003", "There is no"],
-    ["that is a file", (path) => writeFileSync(path, ""), "DROVER-USE-004", "not a folder"],
-    ["inside a file", (path) => writeFileSync(path.slice(0, -3), ""), "DROVER-USE-004", "not a folder"],
+    ["that is missing", () => undefined, "DROVER-USE-003", "does not exist"],
+    ["that is a file", (path) => writeFileSync(path, ""), "DROVER-USE-004", "not a directory"],
+    ["inside a file", (path) => writeFileSync(path.slice(0, -3), ""), "DROVER-USE-004", "not a directory"],
     ["that is a link to itself", (path) => symlinkSync(path, path), "DROVER-USE-011", "ELOOP"],
     ...(isRoot
       ? ([
@@ -83,7 +83,7 @@ describe("a workspace", () => {
             "of another user",
             (path) => (mkdirSync(path), chownSync(path, 65534, 65534)),
             "DROVER-USE-011",
-            "belongs to the user 65534",
+            "belongs to user 65534",
           ],
         ] as typeof cases)
       : ([
@@ -91,7 +91,7 @@ describe("a workspace", () => {
             "that cannot be written",
             (path) => (mkdirSync(path), chmodSync(path, 0o555)),
             "DROVER-USE-011",
-            "cannot be written",
+            "cannot write to",
           ],
         ] as typeof cases)),
   ];
@@ -131,9 +131,9 @@ describe("the file .session", () => {
   it.each<[string, () => void, string]>([
     ["a folder", () => mkdirSync(file()), "not a file"],
     ["a pipe", () => execFileSync("mkfifo", [file()]), "not a file"],
-    ["empty", () => writeFileSync(file(), ""), "does not hold the id"],
-    ["an id with more behind it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not hold the id"],
-    ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not hold the id"],
+    ["empty", () => writeFileSync(file(), ""), "does not contain a session id"],
+    ["an id with more behind it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
+    ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not contain a session id"],
   ])("that is %s is refused", (_what, make, says) => {
     make();
     expect(() => readSessionFile(folder)).toThrow(
@@ -180,10 +180,10 @@ describe("a session that is named", () => {
 
   it.each<[string, Partial<Session> | null, string]>([
     ["is unknown", null, "no such session|There is no session"],
-    ["is of another agent", { agent_name: "other" }, "of the agent other, not of dev"],
+    ["is of another agent", { agent_name: "other" }, "to the agent other, not to dev"],
     ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
     ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
-    ["has no workspace", { project_dir: null }, "works in a folder of its own"],
+    ["has no workspace", { project_dir: null }, "works in its own directory"],
   ])("and %s is refused, on the command line and in the file", async (_what, given, says) => {
     for (const [named, field] of [
       [{ id }, "SESSION"],

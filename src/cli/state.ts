@@ -16,12 +16,12 @@ import { shellQuote } from "./shell-quote.ts";
 
 export const stateCommand: CommandSpec = {
   name: "state",
-  summary: "where Drover keeps what it records of this folder, and how much that is",
+  summary: "show where Drover keeps the state of this directory, and how large it is",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover state", "of the project of this folder"],
-    ["drover state move --from .drover", "take over a state of an earlier version"],
+    ["drover state", "for the project in the current directory"],
+    ["drover state move --from .drover", "take over the state of an earlier version"],
   ],
   options: {},
   run: showState,
@@ -29,14 +29,14 @@ export const stateCommand: CommandSpec = {
 
 export const stateMove: CommandSpec = {
   name: "state move",
-  summary: "move a state directory to where this folder's state belongs, all of it or nothing",
+  summary: "move a state directory to the location for this project, completely or not at all",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover state move", "what an earlier version left here"],
-    ["drover state move --from ~/old/.drover", "of a project that was moved, say"],
+    ["drover state move", "the state that an earlier version left here"],
+    ["drover state move --from ~/old/.drover", "for example after the project was moved"],
   ],
-  options: { from: { value: "DIR", about: "the state directory to move; it brings its tokens, agents and schedules" } },
+  options: { from: { value: "DIR", about: "the state directory to move, with its tokens, agents and schedules" } },
   run: move,
 };
 
@@ -51,7 +51,7 @@ async function showState(input: CommandInput): Promise<number> {
     ["state directory", `${found.state_directory} (${found.because})`],
     ["record", `${found.record.path}, ${sizeText(found.record.bytes)}`],
     ["runs", `${found.runs.path}, ${sizeText(found.runs.bytes)}`],
-    ["second head", found.second_head === null ? "none is kept" : secondHead(found.second_head)],
+    ["second head", found.second_head === null ? "none" : describeHeadCopy(found.second_head)],
     ...(found.earlier === null ? [] : ([["to be moved", `${found.earlier} (${moveCommand(found.earlier)})`]] as const)),
     ...(found.not_used === null ? [] : ([["not used", `${found.not_used} (${moveCommand(found.not_used)})`]] as const)),
   ];
@@ -59,12 +59,15 @@ async function showState(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Why the state is where it is. */
-export function reasonOf({ stateDirectory, configFile, repository }: Locations, env: CommandInput["env"]): string {
+/** Why the state is in this directory. */
+export function locationReason(
+  { stateDirectory, configFile, repository }: Locations,
+  env: CommandInput["env"],
+): string {
   if (env["DROVER_STATE_DIR"]) return "DROVER_STATE_DIR";
-  if (basename(stateDirectory) === ".drover") return "a trusted folder's own";
+  if (basename(stateDirectory) === ".drover") return "in a trusted project";
   const project = configFile ? dirname(configFile) : repository;
-  return project ? `of ${project}` : "your own, as this is in no project";
+  return project ? `for ${project}` : "for your user; this directory is not in a project";
 }
 
 function describeState(places: Locations, env: CommandInput["env"]) {
@@ -72,7 +75,7 @@ function describeState(places: Locations, env: CommandInput["env"]) {
   const half = (path: string) => ({ path, bytes: sizeOf(path) });
   return {
     state_directory: stateDirectory,
-    because: reasonOf(places, env),
+    because: locationReason(places, env),
     record: half(recordDirectory(stateDirectory)),
     runs: half(runsDirectory(stateDirectory)),
     second_head: headCopy,
@@ -81,9 +84,9 @@ function describeState(places: Locations, env: CommandInput["env"]) {
   };
 }
 
-function secondHead(file: string): string {
+function describeHeadCopy(file: string): string {
   const head = readHeadCopy(file);
-  return head ? `${file}, ${head.count} rows` : `${file}, not written yet`;
+  return head ? `${file}, ${head.count} rows` : `${file}, not yet written`;
 }
 
 const moveCommand = (from: string): string => `drover state move --from ${shellQuote(from)}`;
@@ -93,7 +96,8 @@ async function move(input: CommandInput): Promise<number> {
   const to = places.stateDirectory;
   const given = text(input.options, "from");
   const from = given === undefined ? fromHere(places, input.env) : resolve(input.cwd, given);
-  if (!existsSync(from) && readMoving(to)?.from !== from) throw usage(`There is no ${from}.`, "state move", "--from");
+  if (!existsSync(from) && readMoving(to)?.from !== from)
+    throw usage(`${from} does not exist.`, "state move", "--from");
   const userFolder = userStateDirectory(input.env);
   moveState({ from, to, headCopyOf: (record) => userFolder && headCopyFile(userFolder, record) });
   const directory = recordDirectory(to);
@@ -104,21 +108,23 @@ async function move(input: CommandInput): Promise<number> {
     write(1, jsonLine({ from, state_directory: to, audit }));
     return 0;
   }
-  const chain = audit && (audit.ok ? `whole, ${audit.rows} rows` : `which tells of a fault: ${audit.first_bad?.what}`);
+  const chain = audit && (audit.ok ? `intact, ${audit.rows} rows` : `NOT intact: ${audit.first_bad?.what}`);
   write(1, `Moved ${from} to ${to}.\n${audit ? `The audit chain is ${chain}.\nhead ${audit.head}\n` : ""}`);
   return 0;
 }
 
-/** One that a repository brought would bring the agents and tokens of its maker: it must be named, or its folder trusted. */
+/**
+ * The state to move if the user named none. A state directory that came with a repository would import its author's
+ * agents and tokens, so the user must name it or trust its directory.
+ */
 function fromHere(places: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = places;
   const earlier = readMoving(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
   if (earlier !== null) return earlier;
-  if (ignoredState === undefined)
-    throw usage(`Nothing here has to be moved to ${stateDirectory}.`, "state move", "--from");
+  if (ignoredState === undefined) throw usage(`There is nothing to move to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
   throw usage(
-    `Name it if your own Drover made it, as it brings its tokens, agents and schedules: ${moveCommand(ignoredState.path)}`,
+    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, name it: ${moveCommand(ignoredState.path)}`,
     "state move",
     "--from",
   );
@@ -130,7 +136,7 @@ function sizeOf(path: string): number {
     if (!found.isDirectory()) return found.size;
     return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
   } catch (error) {
-    // gone meanwhile, as what runs leave is removed, or closed to us
+    // Deleted since, for example by a finishing run, or not readable.
     if (error instanceof Error && "code" in error) return 0;
     throw error;
   }

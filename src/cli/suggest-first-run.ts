@@ -2,7 +2,7 @@ import type { FlatAgent } from "../wire/client.ts";
 
 type Offered = Pick<FlatAgent, "name" | "type" | "runner_id" | "parameters_schema">;
 
-/** The command that shows a newcomer a first run, of an agent that is really there; null where there is none. */
+/** A `drover run` command for a newcomer to try, with an agent that a runner offers. null if there is none. */
 export function suggestFirstRun(agents: readonly Offered[]): string | null {
   const offered = agents.filter(({ runner_id }) => runner_id !== null);
   const agent = offered.find(({ name }) => name === "echo") ?? offered[0];

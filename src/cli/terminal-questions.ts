@@ -7,11 +7,11 @@ import { type Keyboard, openKeyboard } from "./terminal/keys.ts";
 import { createScreen } from "./terminal/screen.ts";
 import { styleOf } from "./terminal/style.ts";
 
-/** Asks the questions of a run at the terminal of the command that waits for it. */
+/** Asks the questions of a run at the terminal of the command that follows it. */
 export interface TerminalQuestions {
   event(stored: StoredEvent): void;
-  /** What else is written to the terminal meanwhile goes above the question. */
-  aside(writeThere: () => void): void;
+  /** Writes other output above the question. */
+  writeAbove(write: () => void): void;
   close(): void;
 }
 
@@ -27,13 +27,13 @@ export function askAtTerminal(
   const questionPrompt = createQuestionPrompt({
     agent: agent_name,
     answer: ({ request_id }, decision) => questions.answer(run_id, request_id, decision),
-    tell: (line) => screen.print(`${line}\n`),
-    changed: refresh,
+    print: (line) => screen.print(`${line}\n`),
+    onChange: refresh,
     style: styleOf(2, env),
   });
   process.stderr.on("resize", refresh);
 
-  /** The keyboard is read key by key only while there is something to answer: otherwise Ctrl-C and the rest are the terminal's. */
+  /** Reads single keys only while a question is open. Otherwise the terminal handles Ctrl-C and line editing. */
   function refresh(): void {
     if (questionPrompt.isAsking && !keyboard)
       keyboard = openKeyboard(process.stdin, print, (key) => {
@@ -54,7 +54,7 @@ export function askAtTerminal(
       if (event.type === "permission_request") questionPrompt.ask({ run_id, ...event });
       else if (event.type === "permission_decision") questionPrompt.decided(event);
     },
-    aside: (writeThere) => screen.aside(writeThere),
+    writeAbove: (write) => screen.writeAbove(write),
     close() {
       questionPrompt.clear();
       process.stderr.off("resize", refresh);

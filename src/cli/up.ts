@@ -16,46 +16,46 @@ import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 export const upCommand: CommandSpec = {
   name: "up",
-  summary: "coordinator and runner by one command",
+  summary: "start a coordinator and a runner together",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover up", "every profile found here, on 127.0.0.1:8765"],
-    ["drover up -x ./profiles/build.json --port 0", "one profile, any free port"],
+    ["drover up", "all available profiles, on 127.0.0.1:8765"],
+    ["drover up -x ./profiles/build.json --port 0", "one profile, on any free port"],
   ],
   options: {
     ...serveOptions,
-    profile: { value: "P", short: "x", repeat: true, about: "only these profiles" },
-    slots: { value: "N", about: "runs at once, in place of the profiles' numbers" },
-    examples: { about: "offer the examples that come with Drover too" },
+    profile: { value: "P", short: "x", repeat: true, about: "offer only this profile, by name or path (repeatable)" },
+    slots: { value: "N", about: "how many runs at a time (default: from the profiles)" },
+    examples: { about: "also offer Drover's example profiles" },
     ...envFileOption,
   },
   run: (input) => up(withEnvFile(input)),
 };
 
-/** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */
+/** Starts the runner as a separate process, so that spawning commands does not block the coordinator or copy its memory. */
 async function up(input: CommandInput): Promise<number> {
-  const looks = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), looks);
+  const scope = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
+  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope);
   const coordinator = await serveStateDirectory(input, local, readListen(input, "up"));
-  const reached = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
-  const ending = new AbortController();
+  const address = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
+  const abort = new AbortController();
   const runner = start(
     {
       executable: process.execPath,
-      arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerWords(input)],
+      arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerArguments(input)],
       workingDirectory: input.cwd,
       environment: {
-        DROVER_API_URL: reached,
+        DROVER_API_URL: address,
         DROVER_COMMANDS_URL: coordinator.url,
         DROVER_ALLOW_HTTP: coordinator.socket === null ? "1" : "",
         DROVER_API_KEY: await coordinator.lendRunnerToken(),
-        // it would go before the key
+        // An enrolment would take precedence over the key.
         DROVER_ENROLMENT: "",
         DROVER_STATE_DIR: local.places.stateDirectory,
       },
     },
-    // not in a namespace: a stop is the runner's to pass on, and what it runs has namespaces of its own
+    // Not isolated: the runner forwards signals itself, and isolates its own runs.
     {
       isolation: "none",
       stdin: "pipe",
@@ -63,51 +63,51 @@ async function up(input: CommandInput): Promise<number> {
       environment: { mode: "inherit", allow: ["*"] },
       graceMs: 35_000,
     },
-    ending.signal,
+    abort.signal,
   );
   runner.stderr?.setEncoding("utf8").on("data", (text: string) => write(2, text));
-  let told = false;
+  let isShuttingDown = false;
   const welcome = async (): Promise<void> => {
     const ready = await isReady(runner);
-    if (told) return;
-    if (!ready) throw usage("The runner did not come up; what it said stands above.", "up");
-    // not before: a command that found us would be refused, as nobody offers its agent yet
+    if (isShuttingDown) return;
+    if (!ready) throw usage("The runner failed to start; see its messages above.", "up");
+    // Only now: until the runner has registered, a command that found the coordinator would find no agents.
     coordinator.announce();
     if (input.options["quiet"]) return;
     const { items } = await localClient(coordinator, trustTypes).agents.list();
     write(2, greeting(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
     if (!coordinator.hasWeb) return;
     const { url: shownAs, adminToken: token } = coordinator;
-    // its own process: what it would send is nobody else's to read
-    const client = createClient({ url: reached, shownAs, token, allowHttp: true });
+    // Plain HTTP is safe here, because the request stays within this process.
+    const client = createClient({ url: address, shownAs, token, allowHttp: true });
     write(2, `\nDashboard: ${await signInAddress(client)}\n`);
   };
-  // a signal counts from the beginning: nobody else ends the runner
-  const ended = waitForShutdown({
-    async gently() {
-      told = true;
+  // Handles signals from the start, because nothing else would stop the runner.
+  const shutdown = waitForShutdown({
+    async graceful() {
+      isShuttingDown = true;
       await runner.kill("shutdown");
       await coordinator.stop();
     },
-    async atOnce() {
-      ending.abort("shutdown");
-      // its SIGTERM made it drain; without its stdin it waits no longer
+    async immediate() {
+      abort.abort("shutdown");
+      // SIGTERM made the runner drain. Closing its stdin makes it stop without waiting.
       runner.stdin?.end();
       await runner.result;
-      // begun, and not waited for
+      // Started, but not awaited.
       void coordinator.stop();
     },
-    ended: runner.result.then(() => undefined),
+    done: runner.result.then(() => undefined),
   });
-  await Promise.all([ended, welcome()]);
-  if (told) return 0;
+  await Promise.all([shutdown, welcome()]);
+  if (isShuttingDown) return 0;
   const { error } = await runner.result;
   await coordinator.stop();
-  write(2, `drover: the runner ended: ${error?.message ?? "without a word"}\n`);
+  write(2, `drover: the runner exited${error ? `: ${error.message}` : " without an error"}\n`);
   return 125;
 }
 
-function runnerWords({ options }: CommandInput): string[] {
+function runnerArguments({ options }: CommandInput): string[] {
   const slots = options["slots"];
   return [
     "--while-stdin",
@@ -119,7 +119,7 @@ function runnerWords({ options }: CommandInput): string[] {
   ];
 }
 
-/** Resolves once all profiles of the runner are registered; false if it ended before. */
+/** Resolves to true once the runner has registered all its profiles, or to false if it exits before that. */
 function isReady({ stdout, result }: Running): Promise<boolean> {
   const ready = new Promise<boolean>((resolve) => stdout?.once("data", () => resolve(true)));
   return Promise.race([ready, result.then(() => false)]);
@@ -136,6 +136,6 @@ ${first === null ? "" : `  ${first}\n`}  drover agents list
   drover runs list
   curl -s ${url}/agents -H "Authorization: Bearer $(cat ${tokenFile})"
 
-Ctrl-C lets what runs finish, and ends.
+Press Ctrl-C to stop: active runs get 30 s to finish. Press it again to stop at once.
 `;
 }

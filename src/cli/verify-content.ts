@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { HostError } from "../model/errors.ts";
 import type { StoredFile } from "../model/file.ts";
 
-/** The same bytes; ends with an error where they are not the ones on the record. */
+/** Passes the bytes on, and throws at the end if their hash differs from the recorded one. */
 export async function* verifyContent(
   content: AsyncIterable<Uint8Array>,
   { path, sha256 }: StoredFile,
@@ -15,7 +15,7 @@ export async function* verifyContent(
   if (hash.digest("hex") === sha256) return;
   throw new HostError({
     code: "DROVER-API-028",
-    message: `What came of ${path} is not what the record says: its SHA-256 differs.`,
-    next: "Try again. If it stays so, the stored file is damaged; a backup has it whole.",
+    message: `The content received for ${path} does not match its recorded SHA-256.`,
+    next: "Try again. If it fails again, the stored file is damaged: restore it from a backup.",
   });
 }

@@ -1,20 +1,20 @@
-/** Waits for a signal to end: the first asks gently, a second (or SIGTERM after SIGTERM) at once. */
-export async function waitForShutdown(how: {
-  gently: () => Promise<void>;
-  atOnce: () => Promise<void>;
-  ended: Promise<void>;
-  /** The parent passes on what it gets: of Ctrl-C, which the terminal sends to both, only its own SIGTERM counts. */
+/** Waits until the work is done or a signal has shut it down. The first signal is graceful, a second one immediate. */
+export async function waitForShutdown(options: {
+  graceful: () => Promise<void>;
+  immediate: () => Promise<void>;
+  done: Promise<void>;
+  /** Only SIGTERM counts: the terminal sends Ctrl-C to the parent too, which forwards it as SIGTERM. */
   byParent?: boolean;
 }): Promise<void> {
-  let asked = 0;
-  const told = new Promise<void>((resolve, reject) => {
+  let signals = 0;
+  const shutdown = new Promise<void>((resolve, reject) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
-        if (how.byParent && signal !== "SIGTERM") return;
-        asked++;
-        (asked === 1 ? how.gently() : how.atOnce()).then(resolve, reject);
+        if (options.byParent && signal !== "SIGTERM") return;
+        signals++;
+        (signals === 1 ? options.graceful() : options.immediate()).then(resolve, reject);
       });
     }
   });
-  await Promise.race([told, how.ended]);
+  await Promise.race([shutdown, options.done]);
 }

@@ -6,8 +6,8 @@ import type { CommandInput } from "./options.ts";
 import type { Work } from "./with-local-runner.ts";
 
 /**
- * Works with the coordinator of this place, or where there is none with the record itself, opened by this process.
- * `report` gets what goes wrong beside the work.
+ * Calls `work` with a client of the coordinator. Without a coordinator this process opens the record itself and starts a
+ * runner for the duration of the command. `report` receives problems that do not fail the command.
  */
 export async function withCoordinator(
   input: CommandInput,
@@ -17,23 +17,23 @@ export async function withCoordinator(
 ): Promise<number> {
   const { client, local } = await connect(input);
   if (client) return work(client, false);
-  if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
-  // all that dispatches and executes: a command that has a coordinator does not wait for it to load
+  if (input.env["DATABASE_URL"]) throw fleetNeedsCoordinator();
+  // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
-  // a screen of its own has asked before it was opened
-  return withTrustedLocalRunner(input, local, wanted, work, { tell: report, asks: report === reportOnStderr });
+  // A full-screen chat has already asked about trust, before it opened its screen.
+  return withTrustedLocalRunner(input, local, wanted, work, { print: report, asks: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {
   write(2, `drover: ${message}\n`);
 }
 
-/** A runner that is there for one command would be handed runs of the whole fleet, and end them when it ends itself. */
-function fleetHasItsOwn(): HostError {
+/** A runner that lives for one command would get runs of the whole fleet and stop them when the command ends. */
+function fleetNeedsCoordinator(): HostError {
   return new HostError({
     code: "DROVER-API-023",
     field: "DATABASE_URL",
-    message: "DATABASE_URL is set, so runs are for the coordinators of that database, and none was found.",
-    next: "Name one with DROVER_API_URL and DROVER_API_KEY; or unset DATABASE_URL to run it here, on the record of the state directory.",
+    message: "DATABASE_URL is set, so a coordinator of that database must handle the run, and none was found.",
+    next: "Name a coordinator with DROVER_API_URL and DROVER_API_KEY, or unset DATABASE_URL to use the record in the state directory.",
   });
 }

@@ -6,22 +6,22 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 import type { CommandInput } from "./options.ts";
 import { resolveTrust, type TrustReporting } from "./resolve-trust.ts";
 
-/** `isOwn`: the client is of this process, and its runs end with it. */
+/** `isOwn` is true if the runs belong to this process and end with it. */
 export type Work = (client: ApiClient, isOwn: boolean) => Promise<number>;
 
-/** The same as `withLocalRunner`, after `resolveTrust`. In one bundle, as both load the libraries that read definitions. */
+/** `resolveTrust`, then `withLocalRunner`. They share a bundle because both load the libraries that read definitions. */
 export async function withTrustedLocalRunner(
   input: CommandInput,
   local: Local,
   wanted: Wanted,
   work: Work,
-  telling: Required<TrustReporting>,
+  reporting: Required<TrustReporting>,
 ): Promise<number> {
-  const settled = await resolveTrust(input, local, { profiles: true, agents: true }, telling);
-  return withLocalRunner(input, settled, wanted, work, telling.tell);
+  const trusted = await resolveTrust(input, local, { profiles: true, agents: true }, reporting);
+  return withLocalRunner(input, trusted, wanted, work, reporting.print);
 }
 
-/** Works with the record opened in this process, and a runner that lives as long as this command. */
+/** Calls `work` with the record opened in this process and a runner that lives as long as this command. */
 export function withLocalRunner(
   input: CommandInput,
   local: Local,

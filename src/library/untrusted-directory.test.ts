@@ -30,5 +30,5 @@ it("a folder that the caller works in brings neither profiles nor settings; what
   expect(existsSync(mark)).toBe(false);
   await expect
     .poll(() => warnings.join("\n"))
-    .toContain(`${cwd} is not trusted: left out isolation of drover.yaml, provider of drover.yaml, profiles/ (1).`);
+    .toContain(`${cwd} is not trusted: ignored isolation of drover.yaml, provider of drover.yaml, profiles/ (1).`);
 });

@@ -37,7 +37,7 @@ describe("bad input on the command line", () => {
     ["two words for one", ["runs", "show", "00000000", "foo"], 2, "DROVER-USE-001", "foo"],
     ["a word too few", ["backup"], 2, "DROVER-USE-001", "FILE"],
     ["an unknown run", ["runs", "show", "00000000"], 2, "DROVER-USE-008", "00000000"],
-    ["a search without a word", ["runs", "list", "--search", "***"], 2, "DROVER-USE-001", "no word to search for"],
+    ["a search without a word", ["runs", "list", "--search", "***"], 2, "DROVER-USE-001", "no words to search for"],
     ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
   ];
 
@@ -110,7 +110,7 @@ describe("the command line helps", () => {
     expect(await drover(["runs"])).toMatchObject({ code: 2, stdout: "", stderr: asked[0]!.stdout });
     expect(await drover(["runs", "bogus"])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("runs has no bogus"),
+      stderr: expect.stringContaining("Unknown command runs bogus"),
     });
   });
 
@@ -121,7 +121,7 @@ describe("the command line helps", () => {
     writeFileSync(join(cwd, "agents", "below", "b.yaml"), "nonsense: true\n");
     const { code, stdout, stderr } = await drover(["agents", "check", "agents"], { cwd });
     expect({ code, stdout }).toEqual({ code: 0, stdout: "ok a\n" });
-    expect(stderr).toContain(`Not read: ${join(cwd, "agents", "below")}`);
+    expect(stderr).toContain(`Skipped ${join(cwd, "agents", "below")}`);
     expect(stderr).toContain("Checked 1 file.\n");
   });
 

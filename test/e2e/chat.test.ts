@@ -41,7 +41,7 @@ onTerminal("each message is a run of one session, with its tools and its answer"
   await chat.see("You are welcome.", "tokens in");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
-  expect(chat.shown()).toContain("Go on: drover chat talker --session");
+  expect(chat.shown()).toContain("Continue: drover chat talker --session");
   const runs = await runsOf(project);
   expect(runs.map(({ mode, trigger_type, status }) => [mode, trigger_type, status])).toEqual([
     ["start", "chat", "completed"],
@@ -50,11 +50,11 @@ onTerminal("each message is a run of one session, with its tools and its answer"
   expect(new Set(runs.map(({ session_id }) => session_id)).size).toBe(1);
 });
 
-onTerminal("Ctrl-C stops the turn, and the conversation goes on", async () => {
+onTerminal("Ctrl-C to stop the turn, and the conversation goes on", async () => {
   const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], all);
   const chat = await openChat(project);
   chat.press("wait\r");
-  await chat.see("I wait.", "command.run while", "Ctrl-C stops");
+  await chat.see("I wait.", "command.run while", "Ctrl-C to stop");
   chat.press(keys.ctrlC);
   await chat.see("stopped");
   chat.press("hello?\r");
@@ -148,7 +148,7 @@ onTerminal("/resume goes on with a session, /new begins one, /fork leaves the se
   chat.press("c\r");
   await chat.see("Two.", "tokens in");
   chat.press("/fork last\r");
-  await chat.see("A turn is a number");
+  await chat.see("The turn must be a number");
   chat.press("/fork 1\r");
   await chat.see("a copy of the first turn");
   chat.press("d\r");

@@ -47,7 +47,7 @@ describe("runs files", () => {
       [String(binary.length), "image/png", hash(binary), "out/chart.png"],
       ["5", expect.stringMatching(/^text\/markdown/), hash("# ok\n"), "out/ünïcode name.md"],
     ]);
-    expect(listed.stderr).toBe(`Read one: drover runs files ${id} hello.txt\n`);
+    expect(listed.stderr).toBe(`Print one: drover runs files ${id} hello.txt\n`);
     const lines = (await run("runs", "files", id.slice(0, 18), "--json")).stdout.trim().split("\n");
     expect(lines.map((line) => JSON.parse(line).path)).toEqual(["hello.txt", "out/chart.png", "out/ünïcode name.md"]);
 
@@ -79,7 +79,7 @@ describe("runs files", () => {
 
     const without = await run("run", "scribe", "--prompt", JSON.stringify({ text: "none" }), "--json");
     const none = await run("runs", "files", JSON.parse(without.stdout).run_id);
-    expect(none).toMatchObject({ code: 0, stdout: "", stderr: "The run left no files.\n" });
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: "The run has no files.\n" });
   });
 
   it("names near ones for a path that is not there", async () => {
@@ -106,7 +106,7 @@ describe("runs files -o", () => {
     writeFileSync(join(cwd, "mine.txt"), "mine");
     const refused = await run("runs", "files", id, "hello.txt", "--output", "mine.txt");
     expect(refused).toMatchObject({ code: 2 });
-    expect(refused.stderr).toContain("exists already");
+    expect(refused.stderr).toContain("already exists");
     expect(readFileSync(join(cwd, "mine.txt"), "utf8")).toBe("mine");
 
     symlinkSync(join(cwd, "mine.txt"), join(cwd, "link.txt"));
@@ -163,7 +163,7 @@ onTerminal("a terminal gets text that cannot redraw it, and binary files only by
   expect(show("a.txt").stdout.replaceAll("\r", "")).toBe("plain\n[2J\u001b[31mred\n");
   const refused = show("b.bin");
   expect(refused.status).toBe(2);
-  expect(refused.stdout).toContain("is not text, and stdout is a terminal");
+  expect(refused.stdout).toContain("is binary, and stdout is a terminal");
   expect(refused.stdout).toContain(`drover runs files ${id} b.bin -o FILE`);
   expect(show("b.bin --force")).toMatchObject({ status: 0, stdout: binary.toString("latin1") });
   expect(show("").stdout).toMatch(/SIZE +TYPE +SHA256 +PATH/);

@@ -39,7 +39,7 @@ it("an agent that a run wrote is held, in the runner's folder and in the coordin
   expect(await run("run", "evil")).toMatchObject({ code: 0, stdout: expect.stringContaining("it is me") });
   expect((await run("agents", "accept")).stdout).toContain("accepted wicked");
   await expect.poll(async () => (await run("agents", "list")).stdout).toContain("wicked\t");
-  expect(await run("agents", "accept")).toMatchObject({ code: 0, stderr: "Nothing is held.\n" });
+  expect(await run("agents", "accept")).toMatchObject({ code: 0, stderr: "No definitions are held.\n" });
 });
 
 it("a run cannot change the agent of others, and a restart accepts nothing", async () => {

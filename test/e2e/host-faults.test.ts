@@ -117,7 +117,7 @@ it("a full disk behind stdout ends the command, says so, and is on the record", 
     env: { DROVER_STATE_DIR: join(cwd, "state") },
   });
   expect(code).toBe(130);
-  expect(stderr).toContain("the output cannot be written");
+  expect(stderr).toContain("cannot write the output");
   const [run] = (
     await drover(["runs", "list", "--json"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } })
   ).stdout

@@ -179,9 +179,9 @@ it("maps every key that has an equivalent, and names all the others with file an
     "agents/builder.yaml:13: mcp_servers.old uses SSE",
     "sub/reviewer.yaml:2: permissions.bash became tools like Bash(git:*)",
     "sub/reviewer.yaml:3: tols is not a key that this import knows",
-    "Agents name DOCS, REGION, TICKETS_TOKEN: list them in allow_env",
-    "herdctl read .env: start the runner with --env-file",
-    "Use them: write `agents: drover/agents` into drover.yaml.",
+    "The agents use DOCS, REGION, TICKETS_TOKEN: list them in allow_env",
+    "herdctl reads .env: start the runner with --env-file",
+    "To use the agents, add `agents: drover/agents` to drover.yaml.",
     "Imported 3 agents;",
   ])
     expect(

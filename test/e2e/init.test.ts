@@ -12,7 +12,7 @@ test("init writes a project whose command and agent run at once, and overwrites 
     stdout: '{"greeting":"Hello, Ada!"}\n',
   });
   const { code, stdout, stderr } = await here("run", "writer", "--prompt", "write a haiku");
-  expect([code, stdout]).toEqual([0, "haiku.txt is there.\n"]);
+  expect([code, stdout]).toEqual([0, "I wrote haiku.txt.\n"]);
   expect(stderr).toContain("1 file");
   expect(await here("run", "greet")).toMatchObject({ code: 2, stderr: expect.stringContaining("parameters_schema") });
   expect(await here("init")).toMatchObject({ code: 2, stderr: expect.stringContaining("DROVER-USE-012") });

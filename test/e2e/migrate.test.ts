@@ -41,7 +41,7 @@ test("a record is moved to PostgreSQL, verified, exported, backed up, and restor
   const migrated = await here(["migrate", "--to", url]);
   expect(migrated.code).toBe(0);
   expect(migrated.stdout).toContain("3 runs, ");
-  expect(migrated.stdout).toContain("6 audit rows, whole");
+  expect(migrated.stdout).toContain("6 audit rows, intact");
   expect(migrated.stdout).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
   expect(migrated.stdout).not.toContain(new URL(url).password);
   const head = told(migrated.stdout);
@@ -50,11 +50,11 @@ test("a record is moved to PostgreSQL, verified, exported, backed up, and restor
   const env = there(url);
   expect(await here(["audit", "verify", "--head", head], env)).toMatchObject({
     code: 0,
-    stdout: `The record is whole: 6 rows in 6 batches.\nhead ${head}\n`,
+    stdout: `The record is intact: 6 rows in 6 batches.\nhead ${head}\n`,
   });
   expect(await here(["audit", "verify", "--head", `7:${"0".repeat(64)}`], env)).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining("Keep this database as it is"),
+    stdout: expect.stringContaining("Do not change this database"),
   });
   const [fromThere, fromHere] = [await here(["audit", "export"], env), await here(["audit", "export"])];
   expect(fromThere.stdout.trim().split("\n")).toHaveLength(3);
@@ -66,7 +66,7 @@ test("a record is moved to PostgreSQL, verified, exported, backed up, and restor
   const other = await newDatabase();
   for (const into of [there(other), { DROVER_STATE_DIR: state("back") }]) {
     const restored = await here(["restore", file], into);
-    expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("6 audit rows, whole") });
+    expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("6 audit rows, intact") });
     expect(told(restored.stdout)).toBe(head);
     expect((await here(["restore", file], into)).code).toBe(2);
     expect((await here(["audit", "verify", "--head", head], into)).code).toBe(0);
@@ -87,14 +87,14 @@ test("what stands in the way of a migration is said, with what to do, and nothin
 
   const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
   const wrong = await here(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
-  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("is not the key that the record") });
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("is not the key that seals the record") });
   expect(wrong.stderr).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
 
   await serve(cwd);
   const serving = await here(["migrate", "--to", url, "--json"]);
   expect(serving.code).toBe(2);
   expect(JSON.parse(serving.stdout).error).toMatchObject({
-    message: expect.stringContaining("A coordinator serves"),
+    message: expect.stringContaining("A coordinator is serving"),
     next: expect.stringContaining("Stop it"),
   });
 

@@ -75,7 +75,7 @@ test("--timeout is the run's; an option of exec is a parameter, with a warning",
   const cwd = await run("parrot", "--what", "greet", "--cwd", "/tmp");
   expect(cwd).toMatchObject({ code: 0, stdout: '{"what":"greet","cwd":"/tmp"}\n' });
   expect(cwd.stderr).toMatch(
-    /^drover: warning: --cwd is an option of drover exec, not of drover run: the agent gets it as its parameter cwd\.\n1 file: .*\n$/,
+    /^drover: warning: --cwd is an option of drover exec, not of drover run\. It is passed to the agent as the parameter cwd\.\n1 file: .*\n$/,
   );
 });
 
@@ -105,7 +105,7 @@ test("a run that is stopped says by whom", async () => {
 
 test("`up` proposes a run of an agent that is offered", async () => {
   const { cwd, env } = place();
-  const ready = /Ctrl-C lets/;
+  const ready = /Press Ctrl-C to stop/;
   const own = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
   expect(own.said).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
   expect(own.said).not.toContain("drover run echo");
@@ -116,7 +116,7 @@ test("`up` proposes a run of an agent that is offered", async () => {
 
 test("two signals end `up` at once, although an executor blocks its thread, and nothing is left", async () => {
   const { cwd, env } = place();
-  const up = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready: /Ctrl-C lets/ });
+  const up = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready: /Press Ctrl-C to stop/ });
   let pid = 0;
   const watching = drover(["run", "parrot", "--what", "block"], { cwd, env, onSpawn: (spawned) => (pid = spawned) });
   const list = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;

@@ -17,5 +17,5 @@ export function project(name = "app") {
   return { top, home, cwd, at, run, state };
 }
 
-/** NaN where it is not whole. */
-export const rows = ({ stdout }: Ran): number => Number(/whole: (\d+) rows/.exec(stdout)?.[1] ?? Number.NaN);
+/** The number of audit rows, or NaN if the record is not intact. */
+export const rows = ({ stdout }: Ran): number => Number(/intact: (\d+) rows/.exec(stdout)?.[1] ?? Number.NaN);

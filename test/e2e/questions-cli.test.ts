@@ -59,7 +59,7 @@ onTerminal("e changes what is run", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("e");
-  await run.see("Change the input");
+  await run.see("Edit the input");
   // Ctrl-U empties the line
   run.press('\u0015{"command": "echo edited"}\r');
   await run.see("allowed", "Thank you.");
@@ -92,7 +92,7 @@ onTerminal("somebody else may answer first: the terminal says who, and a second 
   expect(late.stderr).toContain("admin answered with allow");
   const none = await drover(["runs", "deny", question!.run_id], project);
   expect(none.code).toBe(2);
-  expect(none.stderr).toContain("asks nothing");
+  expect(none.stderr).toContain("has no open question");
   expect((await drover(["questions"], project)).stderr).toContain("No open questions.");
 });
 
@@ -129,12 +129,12 @@ it("a run that is parked ends its command with 75, and an answer continues it he
   const project = asking({ park_after_seconds: 0.2 });
   const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
   expect(parked.code).toBe(75);
-  expect(parked.stderr).toContain("parked: it waits for an answer");
+  expect(parked.stderr).toContain("parked: the run waits for an answer");
   expect(parked.stderr).toContain("echo made >made.txt; pwd");
   const command = /drover (runs approve \S+)/.exec(parked.stderr)![1]!;
   const resumed = await drover(["runs", "resume", command.split(" ").at(-1)!], project);
   expect(resumed.code).toBe(1);
-  expect(resumed.stderr).toContain("waits for an answer");
+  expect(resumed.stderr).toContain("is waiting for an answer");
   const approved = await drover(command.split(" "), project);
   expect(approved.stderr).not.toContain("drover up");
   expect(approved.code).toBe(0);

@@ -93,14 +93,14 @@ describe("a record that vanished or was replaced", () => {
     expect(next).toMatchObject({ code: 0, stdout: "next\n" });
     const after = await run("audit", "verify");
     for (const one of [seen, after])
-      expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT whole.*DROVER-AUD-002/) });
+      expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT intact.*DROVER-AUD-002/) });
   });
 
   it("is told by a list of runs", async () => {
     const { run, state } = project();
     await run("exec", "true");
     rmSync(await state(), { recursive: true });
-    expect((await run("runs", "list")).stderr).toContain("is gone: it had 2 rows");
+    expect((await run("runs", "list")).stderr).toContain("is gone; it had 2 audit rows");
   });
 
   it("what its owner restores is whole again", async () => {

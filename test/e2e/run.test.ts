@@ -108,7 +108,7 @@ describe("up", () => {
     const file = join(cwd, "copy.backup");
     expect((await run("backup", file)).code).toBe(0);
     const restored = { DROVER_STATE_DIR: join(cwd, "restored") };
-    expect((await drover(["restore", file], { cwd, env: restored })).stdout).toContain("whole");
+    expect((await drover(["restore", file], { cwd, env: restored })).stdout).toContain("intact");
     expect(
       (await drover(["runs", "list", "--agent", "echo"], { cwd, env: restored })).stdout.trim().split("\n"),
     ).toHaveLength(3);
@@ -169,6 +169,6 @@ it("lists and shows the agents of a place without a coordinator: of its folder, 
   expect(JSON.parse((await run("agents", "show", "put")).stdout)).toMatchObject({ name: "put", source: "api" });
   expect(await run("agents", "show", "nosuch")).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("There is no agent nosuch here. [DROVER-API-014]"),
+    stderr: expect.stringContaining("There is no agent nosuch. [DROVER-API-014]"),
   });
 });

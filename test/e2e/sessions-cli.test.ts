@@ -63,7 +63,7 @@ describe("sessions", () => {
     expect((await run("sessions", "list", "--limit", "1")).stderr).toContain("More: drover sessions list --limit 1");
 
     const shown = await run("sessions", "show", id);
-    expect(shown.stderr).toContain(`Go on: drover sessions resume ${id}`);
+    expect(shown.stderr).toContain(`Continue: drover sessions resume ${id}`);
     const rows = shown.stdout.split("\n\n")[1]!.trim().split("\n");
     expect(rows.map((row) => row.split("\t"))).toEqual([
       [third.run_id, "resume", "completed", expect.any(String)],
@@ -183,7 +183,7 @@ describe("what run prints of an agent that thinks", () => {
       expect(stdout.split("I am thinking"), stdout).toHaveLength(2);
       expect(stdout).toContain('> Bash {"command":"ls"}');
       expect(stdout).toContain("< done a.txt");
-      expect(stdout).toMatch(/Go on: drover sessions resume \S+/);
+      expect(stdout).toMatch(/Continue: drover sessions resume \S+/);
     },
   );
 });

@@ -128,7 +128,7 @@ describe("a state of an earlier version", () => {
     expect(existsSync(recordDirectory(state))).toBe(false);
     expect((await here("state")).stdout).toContain(`drover state move --from ${state}`);
     const moved = await here("state", "move");
-    expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining("The audit chain is whole, 2 rows") });
+    expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining("The audit chain is intact, 2 rows") });
     expect((await here("exec", "echo after")).stderr).toBe("");
     const { stdout } = await here("runs", "list");
     expect(stdout).toMatch(/echo after[^]*echo before/);

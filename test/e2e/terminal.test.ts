@@ -14,7 +14,7 @@ onTerminal("one Ctrl-C on a command that dies of it is a cancelled run, 130", as
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
   expect(await terminal.exitCode).toBe(130);
-  expect(terminal.shown()).toContain("Ctrl-C again to force");
+  expect(terminal.shown()).toContain("Press Ctrl-C again to kill");
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 

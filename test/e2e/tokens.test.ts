@@ -82,7 +82,7 @@ describe("drover tokens", () => {
     // what is wrong with an id, and what the coordinator refuses
     const text = await run("tokens", "revoke", other.token);
     expect(text).toMatchObject({ code: 2 });
-    expect(text.stderr).toContain("a token itself");
+    expect(text.stderr).toContain("is a token, not the id");
     expect(text.stderr).not.toContain(other.token);
     expect((await run("tokens", "rotate", "ffffffff")).stderr).toContain("drover tokens list");
     const subject = JSON.parse((await run("tokens", "create", "*", "--json")).stdout);

@@ -19,7 +19,7 @@ const put = (path: string, content: unknown): void => {
 const here = (...args: string[]): Promise<Ran> => drover(args, { cwd, env });
 const ran = (): boolean => existsSync(join(cwd, "it-ran"));
 const line = (what: string): string =>
-  `drover: ${cwd} is not trusted: left out ${what}. Trust it with: drover trust ${cwd}\n`;
+  `drover: ${cwd} is not trusted: ignored ${what}. Trust it with: drover trust ${cwd}\n`;
 
 /** Whatever loads it, the mark tells. */
 const evil = (): string =>
@@ -164,7 +164,7 @@ describe("a drover.yaml that nobody trusts", () => {
   it.each(faulty)("and %s stops nothing", async (_, text) => {
     put("drover.yaml", text);
     const { code, stderr } = await here("exec", "true");
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/left out drover\.yaml, which is invalid \[DROVER-CFG-/)]);
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/ignored drover\.yaml, which is invalid \[DROVER-CFG-/)]);
     env["DROVER_TRUST"] = cwd;
     expect(await here("exec", "true")).toMatchObject({ code: 125 });
   });

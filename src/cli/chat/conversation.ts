@@ -11,7 +11,7 @@ export interface ConversationOptions {
   attended: boolean;
   project_dir?: string | undefined;
   parameters: Record<string, unknown>;
-  /** The run that this command is part of. */
+  /** The run that this chat is part of. */
   parent_run_id?: string | undefined;
 }
 
@@ -21,21 +21,21 @@ export interface TurnWatch {
   onPartial(delta: Delta): void;
 }
 
-/** One conversation with an agent: each message is a run that resumes its session, or input to the run at work. */
+/** A conversation with an agent. Each message is a run that resumes the session, or input to the active run. */
 export interface Conversation {
   readonly session_id: string | null;
   readonly run_id: string | null;
-  /** For the runs to come; null: the agent's own. */
+  /** The model for the next runs. null means the agent's own model. */
   model: string | null;
-  /** Says something, and is there until the agent has answered. */
+  /** Sends a message and waits for the agent's answer. */
   turn(text: string, watch: TurnWatch): Promise<Run>;
-  /** To the run at work; false where it does not take any. */
-  tell(text: string): Promise<boolean>;
+  /** Sends a message to the active run. Returns false if the run does not accept it. */
+  sendInput(text: string): Promise<boolean>;
   stop(): Promise<void>;
   answer(run_id: string, request_id: string, decision: Decision): Promise<unknown>;
-  /** The next message begins a new session. */
-  begin(): void;
-  /** The next message continues this one. */
+  /** The next message starts a new session. */
+  startNew(): void;
+  /** The next message continues this session. */
   resume(session_id: string): void;
   /** The next message goes to a copy of the session, or of its first turns. */
   fork(turns?: number): void;
@@ -57,7 +57,7 @@ export function createConversation(client: ApiClient, options: ConversationOptio
       attended,
       trigger_type: "chat",
       ...(conversation.model === null ? {} : { model: conversation.model }),
-      // the session works where it began
+      // A resumed session keeps its working directory.
       ...(from.mode === undefined && project_dir !== undefined ? { project_dir } : {}),
       ...(parent_run_id === undefined ? {} : { parent_run_id }),
       idempotency_key: randomUUID(),
@@ -73,34 +73,34 @@ export function createConversation(client: ApiClient, options: ConversationOptio
       return run_id;
     },
     async turn(text, watch) {
-      const asked = request(text);
+      const submission = request(text);
       isStopping = false;
-      const run = await withRetries(() => client.submit(asked));
+      const run = await withRetries(() => client.submit(submission));
       run_id = run.run_id;
       try {
         watch.onStart(run);
         if (isStopping) await client.runs.stop(run.run_id);
-        let hasBegun = from.mode !== undefined;
+        let hasSession = from.mode !== undefined;
         for await (const stored of client.runs.follow(run.run_id, { onPartial: watch.onPartial })) {
           const { event } = stored;
-          if (event.type === "system" && event.executor_session_id) hasBegun = true;
+          if (event.type === "system" && event.executor_session_id) hasSession = true;
           watch.onEvent(stored);
         }
-        // a run that ended before there was a conversation leaves nothing to resume
-        session_id = hasBegun ? run.session_id : session_id;
-        if (hasBegun && run.session_id) from = { mode: "resume", session_id: run.session_id };
+        // A run that ended before its executor had a session leaves nothing to resume.
+        session_id = hasSession ? run.session_id : session_id;
+        if (hasSession && run.session_id) from = { mode: "resume", session_id: run.session_id };
         return await withRetries(() => client.runs.get(run.run_id));
       } finally {
         run_id = null;
       }
     },
-    async tell(text) {
+    async sendInput(text) {
       if (run_id === null) return false;
       try {
         await client.runs.input(run_id, text);
         return true;
       } catch (error) {
-        // it has just ended, or its executor reads no messages while it works
+        // The run has just ended, or its executor does not read input.
         if (error instanceof RequestError) return false;
         throw error;
       }
@@ -111,7 +111,7 @@ export function createConversation(client: ApiClient, options: ConversationOptio
       if (id !== null) await withRetries(() => client.runs.stop(id));
     },
     answer: (run, question, decision) => client.questions.answer(run, question, decision),
-    begin() {
+    startNew() {
       session_id = null;
       from = {};
     },

@@ -4,13 +4,13 @@ import { chatHistoryFile, recordDirectory } from "../../model/state-layout.ts";
 const mostLines = 500;
 const mostBytes = 256 * 1024;
 
-/** What was typed in chats of this state directory, oldest first: each a JSON text on a line of its own, as it may hold several. */
+/** Messages typed in chats of this state directory, oldest first. Each line of the file is one JSON string. */
 export interface HistoryFile {
   readonly lines: string[];
   add(text: string): void;
 }
 
-/** A history that cannot be read or written is none: it must not keep anybody from talking. `onFault` gets the reason, once. */
+/** If the file cannot be read or written, the chat continues without it, and `onFault` gets the reason once. */
 export function openHistory(stateDirectory: string, onFault: (message: string) => void): HistoryFile {
   const record = recordDirectory(stateDirectory);
   const file = chatHistoryFile(record);
@@ -21,7 +21,7 @@ export function openHistory(stateDirectory: string, onFault: (message: string) =
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       isFaulty = true;
-      onFault(`the history of what you type is not kept: ${error.message}`);
+      onFault(`cannot save the input history: ${error.message}`);
     }
   };
   const lines: string[] = [];
@@ -32,7 +32,7 @@ export function openHistory(stateDirectory: string, onFault: (message: string) =
       if (text.trim() === "" || lines.at(-1) === text) return;
       lines.push(text);
       attempt(() => {
-        // another chat may have written meanwhile
+        // Another chat may have written to the file since.
         const kept = bounded([...parse(read(file)), text]);
         mkdirSync(record, { recursive: true, mode: 0o700 });
         replace(file, kept.map((one) => `${JSON.stringify(one)}\n`).join(""));
@@ -63,7 +63,7 @@ function read(file: string): string {
   }
 }
 
-/** A line that is none, as after a crash of another program, is left out. */
+/** Skips invalid lines. */
 function parse(text: string): string[] {
   return text.split("\n").flatMap((line) => {
     try {
@@ -76,18 +76,18 @@ function parse(text: string): string[] {
   });
 }
 
-/** Whole or not at all, and for its owner's eyes only: people type secrets. */
+/** Replaces the file atomically. Only its owner can read it, because people type secrets. */
 function replace(file: string, text: string): void {
-  const aside = `${file}.${process.pid}`;
+  const draft = `${file}.${process.pid}`;
   try {
-    const fd = openSync(aside, "w", 0o600);
+    const fd = openSync(draft, "w", 0o600);
     try {
       writeSync(fd, text);
     } finally {
       closeSync(fd);
     }
-    renameSync(aside, file);
+    renameSync(draft, file);
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(draft, { force: true });
   }
 }

@@ -13,8 +13,8 @@ export interface LineChatOptions {
 }
 
 /**
- * Each line of stdin is a message, and each answer goes to stdout. Ends at the first turn that does not complete: what
- * follows would answer something that was never said.
+ * Sends each line of stdin as a message and prints each answer to stdout. Stops at the first turn that does not complete,
+ * because later messages would refer to an answer that is missing.
  */
 export async function runLineChat(conversation: Conversation, options: LineChatOptions): Promise<number> {
   const lines = createInterface({ input: process.stdin, terminal: false });
@@ -41,7 +41,7 @@ async function plainTurn(conversation: Conversation, line: string, { json, quiet
     write(1, jsonLine({ run }));
     return run;
   }
-  let said = "";
+  let lastMessage = "";
   const print = (text: string): void => (quiet ? undefined : write(2, text));
   const view = createTurnView({ print, columns: () => 120, style: createStyle(false) });
   const run = await conversation.turn(line, {
@@ -49,13 +49,13 @@ async function plainTurn(conversation: Conversation, line: string, { json, quiet
     onPartial: () => undefined,
     onEvent(stored) {
       if (stored.event.type !== "assistant") return view.event(stored);
-      said = stored.event.text;
-      writeContent(`${said.trimEnd()}\n`);
+      lastMessage = stored.event.text;
+      writeContent(`${lastMessage.trimEnd()}\n`);
     },
   });
-  // an executor that reports no messages has its answer in the result alone
-  if (said.trim() === "" && run.result_text) writeContent(`${run.result_text.trimEnd()}\n`);
-  // what was said is on stdout
+  // An executor that reports no messages has its answer only in the result.
+  if (lastMessage.trim() === "" && run.result_text) writeContent(`${run.result_text.trimEnd()}\n`);
+  // The answer is already on stdout.
   view.end({ ...run, result_text: null });
   if (isTerminal(1)) write(1, "\n");
   return run;

@@ -12,7 +12,7 @@ import type { HistoryFile } from "./history-file.ts";
 import type { Conversation } from "./conversation.ts";
 import { createTurnView, type TurnView } from "./turn-view.ts";
 
-/** Who talks, once the coordinator has been found or the record opened. */
+/** What a chat needs, once the coordinator has been found or the record opened. */
 export interface ChatContext {
   client: ApiClient;
   conversation: Conversation;
@@ -20,24 +20,24 @@ export interface ChatContext {
 }
 
 export interface TerminalChat {
-  /** From here on messages are sent; those typed before go first. Resolves when the person leaves. */
-  talkTo(partner: ChatContext): Promise<void>;
+  /** Starts sending messages, those typed so far first. Resolves when the user leaves. */
+  run(context: ChatContext): Promise<void>;
   setHistory(history: HistoryFile): void;
-  tell(line: string): void;
-  /** Gives the terminal back as it was. */
+  print(line: string): void;
+  /** Restores the terminal. */
   close(): void;
 }
 
-/** A chat at a terminal. The prompt is there at once, before anything else is loaded. */
+/** Opens a chat in the terminal. The prompt appears immediately, before anything else is loaded. */
 export function openTerminalChat(agent: string, style: Style): TerminalChat {
   const screen = createScreen((text) => draw(1, text), terminalSize);
   const typed: string[] = [];
   let history: HistoryFile = { lines: typed, add: (text) => void typed.push(text) };
-  let partner: ChatContext | null = null;
+  let context: ChatContext | null = null;
   let questionPrompt: QuestionPrompt | null = null;
   let view: TurnView | null = null;
   let startedAt = 0;
-  let waitsFor: string | null = null;
+  let waitingFor: string | null = null;
   const queue: string[] = [];
   let isStopping = false;
   let isLeaving = false;
@@ -56,11 +56,11 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   const onSignal = (): void => interrupt();
   process.on("SIGINT", onSignal);
   const prompt = `${style.bold(style.cyan("›"))} `;
-  screen.print(`${style.bold(visible(agent))}${style.dim(" · /help lists commands, Ctrl-D leaves")}\n`);
+  screen.print(`${style.bold(visible(agent))}${style.dim(" · /help for commands, Ctrl-D to leave")}\n`);
   refresh();
 
-  function tell(line: string): void {
-    view?.makeWay();
+  function print(line: string): void {
+    view?.endLine();
     screen.endLine();
     screen.print(`${line}\n`);
   }
@@ -82,8 +82,8 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
 
   function statusRow(columns: number): string {
     const seconds = Math.floor((Date.now() - startedAt) / 1000);
-    const what = isStopping ? "stopping" : (waitsFor ?? view?.doing.join(", ")) || "working";
-    return style.dim(`${cutToWidth(`  ${what}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C stops"}`);
+    const what = isStopping ? "stopping" : (waitingFor ?? view?.activeTools.join(", ")) || "working";
+    return style.dim(`${cutToWidth(`  ${what}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C to stop"}`);
   }
 
   function onKey(key: Key): void {
@@ -100,36 +100,36 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     if (view) {
       if (isStopping) return leaveAtOnce();
       isStopping = true;
-      hint = "Ctrl-C again leaves without waiting";
-      // what was to come next is not lost, and not sent either
+      hint = "Ctrl-C again to leave without waiting";
+      // Moves queued messages back to the editor instead of sending or losing them.
       const unsent = queue.splice(0).join("\n");
       if (unsent !== "") editor.set(editor.text === "" ? unsent : `${unsent}\n${editor.text}`);
-      partner?.conversation.stop().catch(report);
+      context?.conversation.stop().catch(report);
     } else if (editor.text !== "") editor.set("");
-    else if (isSecond || partner === null) return leave();
-    else hint = "Ctrl-C again, or Ctrl-D, leaves";
+    else if (isSecond || context === null) return leave();
+    else hint = "Ctrl-C again or Ctrl-D to leave";
     refresh();
   }
 
   function submit(text: string): void {
     if (text.trim() === "") return;
     history.add(text);
-    if (text.startsWith("/") && partner) return void slash(text, partner);
-    if (view && partner) return void pass(text, partner);
+    if (text.startsWith("/") && context) return void slash(text, context);
+    if (view && context) return void sendInput(text, context);
     queue.push(text);
     void work();
   }
 
-  /** To the run at work where its executor reads input; else it is the next turn. */
-  async function pass(text: string, { conversation }: ChatContext): Promise<void> {
+  /** Sends a message to the active run if its executor reads input. Otherwise the message becomes the next turn. */
+  async function sendInput(text: string, { conversation }: ChatContext): Promise<void> {
     queue.push(text);
     refresh();
     try {
-      if (isStopping || !(await conversation.tell(text))) return void work();
-      // unless the end of the turn, or Ctrl-C, has taken it meanwhile
+      if (isStopping || !(await conversation.sendInput(text))) return void work();
+      // The end of the turn or Ctrl-C may have taken it from the queue.
       const at = queue.indexOf(text);
       if (at >= 0) queue.splice(at, 1);
-      tell(echo(text));
+      print(echo(text));
     } catch (error) {
       report(error);
     }
@@ -137,27 +137,27 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   }
 
   async function slash(line: string, { client, conversation, agent: { name, model } }: ChatContext): Promise<void> {
-    tell(echo(line));
+    print(echo(line));
     const { runSlash } = await import("./slash-commands.ts");
-    await runSlash(line, { client, conversation, agent: name, agentModel: model ?? null, tell, leave, style }).catch(
+    await runSlash(line, { client, conversation, agent: name, agentModel: model ?? null, print, leave, style }).catch(
       report,
     );
     refresh();
   }
 
   async function work(): Promise<void> {
-    while (partner && !view && queue.length > 0 && !isLeaving) {
+    while (context && !view && queue.length > 0 && !isLeaving) {
       const text = queue.shift()!;
-      // typed before anybody was there to answer it
+      // Typed before the chat was ready.
       if (text.startsWith("/")) {
-        await slash(text, partner);
+        await slash(text, context);
         continue;
       }
-      await turn(text, partner).catch(report);
+      await turn(text, context).catch(report);
       view = null;
       questionPrompt?.clear();
       isStopping = false;
-      waitsFor = null;
+      waitingFor = null;
       hint = "";
       refresh();
     }
@@ -166,38 +166,38 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
 
   async function turn(text: string, { conversation }: ChatContext): Promise<void> {
     const columns = (): number => terminalSize().columns;
-    const one = createTurnView({ print: (piece) => screen.print(piece), columns, style });
-    tell(echo(text));
-    view = one;
+    const turnView = createTurnView({ print: (piece) => screen.print(piece), columns, style });
+    print(echo(text));
+    view = turnView;
     startedAt = Date.now();
     refresh();
-    /** Said to the run, and answered by nothing that its agent has said or done since. */
-    let unheard: string[] = [];
+    /** Messages sent to the run that its agent has not reacted to yet. */
+    let unanswered: string[] = [];
     const run = await conversation.turn(text, {
       onStart: refresh,
-      onPartial: (delta) => one.partial(delta),
+      onPartial: (delta) => turnView.partial(delta),
       onEvent(stored) {
         const { event, run_id } = stored;
         if (event.type === "permission_request") {
-          one.makeWay();
+          turnView.endLine();
           questionPrompt?.ask({ run_id, ...event });
         } else {
           if (event.type === "permission_decision") questionPrompt?.decided(event);
-          if (event.type === "system" && event.subtype === "user_input") unheard.push(textOf(event.data));
-          if (event.type === "assistant" || event.type === "tool_use") unheard = [];
-          if (event.type === "status") waitsFor = waiting[event.status] ?? null;
-          one.event(stored);
+          if (event.type === "system" && event.subtype === "user_input") unanswered.push(textOf(event.data));
+          if (event.type === "assistant" || event.type === "tool_use") unanswered = [];
+          if (event.type === "status") waitingFor = statusTexts[event.status] ?? null;
+          turnView.event(stored);
         }
         refresh();
       },
     });
-    one.end(run);
+    turnView.end(run);
     screen.print("\n");
-    // it arrived when the run was ending
-    if (run.status === "completed") queue.unshift(...unheard.filter((said) => said !== ""));
+    // These messages arrived while the run was ending: send them again as the next turn.
+    if (run.status === "completed") queue.unshift(...unanswered.filter((message) => message !== ""));
   }
 
-  /** A message as it stays on the terminal, indented behind the mark of the prompt. */
+  /** A sent message as it stays on the terminal, indented behind the prompt. */
   function echo(text: string): string {
     const lines = visible(text).split("\n");
     const rows = lines.flatMap((line) => wrapLine(`  ${line}`, terminalSize().columns - 1));
@@ -206,17 +206,17 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
 
   function report(error: unknown): void {
     if (!(error instanceof Error)) throw error;
-    tell(`${style.red("!")} ${visible(error.message)}`);
-    if (error instanceof RequestError && error.next) tell(`  ${visible(error.next)}`);
+    print(`${style.red("!")} ${visible(error.message)}`);
+    if (error instanceof RequestError && error.next) print(`  ${visible(error.next)}`);
     refresh();
   }
 
   function leave(): void {
-    if (partner === null) leaveAtOnce();
+    if (context === null) leaveAtOnce();
     isLeaving = true;
     if (!view) return left();
     isStopping = true;
-    partner?.conversation.stop().catch(report);
+    context?.conversation.stop().catch(report);
   }
 
   function leaveAtOnce(): never {
@@ -233,24 +233,24 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   }
 
   return {
-    tell(line) {
-      tell(line);
+    print(line) {
+      print(line);
       refresh();
     },
     setHistory(found) {
-      // what was typed meanwhile is the newest
+      // Messages typed while the history was loading are the newest.
       const early = typed.splice(0);
       typed.push(...found.lines);
       history = { lines: typed, add: (text) => (typed.push(text), found.add(text)) };
       for (const text of early) history.add(text);
     },
-    async talkTo(found) {
-      partner = found;
+    async run(found) {
+      context = found;
       questionPrompt = createQuestionPrompt({
         agent,
         answer: ({ run_id, request_id }, decision) => found.conversation.answer(run_id, request_id, decision),
-        tell,
-        changed: refresh,
+        print,
+        onChange: refresh,
         style,
       });
       void work();
@@ -260,20 +260,20 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   };
 }
 
-/** Of what somebody said to the run, as the record has it. */
+/** The text of a user_input event. */
 function textOf(data: unknown): string {
   const text: unknown = typeof data === "object" && data !== null ? Reflect.get(data, "text") : null;
   return typeof text === "string" ? text : "";
 }
 
-const waiting: Record<string, string> = {
+const statusTexts: Record<string, string> = {
   pending: "waiting for a runner",
   claimed: "starting",
   waiting: "waiting for your answer",
-  parked: "parked: nothing runs until it continues",
+  parked: "parked until it is continued",
 };
 
-/** A terminal that does not know its size says 0. */
+/** A terminal that does not know its size reports 0. */
 function terminalSize(): ScreenSize {
   return { columns: Math.max(process.stdout.columns || 80, 20), rows: process.stdout.rows || 24 };
 }

@@ -49,9 +49,9 @@ describe("a turn of a chat", () => {
   it("shows a tool with its input, how long it took and how it went", () => {
     const { view, event, printed } = open();
     event(call);
-    expect(view.doing).toEqual(["command.run npm test"]);
+    expect(view.activeTools).toEqual(["command.run npm test"]);
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: { ok: true } }, 1500);
-    expect(view.doing).toEqual([]);
+    expect(view.activeTools).toEqual([]);
     event({ ...call, tool_use_id: "t2" });
     const output = { ok: false, error: { code: "permission_denied", message: "Not\nallowed." } };
     event({ type: "tool_result", tool_use_id: "t2", is_error: true, output }, 20);
@@ -86,7 +86,7 @@ describe("a turn of a chat", () => {
     const { view, event, printed } = open();
     event(call);
     view.end(ended({ status: "cancelled" }));
-    expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test not ended", "  stopped"]);
+    expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test did not finish", "  stopped"]);
   });
 
   it("does not count the wait for an answer as the tool's own time", () => {

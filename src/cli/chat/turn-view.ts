@@ -8,18 +8,18 @@ import { duration } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
 import { cutToWidth } from "../terminal/text-width.ts";
 
-/** One turn as a person reads it: what the agent says while it says it, and a line for each tool it has used. */
+/** Shows one turn: the agent's message while it is written, and one line for each tool call. */
 export interface TurnView {
   event(stored: StoredEvent): void;
   partial(delta: Delta): void;
-  /** Something else is printed next. */
-  makeWay(): void;
-  /** The tools at work. */
-  readonly doing: string[];
+  /** Ends an unfinished line, so that other output can follow. */
+  endLine(): void;
+  /** The active tool calls. */
+  readonly activeTools: string[];
   end(run: Run): void;
 }
 
-/** What happens to a conversation from outside; the rest of what executors note is for the log. */
+/** The system events that a user should see. All others are only in the log. */
 const notable: ReadonlySet<string> = new Set([
   "compacted",
   "files_left_out",
@@ -28,7 +28,7 @@ const notable: ReadonlySet<string> = new Set([
   "waiting_for_directory",
 ]);
 
-/** Longer than the record takes to show a tool that was called, and too short to be missed. */
+/** Longer than it takes for a tool call to be recorded, but not long enough to be noticed. */
 const holdMs = 250;
 
 interface Call {
@@ -38,7 +38,7 @@ interface Call {
 }
 
 export interface TurnOutput {
-  /** May begin and end in the middle of a line. */
+  /** The text may start and end in the middle of a line. */
   print(text: string): void;
   columns(): number;
   style: Style;
@@ -46,12 +46,12 @@ export interface TurnOutput {
 
 export function createTurnView({ print, columns, style }: TurnOutput): TurnView {
   const calls = new Map<string, Call>();
-  let said = "";
+  let lastMessage = "";
   let stopped: string | null = null;
   let files = 0;
   const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null as number | null };
   const live = createLiveText(print);
-  /** Pieces are quicker than the record: those of the next message wait a moment for the tools called before it. */
+  /** Pieces of the next message, held back for a moment: tool calls before it are recorded later than pieces arrive. */
   let held = "";
   let hold: NodeJS.Timeout | null = null;
   function release(): void {
@@ -76,10 +76,10 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
   }
 
   return {
-    get doing() {
+    get activeTools() {
       return [...calls.values()].map(({ name, input }) => `${visible(name)} ${shortInput(input)}`.trim());
     },
-    makeWay: () => live.makeWay(),
+    endLine: () => live.endLine(),
     partial({ kind, text }) {
       if (kind !== "assistant") return;
       if (hold || calls.size > 0) held += text;
@@ -92,7 +92,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       if (warning) live.line(style.yellow(visible(warning)));
       else if (output) for (const line of lines(output.bytes.toString("utf8"))) live.line(style.dim(line));
       else if (event.type === "assistant") {
-        said = event.text;
+        lastMessage = event.text;
         release();
         live.whole(event.text);
         hold = setTimeout(release, holdMs);
@@ -103,7 +103,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         if (calls.size === 0) release();
       } else if (event.type === "permission_decision") {
         const call = calls.get(event.request_id);
-        // the tool begins now, with what a person allowed instead of what it was to be called with
+        // The tool starts now, perhaps with an input that a person edited.
         if (call) calls.set(event.request_id, { ...call, input: event.input ?? call.input, at: Date.parse(at) });
       } else if (event.type === "usage") {
         usage.input_tokens += event.usage.input_tokens;
@@ -119,12 +119,12 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       release();
       for (const { name, input } of calls.values())
         live.line(
-          `${style.red("✗")} ${cutToWidth(`${visible(name)} ${shortInput(input)}`, columns() - 16)}${style.dim(" not ended")}`,
+          `${style.red("✗")} ${cutToWidth(`${visible(name)} ${shortInput(input)}`, columns() - 16)}${style.dim(" did not finish")}`,
         );
       calls.clear();
       live.end();
       const text = run.result_text ?? "";
-      if (run.status === "completed" && text.trim() !== "" && said.trim() === "") {
+      if (run.status === "completed" && text.trim() !== "" && lastMessage.trim() === "") {
         live.whole(text);
         live.end();
       }
@@ -164,7 +164,7 @@ function lines(text: string): string[] {
     .map((line) => visible(line));
 }
 
-/** The message of a failure, wherever the tool has put it. */
+/** The error message in a tool's output, wherever the tool puts it. */
 function faultOf(output: unknown): string {
   const found = messageIn(output) ?? JSON.stringify(output) ?? "";
   return visible(found)

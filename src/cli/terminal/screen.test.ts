@@ -84,7 +84,7 @@ describe("a screen", () => {
     const { terminal, screen } = open();
     screen.setLive(prompt);
     screen.print("open");
-    screen.aside(() => terminal.write("theirs\n"));
+    screen.writeAbove(() => terminal.write("theirs\n"));
     expect(terminal.lines).toEqual(["open", "theirs", "status", "> typed"]);
   });
 

@@ -1,26 +1,26 @@
 import { cutToWidth, textWidth, wrapLine } from "./text-width.ts";
 
-/** Text that stays, above a few rows that are drawn again whenever they change. */
+/** Permanent text above a few live rows that are redrawn whenever they change. */
 export interface Screen {
-  /** May begin and end in the middle of a line. */
+  /** The text may start and end in the middle of a line. */
   print(text: string): void;
-  /** Something else writes next: it begins on a line of its own. */
+  /** Ends an unfinished line, so that the next output starts on a new one. */
   endLine(): void;
-  /** The rows at the bottom, and where the cursor stands in them. */
+  /** Replaces the live rows and the cursor position in them. */
   setLive(live: Live): void;
-  /** For those who write to the terminal themselves: the rows at the bottom are out of their way. */
-  aside(writeThere: () => void): void;
-  /** The terminal has another size now. */
+  /** Removes the live rows while `write` writes to the terminal directly. */
+  writeAbove(write: () => void): void;
+  /** Redraws after the terminal was resized. */
   resized(): void;
-  /** Empties the terminal, and begins at its top. */
+  /** Clears the terminal and redraws at the top. */
   clear(): void;
-  /** Takes the rows at the bottom away. */
+  /** Removes the live rows. */
   close(): void;
 }
 
 export interface Live {
   rows: readonly string[];
-  /** null: the cursor is hidden. */
+  /** null hides the cursor. */
   cursor: { row: number; column: number } | null;
 }
 
@@ -29,17 +29,17 @@ export interface ScreenSize {
   rows: number;
 }
 
-/** `size` is asked at each drawing. Every row fits the width, so what is drawn is known exactly and can be erased. */
+/** Reads `size` on every draw. Every row fits the width, so the screen always knows how many rows to erase. */
 export function createScreen(write: (text: string) => void, size: () => ScreenSize): Screen {
-  /** The last line of the text, as long as it has no end: one row, drawn with the rows at the bottom. */
+  /** The last, unfinished line of the text. It is drawn as one row above the live rows. */
   let open = "";
   let live: Live = { rows: [], cursor: null };
   let drawn: { widths: number[]; cursorRow: number; hidden: boolean } = { widths: [], cursorRow: 0, hidden: false };
 
-  /** Goes back to where the rows at the bottom begin. */
+  /** Moves the cursor to the first live row and clears everything below. */
   function erase(): string {
     const { columns } = size();
-    // a terminal that became narrower has broken the rows: each takes as many as its text needs now
+    // A terminal that became narrower has wrapped the rows, so each may take several now.
     const above = drawn.widths
       .slice(0, drawn.cursorRow)
       .reduce((rows, width) => rows + Math.max(1, Math.ceil(width / columns)), 0);
@@ -87,10 +87,10 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
       live = next;
       write(`${erase()}${draw()}`);
     },
-    aside(writeThere) {
+    writeAbove(writeText) {
       if (open !== "") print("\n");
       write(erase());
-      writeThere();
+      writeText();
       write(draw());
     },
     resized: () => write(`${erase()}${draw()}`),
