@@ -55,7 +55,7 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
   expect((await ask("schedules")).stdout).toMatch(/hourly.*failed \(exit_nonzero\)/);
 
   const next = (await ask("schedules", "next", "nightly")).stdout;
-  expect(next).toMatch(/Europe\/Berlin +America\/New_York \(here\)/);
+  expect(next).toMatch(/Europe\/Berlin +America\/New_York \(local\)/);
   expect(next.match(/ 03:00 GMT\+[12] /g)).toHaveLength(5);
   expect((await ask("schedules", "disable", "nightly")).stderr).toContain("report/nightly is disabled");
   expect((await ask("schedules")).stdout).toMatch(/nightly.*disabled/);
