@@ -44,7 +44,7 @@ test("an unknown key is named with its line and what was probably meant", () => 
   expect(demand).toMatchObject({ line: 3, path: "demands.hostnam", code: "DROVER-AGT-003" });
 });
 
-test("every fault of a file is told, not only the first", () => {
+test("reports every fault of a file, not only the first", () => {
   const faults = faultsOf("a.yaml", "name: 3\nlist_style: tabs\nfoo: 1\n");
   expect(faults.map(({ line, path }) => [line, path])).toEqual([
     [1, "name"],
@@ -53,14 +53,14 @@ test("every fault of a file is told, not only the first", () => {
   ]);
 });
 
-test("broken texts are named with their line", () => {
+test("reports the line of a syntax error", () => {
   expect(faultsOf("a.json", '{\n "name": "a",\n}')[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
   expect(faultsOf("a.yaml", "name: a\ntags: [x\ncommand: y\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
   expect(faultsOf("a.yaml", "name: a\nmodel: !!js/function x\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 2 });
   expect(faultsOf("a.md", "---\nname: a\nmodel: 'x\n---\n# A\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
 });
 
-test("what multiplies or nests without end is a fault, not a crash", () => {
+test("refuses endless nesting and alias expansion without crashing", () => {
   const bomb = `name: a\nmcp_servers:\n  a0: &a0 [x]\n${Array.from({ length: 9 }, (_, i) => `  a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]\n`).join("")}`;
   expect(faultsOf("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-009");
   expect(faultsOf("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-009");
@@ -70,13 +70,13 @@ test("what multiplies or nests without end is a fault, not a crash", () => {
   );
 });
 
-test("what is no object is a fault", () => {
+test("refuses a definition that is not an object", () => {
   for (const text of ["[]", "3", "null", '"x"']) expect(faultsOf("a.json", text)[0]?.code).toBe("DROVER-AGT-004");
   expect(faultsOf("a.yaml", "")[0]?.code).toBe("DROVER-AGT-004");
   expect(faultsOf("a.md", "---\n- x\n---\n# A\n")[0]?.code).toBe("DROVER-AGT-004");
 });
 
-test("a name must be one that can be addressed", () => {
+test("refuses a name that cannot be used in an address", () => {
   for (const name of ["a b", "a/b", "a@b", "", "-x", "..", "a\\nb"])
     expect(faultsOf("a.json", `{"name": "${name}"}`)[0]?.path).toBe("name");
   expect(agentOf("a.json", '{"name": "größe_2.x"}').name).toBe("größe_2.x");
@@ -100,7 +100,7 @@ test("type and command must agree", () => {
   });
 });
 
-test("a key that would do nothing is refused", () => {
+test("refuses a key that has no effect", () => {
   expect(
     faultsOf("a.yaml", "name: a\ncommand: ls\nmodel: x\nbudget: { cost_usd: 1 }\n").map(({ path }) => path),
   ).toEqual(["model", "budget"]);
@@ -111,7 +111,7 @@ test("a key that would do nothing is refused", () => {
   expect(parseAgentFile("a.yaml", "name: a\nexecutor: mine\noutput_schema: {}\n").ok).toBe(true);
 });
 
-test("a schema past a limit is refused at its line", () => {
+test("refuses a schema over a limit, with its line", () => {
   expect(
     faultsOf(
       "a.yaml",
@@ -132,7 +132,7 @@ test("a schema past a limit is refused at its line", () => {
   ).toContain("larger than");
 });
 
-test("the same rules hold for a definition without a file", () => {
+test("applies the same rules to a definition without a file", () => {
   const parsed = checkAgent({ name: "a", sytem_prompt: "x" });
   expect(parsed.ok).toBe(false);
   if (!parsed.ok) expect(parsed.faults[0]).toMatchObject({ file: null, line: null, path: "sytem_prompt" });
@@ -162,7 +162,7 @@ Read first.
 Then write.
 `;
 
-test("a markdown agent: title, system prompt up to the first section, first message from there on", () => {
+test("reads title, system prompt and first message from a markdown agent", () => {
   expect(agentOf("review.md", review)).toMatchObject({
     name: "code-review",
     title: "Code Review!",
@@ -175,7 +175,7 @@ test("a markdown agent: title, system prompt up to the first section, first mess
   expect(agentOf("review.md", review.replaceAll("\n", "\r\n"))).toEqual(agentOf("review.md", review));
 });
 
-test("a markdown agent without front matter, and one whose front matter names it", () => {
+test("takes the name of a markdown agent from its title or its front matter", () => {
   expect(agentOf("a.md", "# Größe prüfen\nText\n")).toMatchObject({ name: "größe-prüfen", system_prompt: "Text" });
   expect(agentOf("a.md", "---\nname: short\n---\n# A Long Title\nText")).toMatchObject({
     name: "short",
@@ -189,7 +189,7 @@ test("a markdown agent without front matter, and one whose front matter names it
   expect(agentOf("a.md", "---\ncommand: ls\n---\n# list")).toMatchObject({ name: "list", type: "procedural" });
 });
 
-test("front matter is YAML and nothing else, and is never run", () => {
+test("accepts only YAML as front matter and never executes it", () => {
   for (const opening of ["---js", "---json", "--- coffee"]) {
     expect(faultsOf("a.md", `${opening}\nmodule.exports = process.exit(3)\n---\n# A\n`)[0]).toMatchObject({
       code: "DROVER-AGT-002",
@@ -199,7 +199,7 @@ test("front matter is YAML and nothing else, and is never run", () => {
   expect(faultsOf("a.md", "---\nname: a\n# A\n")[0]?.message).toContain("never closed");
 });
 
-test("a markdown agent with faults names their lines in the whole file", () => {
+test("counts the lines of faults from the start of a markdown file", () => {
   expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\n# A\n")[0]).toMatchObject({ line: 3, path: "modle" });
   expect(faultsOf("a.md", "---\ntags: [x]\n---\n\n# 日本 !!\n".replace("日本", ""))[0]).toMatchObject({
     line: 5,
@@ -227,7 +227,7 @@ describe("the section ## Parameters of a markdown agent", () => {
       `${front}# Developer\n\nYou develop.\n\n## Parameters\n\n${section}\n\n## Workflow\n- step: one\n`,
     );
 
-  it("makes each parameter a string that has to be given", () => {
+  it("makes each parameter a required string", () => {
     const parsed = parse("- TASK_FILE: the task\n- `STATUS_FILE`: where to report\n* REPORT_FILE - the report");
     expect(parsed.ok && parsed.agent.parameters_schema).toEqual({
       type: "object",
@@ -241,7 +241,7 @@ describe("the section ## Parameters of a markdown agent", () => {
     });
   });
 
-  it("gives way to a parameters_schema, which has to know what is listed", () => {
+  it("yields to a parameters_schema, which must contain each listed parameter", () => {
     const front = (name: string) =>
       `---\nparameters_schema: { type: object, properties: { ${name}: { type: integer } } }\n---\n`;
     const parsed = parse("- COUNT: how many", front("COUNT"));
@@ -264,20 +264,20 @@ describe("the section ## Parameters of a markdown agent", () => {
     });
   });
 
-  it("names the line of a parameter that no schema may have", () => {
+  it("reports the line of a parameter with a forbidden name", () => {
     expect(parse("- A: one\n- constructor: two")).toMatchObject({
       ok: false,
       faults: [{ code: "DROVER-AGT-006", line: 8, path: "parameters_schema.properties.constructor" }],
     });
   });
 
-  it("is prose without bullets", () => {
+  it("is prose if it has no bullets", () => {
     const parsed = parse("It takes none.");
     expect(parsed.ok && parsed.agent.parameters_schema).toBeUndefined();
   });
 });
 
-test("schedules are checked with their line, the reason and a suggestion", () => {
+test("reports faults of schedules with line, reason and suggestion", () => {
   const text = `name: a
 command: ls
 schedules:

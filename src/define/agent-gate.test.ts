@@ -76,7 +76,7 @@ it("offers the definitions that were there at the start, and holds later ones un
   expect([held(), latest?.faults]).toEqual([[], []]);
 });
 
-it("keeps the definition before a change, and says that there is one", async () => {
+it("keeps the previous definition and reports that a change is held", async () => {
   await serve();
   put("a", "rm -rf");
   await expect.poll(held).toEqual(["a"]);
@@ -87,7 +87,7 @@ it("keeps the definition before a change, and says that there is one", async () 
   await expect.poll(() => latest?.agents[0]?.fault).toBe(undefined);
 });
 
-it("accepts what was held, not what the file says by then", async () => {
+it("accepts what was held, not later edits of the file", async () => {
   await serve();
   put("a", "good");
   await expect.poll(held).toEqual(["a"]);
@@ -163,7 +163,7 @@ it.each(ways)("holds %s", async (_, change) => {
   expect(offered()).toEqual(["a: ls"]);
 });
 
-it("takes away what is removed, and offers it again as it was", async () => {
+it("withdraws a removed definition, and offers it again if it comes back unchanged", async () => {
   await serve();
   rmSync(join(folder, "a.json"));
   await expect.poll(offered).toEqual([]);
@@ -171,14 +171,14 @@ it("takes away what is removed, and offers it again as it was", async () => {
   await expect.poll(offered).toEqual(["a: ls"]);
 });
 
-it("keeps the last good definition of a bad edit", async () => {
+it("keeps the last valid definition after a bad edit", async () => {
   await serve();
   writeFileSync(join(folder, "a.json"), "{");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
   expect(offered()).toEqual(["a: ls"]);
 });
 
-it("holds over a restart what was held before, and takes what came while nothing served", async () => {
+it("keeps holding across a restart, and admits what was added while stopped", async () => {
   const first = await serve();
   put("evil", "x");
   await expect.poll(held).toEqual(["evil"]);
@@ -190,7 +190,7 @@ it("holds over a restart what was held before, and takes what came while nothing
   await expect.poll(offered).toEqual(["a: ls", "evil: x", "mine: y"]);
 });
 
-it("holds definitions in a folder that is created after the start", async () => {
+it("holds definitions in a directory created after startup", async () => {
   rmSync(folder, { recursive: true });
   await serve();
   expect(offered()).toEqual([]);
@@ -200,14 +200,14 @@ it("holds definitions in a folder that is created after the start", async () => 
   expect(offered()).toEqual([]);
 });
 
-it("writes nothing for a command that is over soon", async () => {
+it("writes nothing for a short-lived command", async () => {
   await serve(createAgentGate(folder, null));
   put("evil", "x");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-010" }]);
   expect([offered(), readdirSync(base)]).toEqual([["a: ls"], ["agents"]]);
 });
 
-it("is not needed where this user cannot write", () => {
+it("is not needed if this user cannot write to the directory", () => {
   expect(isReadOnlyForUser(folder)).toBe(false);
   chmodSync(folder, 0o555);
   // its owner can change that again

@@ -23,7 +23,7 @@ function git(cwd: string, ...args: string[]): string {
   return done.stdout.trim();
 }
 
-it("is what git says, with loose and packed refs, detached, and in a work tree", () => {
+it("agrees with git for loose and packed refs, a detached head and a work tree", () => {
   git(top, "init", "-q");
   git(top, "commit", "-q", "--allow-empty", "-m", "one");
   expect(readRepoSha(top)).toBe(git(top, "rev-parse", "HEAD"));
@@ -39,7 +39,7 @@ it("is what git says, with loose and packed refs, detached, and in a work tree",
   expect(readRepoSha(join(top, "a", "b"))).toBe(readRepoSha(top));
 });
 
-it("is null without a repository, without a commit, and in a layout it does not understand", () => {
+it("is null without a repository, without a commit and for an unknown layout", () => {
   expect(readRepoSha(top)).toBeNull();
   git(top, "init", "-q");
   expect(readRepoSha(top)).toBeNull();
@@ -47,7 +47,7 @@ it("is null without a repository, without a commit, and in a layout it does not 
   expect(readRepoSha(top)).toBeNull();
 });
 
-it("is inherited inside one repository and outside of any, not from another; a given one wins", () => {
+it("is inherited within a repository and outside of any, but not from another repository; a given commit wins", () => {
   for (const name of ["one", "two"]) {
     git(top, "init", "-q", name);
     git(join(top, name), "commit", "-q", "--allow-empty", "-m", name);
@@ -66,7 +66,7 @@ it("is inherited inside one repository and outside of any, not from another; a g
 
 // each of them held up the whole process for ever: a run can leave it for the next one
 it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/heads/main"])(
-  "does not wait for a pipe, nor read a device, in the place of %s",
+  "neither blocks on a named pipe nor reads a device in place of %s",
   (name) => {
     if (name !== ".git") mkdirSync(join(top, ".git", "refs", "heads"), { recursive: true });
     if (!/HEAD|git$/.test(name)) writeFileSync(join(top, ".git", "HEAD"), "ref: refs/heads/main\n");

@@ -45,14 +45,14 @@ const bombs: [what: string, file: string, text: string, code: string][] = [
   ],
 ];
 
-describe("a definition that is made to cost", () => {
+describe("a definition crafted to be expensive", () => {
   it.each(bombs)("%s", (_, file, text, code) => {
     const parsed = parseAgentFile(file, text);
     expect(parsed.ok ? "none" : parsed.faults[0]?.code).toBe(code);
     expect(parsed.ok ? 0 : parsed.faults.length).toBeLessThan(200);
   });
 
-  it("still reads what people write: a schema of 150 parameters, and a long prompt", () => {
+  it("still accepts realistic definitions: a schema with 150 parameters, a long prompt", () => {
     const properties = Object.fromEntries(
       Array.from({ length: 150 }, (_, at) => [`p${at}`, { type: "string", description: `Number ${at}` }]),
     );

@@ -23,7 +23,7 @@ const faultsOf = ({ faults }: LoadedAgents): string[] =>
     [`${file}:${line}`, code, path, message].join(" ").replaceAll(`${folder}/`, ""),
   );
 
-test("every agent of a fleet gets the defaults: objects merge, lists and values replace", async () => {
+test("applies the defaults to every agent of a fleet: merges objects, replaces lists and values", async () => {
   put(
     "fleet.yaml",
     `defaults:
@@ -63,7 +63,7 @@ agents:
   ]);
 });
 
-test("an agent may lie in a file of its own, and be changed by the fleet that names it", async () => {
+test("lets a fleet refer to an agent's file and override its keys", async () => {
   mkdirSync(join(folder, "more"));
   put("more/writer.md", "---\nmodel: haiku\nworking_directory: here\n---\n# Writer\nYou write.\n");
   put(
@@ -87,7 +87,7 @@ test("an agent may lie in a file of its own, and be changed by the fleet that na
   ]);
 });
 
-test("a file that a fleet names is not loaded a second time by itself", async () => {
+test("does not load a file separately if a fleet refers to it", async () => {
   put("writer.yaml", "name: writer\n");
   put("inner.yaml", "agents: [{ name: inner }]\n");
   put("zoo.yaml", "include: [inner.yaml]\nagents: [{ path: writer.yaml }]\n");
@@ -95,7 +95,7 @@ test("a file that a fleet names is not loaded a second time by itself", async ()
   expect([namesOf(loaded), loaded.faults]).toEqual([["writer", "inner"], []]);
 });
 
-test("the defaults of a fleet reach the fleets it includes, where those say nothing else", async () => {
+test("passes the defaults of a fleet on to included fleets, which may override them", async () => {
   put("a.yaml", "defaults: { model: sonnet, max_turns: 5 }\ninclude: [sub/b.yaml]\n");
   mkdirSync(join(folder, "sub"));
   put("sub/b.yaml", "defaults: { model: opus }\nagents: [{ name: deep }]\n");
@@ -103,7 +103,7 @@ test("the defaults of a fleet reach the fleets it includes, where those say noth
   expect([faults, agents[0]?.agent]).toMatchObject([[], { name: "deep", model: "opus", max_turns: 5 }]);
 });
 
-test("a default that does nothing in a command is not meant for it", async () => {
+test("skips defaults that have no effect on a procedural agent", async () => {
   put(
     "fleet.yaml",
     "defaults: { executor: claude-sdk, model: sonnet, timeout_seconds: 9 }\nagents: [{ name: ls, command: ls }]\n",
@@ -114,7 +114,7 @@ test("a default that does nothing in a command is not meant for it", async () =>
   expect(agents[0]!.agent).not.toHaveProperty("executor");
 });
 
-test("every fault has its file and line; with defaults at fault no agent loads, else those that are sound", async () => {
+test("reports file and line of every fault; loads the valid agents unless the defaults are invalid", async () => {
   put("bad.md", "No title\n");
   put("inner.yaml", "agents: []\n");
   put(
@@ -154,7 +154,7 @@ include: [good.yaml]
   expect(namesOf(await loadAgentFiles([join(folder, "fleet.yaml")], schemas))).toEqual(["good"]);
 });
 
-test("a fleet that is no fleet is refused as a whole, with the key that was meant", async () => {
+test("refuses a malformed fleet as a whole and suggests the intended key", async () => {
   put("fleet.yaml", "agents: []\ndefault: {}\n");
   expect(faultsOf(await loadAgents(folder, schemas))).toEqual([
     "fleet.yaml:2 DROVER-AGT-003 default unknown key default. Did you mean defaults?",
@@ -165,7 +165,7 @@ test("a fleet that is no fleet is refused as a whole, with the key that was mean
   ]);
 });
 
-test("two agents of one name are named with their places, in one fleet and over several files", async () => {
+test("reports both locations of a duplicate name, in one fleet and across files", async () => {
   put("fleet.yaml", "agents:\n  - name: a\n  - name: a\n  - name: b\n");
   put("other.json", '{"name": "b"}');
   const loaded = await loadAgents(folder, schemas);
@@ -195,13 +195,13 @@ test.each([
   expect(loaded.faults[0]!.message).toMatch(/^the fleet file includes itself: .*a\.yaml -> /);
 });
 
-test("of two files in a folder that include each other the circle is reported", async () => {
+test("reports the cycle if two files of a directory include each other", async () => {
   put("a.yaml", "include: [b.yaml]\n");
   put("b.yaml", "include: [a.yaml]\n");
   expect((await loadAgents(folder, schemas)).faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
 });
 
-test("a fleet file named twice is read once: fleets that fan out cost no more than their files", async () => {
+test("reads a fleet file once even if it is referred to twice", async () => {
   for (let level = 0; level < 30; level++)
     put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
   put("f30.yaml", "agents: [{ name: last }]\n");
@@ -211,7 +211,7 @@ test("a fleet file named twice is read once: fleets that fan out cost no more th
   expect(loaded.faults[0]!.message).toContain("is named twice");
 });
 
-test("an agent of a fleet that is no longer sound keeps its last definition; one that was removed is gone", async () => {
+test("keeps the last valid definition of a fleet's agent, and drops a removed agent", async () => {
   put("fleet.yaml", "agents:\n  - { name: a, model: one }\n  - { name: b }\n  - { name: c }\n");
   const first = await loadAgents(folder, schemas);
   put("fleet.yaml", "agents:\n  - { name: a, modle: two }\n  - { name: b }\n");
@@ -230,7 +230,7 @@ test("an agent of a fleet that is no longer sound keeps its last definition; one
   expect((await loadAgents(folder, schemas, third.agents)).agents).toEqual([]);
 });
 
-test("watches a fleet file in place of a folder, and the files elsewhere that it names", async () => {
+test("watches a fleet file given instead of a directory, and the files it refers to", async () => {
   mkdirSync(join(folder, "elsewhere"));
   put("elsewhere/a.yaml", "name: a\nmodel: one\n");
   put("fleet.yaml", "agents: [{ path: elsewhere/a.yaml }]\n");

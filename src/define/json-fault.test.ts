@@ -22,11 +22,11 @@ test.each([
   expect(read).toMatchObject({ ok: false, faults: [{ line, problem: expect.stringContaining(word) }] });
 });
 
-test("a key that stands there twice is a fault", () => {
+test("refuses a repeated key", () => {
   expect(readJson('{"a": 1,\n"a": 2}')).toMatchObject({ ok: false, faults: [{ line: 2 }] });
 });
 
-test("every text that JSON.parse refuses gets a place and a reason", () => {
+test("finds a position and a reason for every text that JSON.parse rejects", () => {
   const broken = tuple(json({ maxDepth: 3 }), nat(), constantFrom("", ",", "}", "]", '"', "x", "'", "\n", ":", "{"))
     .map(([text, at, piece]) => text.slice(0, at % text.length) + piece + text.slice((at % text.length) + 1))
     .filter((text) => !isJson(text));

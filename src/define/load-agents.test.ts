@@ -17,7 +17,7 @@ afterAll(() => schemas.stop());
 
 const put = (name: string, text: string | Uint8Array) => writeFile(join(folder, name), text);
 
-test("a broken file is named and the others still load", async () => {
+test("reports an invalid file and still loads the others", async () => {
   await put("a.json", '{"name": "a", "command": "ls"}');
   await put("b.json", '{\n"name": "b"\n"command": "ls"}');
   await put("c.yaml", "name: c\nsystem_prompt: x\n");
@@ -35,7 +35,7 @@ test("a broken file is named and the others still load", async () => {
   ]);
 });
 
-test("of two agents with one name neither loads, and both files are named", async () => {
+test("loads neither of two agents with the same name and reports both files", async () => {
   await put("one.json", '{"name": "twin", "command": "ls"}');
   await put("two.md", "---\ntags: [x]\n---\n# Twin\nx\n");
   await put("other.md", "# Other\nx\n");
@@ -46,7 +46,7 @@ test("of two agents with one name neither loads, and both files are named", asyn
   expect(faults[0]!.message).toContain(`${join(folder, "two.md")}:4`);
 });
 
-test("a schema that is none is told at its line", async () => {
+test("reports the line of an invalid schema", async () => {
   await put(
     "a.yaml",
     "name: a\ncommand: ls\nparameters_schema:\n  type: object\n  properties:\n    x: { type: strng }\n",
@@ -66,7 +66,7 @@ test("a schema that is none is told at its line", async () => {
   expect(faults.find(({ file }) => file?.endsWith("c.json"))?.message).toContain("regular expression");
 });
 
-test("every fault of a file is reported at once, with its line", async () => {
+test("reports all faults of a file at once, with their lines", async () => {
   await put(
     "a.yaml",
     "name: a b\ntype: procedural\nlist_stile: comma\nmax_turns: 0\nparameters_schema: { type: strng }\noutput_schema: { $ref: other }\n",
@@ -109,7 +109,7 @@ test.each([
   ]);
 });
 
-test("what is no agent file is left alone; what cannot be read is named", async () => {
+test("ignores files that are not agents and reports unreadable ones", async () => {
   await put("README.md", "# Not an agent\n");
   await put(".hidden.json", "{");
   await put("notes.txt", "x");
@@ -129,7 +129,7 @@ test("what is no agent file is left alone; what cannot be read is named", async 
   expect(faults.find(({ file }) => file?.endsWith("latin1.yaml"))?.line).toBe(2);
 });
 
-test("a missing folder is a fault that names it", async () => {
+test("reports a missing directory", async () => {
   const { faults } = await loadAgents(join(folder, "none"), schemas);
   expect(faults).toMatchObject([
     { code: "DROVER-AGT-001", file: join(folder, "none"), next: "Create it, or correct the path." },

@@ -30,18 +30,18 @@ afterEach(() => rmSync(top, { recursive: true }));
 
 const home = { HOME: "/home/someone" };
 
-it("DROVER_STATE_DIR wins over everything", () => {
+it("prefers DROVER_STATE_DIR over everything else", () => {
   mkdirSync(join(top, ".drover"));
   expect(findLocations({ ...home, DROVER_STATE_DIR: "/elsewhere" }, top).stateDirectory).toBe("/elsewhere");
 });
 
-it("a relative DROVER_STATE_DIR is seen from the directory the command is given in", () => {
+it("resolves a relative DROVER_STATE_DIR against the working directory", () => {
   expect(findLocations({ ...home, DROVER_STATE_DIR: "state" }, join(top, "a")).stateDirectory).toBe(
     join(top, "a", "state"),
   );
 });
 
-it("else it is the project's, in the user's folder: that of the nearest drover.yaml, or of the repository", () => {
+it("otherwise uses the project's state in the user's directory, by the nearest drover.yaml or repository", () => {
   mkdirSync(join(top, ".git"));
   const own = (folder: string) => projectStateDirectory("/home/someone/.local/state/drover", folder);
   expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
@@ -58,11 +58,11 @@ it("else it is the project's, in the user's folder: that of the nearest drover.y
   expect(own(join(top, "a"))).toMatch(/^\/home\/someone\/\.local\/state\/drover\/projects\/a-[0-9a-f]{12}$/);
 });
 
-it("else it is the user's own", () => {
+it("falls back to the user's own state", () => {
   expect(findLocations(home, top).stateDirectory).toBe("/home/someone/.local/state/drover/user");
 });
 
-it("two clones are two projects, and a link to one is that one", () => {
+it("treats two clones as two projects, and a link to a project as the same project", () => {
   for (const name of ["a", "b"]) mkdirSync(join(top, name, ".git"), { recursive: true });
   symlinkSync(join(top, "a"), join(top, "link"));
   const [a, b, link] = ["a", "b", "link"].map((name) => findLocations(home, join(top, name)).stateDirectory);
@@ -70,14 +70,14 @@ it("two clones are two projects, and a link to one is that one", () => {
   expect(link).toBe(a);
 });
 
-it("a worktree of a repository is a project of its own", () => {
+it("treats a worktree as a separate project", () => {
   mkdirSync(join(top, ".git"));
   writeFileSync(join(top, "a", ".git"), "gitdir: ../.git/worktrees/a\n");
   expect(findLocations(home, join(top, "a")).stateDirectory).not.toBe(findLocations(home, top).stateDirectory);
 });
 
 it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
-  "a project called %j gets a plain name",
+  "gives the project %j a plain directory name",
   (name) => {
     const folder = join(top, name);
     mkdirSync(join(folder, ".git"), { recursive: true });
@@ -87,7 +87,7 @@ it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
   },
 );
 
-describe("the user's folder", () => {
+describe("the user's state directory", () => {
   it.each([
     [{ XDG_STATE_HOME: "/state" }, "/state/drover"],
     [{ XDG_STATE_HOME: "relative" }, "/home/someone/.local/state/drover"],
@@ -104,7 +104,7 @@ describe("the user's folder", () => {
   );
 });
 
-describe("a .drover/ in a folder", () => {
+describe("a .drover/ in a directory", () => {
   /** As a command with DROVER_STATE_DIR leaves it. */
   const madeHere = (folder: string) => {
     const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(folder, ".drover") };
@@ -117,7 +117,7 @@ describe("a .drover/ in a folder", () => {
   const trusting = (folder: string) => ({ ...env(), DROVER_TRUST: folder });
   const elsewhere = () => join(top, "home/.local/state/drover/user");
 
-  it("that a repository brought is passed over, also where the folder is trusted", () => {
+  it("that came with a repository is ignored, even if the directory is trusted", () => {
     mkdirSync(recordDirectory(join(top, ".drover")), { recursive: true });
     for (const seen of [env(), trusting(top)])
       expect(findLocations(seen, join(top, "a"))).toMatchObject({
@@ -126,7 +126,7 @@ describe("a .drover/ in a folder", () => {
       });
   });
 
-  it("that this user's Drover made is used where the folder is trusted", () => {
+  it("that this user's Drover created is used if the directory is trusted", () => {
     madeHere(top);
     expect(findLocations(env(), top)).toMatchObject({
       stateDirectory: elsewhere(),
@@ -136,13 +136,13 @@ describe("a .drover/ in a folder", () => {
     expect([stateDirectory, ignoredState]).toEqual([join(top, ".drover"), undefined]);
   });
 
-  it("does not count for another folder to which it was copied or linked", () => {
+  it("is ignored in another directory it was copied or linked to", () => {
     madeHere(join(top, "a"));
     cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
     expect(findLocations(trusting(top), top).stateDirectory).toBe(elsewhere());
   });
 
-  it("that is nearer and passed over does not hide one that counts", () => {
+  it("that is ignored does not hide a usable one further up", () => {
     madeHere(top);
     mkdirSync(join(top, "a", ".drover"));
     expect(findLocations(trusting(top), join(top, "a"))).toMatchObject({
@@ -151,7 +151,7 @@ describe("a .drover/ in a folder", () => {
     });
   });
 
-  it("that is a file, or a link to nothing, is nothing", () => {
+  it("that is a file or a dangling link is ignored", () => {
     writeFileSync(join(top, ".drover"), "");
     symlinkSync(join(top, "nowhere"), join(top, "a", ".drover"));
     expect(findLocations(env(), join(top, "a")).ignoredState).toBeUndefined();

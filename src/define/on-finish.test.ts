@@ -8,7 +8,7 @@ const faults = (more: object) => {
   return checked.ok ? [] : checked.faults.map(({ code, path, message }) => [code, path, message]);
 };
 
-test("on_finish takes a command, or the agent that follows with its values", () => {
+test("on_finish accepts a command, or the next agent with its values", () => {
   const chain = {
     agent: "b",
     when: "always",
@@ -35,7 +35,7 @@ test.each([
   ]);
 });
 
-test("webhooks of a herdctl agent become names, with the command that registers each", () => {
+test("converts webhooks of a herdctl agent to names, with the command to register each", () => {
   const notes: Note[] = [];
   const hook = { type: "webhook", url: "https://chat.example/in?a=b", on_events: ["failed", "timeout"] };
   const keys = { hooks: { after_run: [hook, { type: "shell", command: "true" }] } };

@@ -27,7 +27,7 @@ const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
 const folderOf = (name: "bundled" | "examples"): string =>
   findPackageDirectory(name) ?? expect.fail(`${name} is missing`);
 
-test("the profiles that come with the package load, and so do their agents", async () => {
+test("loads the profiles that ship with the package, and their agents", async () => {
   const { profiles, faults } = findProfiles(
     [join(folderOf("bundled"), "profiles"), join(folderOf("examples"), "profiles")],
     host,
@@ -99,7 +99,7 @@ test("echo returns any message unchanged", async () => {
 const echo = (...args: string[]) =>
   spawnSync(join(folderOf("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
 
-test("echo takes its message in one word or two, and judges what it gets", () => {
+test("echo accepts its message as one word or two and validates it", () => {
   expect(echo("--message", "a").stdout).toBe('{"message":"a"}\n');
   expect(echo("--message=a=b").stdout).toBe('{"message":"a=b"}\n');
   expect(echo("--message", "Hello", "--unknown", "param")).toMatchObject({
@@ -155,7 +155,7 @@ function runGit(args: string[], input = ""): string {
   return spawnSync("git", ["-C", work, ...args], { encoding: "utf8", input }).stdout;
 }
 
-test("git-summary counts commits, authors and lines, and runs nothing of the repository", async () => {
+test("git-summary counts commits, authors and lines, and executes nothing from the repository", async () => {
   const git = (...args: string[]) =>
     expect(
       spawnSync("git", ["-C", work, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", ...args]).status,
@@ -191,7 +191,7 @@ test("git-summary counts commits, authors and lines, and runs nothing of the rep
   expect(await checkParameters(agent, { since: "yesterday" }, schemas)).toMatchObject([{ path: "/since" }]);
 });
 
-test("http-check fails its run where the answer is not the one expected", async () => {
+test("http-check fails its run if the response is not the expected one", async () => {
   const server = createServer((request, response) => {
     if (request.url === "/slow") return;
     response.writeHead(request.url === "/gone" ? 410 : 200).end("x");

@@ -34,7 +34,7 @@ function faultOf(nameOrPath: string, folders = [folder]) {
   return result.faults[0]!;
 }
 
-test("a profile is found by name and by path, with its defaults", async () => {
+test("finds a profile by name and by path, with its defaults", async () => {
   await put("plain.json", '{"type": "procedural", "agents_dir": "./agents/plain"}');
   const profile = profileOf("plain");
   expect(profile).toEqual({
@@ -59,7 +59,7 @@ test("a profile is found by name and by path, with its defaults", async () => {
   expect(profileOf(join(folder, "plain.json"), [])).toEqual(profile);
 });
 
-test("a file outside a profiles folder speaks for the folder it lies in", async () => {
+test("uses the directory of a profile that is outside a profiles directory", async () => {
   await writeFile(join(root, "own.yaml"), "type: procedural\nagents_dir: /srv/agents\n");
   expect(profileOf(join(root, "own.yaml"))).toMatchObject({
     name: "own",
@@ -68,7 +68,7 @@ test("a file outside a profiles folder speaks for the folder it lies in", async 
   });
 });
 
-test("only type, command or module, and config leave the runner", async () => {
+test("sends only type, command or module, and config to the coordinator", async () => {
   await put(
     "p.yaml",
     "type: mine\ncommand: sh run.sh\nconfig: { a: 1 }\nagents_dir: agents\nallow_env: [TOKEN]\nenv_from: [X]\nproject_roots: [/srv]\ntags: [gpu]\n",
@@ -82,7 +82,7 @@ test("only type, command or module, and config leave the runner", async () => {
   expect(toRegistrationExecutor(profileOf("b").profile)).toEqual({ type: "procedural", config: {} });
 });
 
-test("a missing command or module is said so", async () => {
+test("reports a missing command or module", async () => {
   await put("x.json", '{\n"type": "mine",\n"command": "executors/none --fast"}');
   expect(faultOf("x")).toMatchObject({
     code: "DROVER-PRF-005",
@@ -95,7 +95,7 @@ test("a missing command or module is said so", async () => {
   expect(faultOf("z").message).toBe("profile z: module executors/none.ts not found");
 });
 
-test("a command is looked for in the runner's directory, then along PATH; a module in the directory", async () => {
+test("searches a command in the runner's directory, then on PATH; a module only in the directory", async () => {
   await writeFile(join(root, "own"), "#!/bin/sh\n", { mode: 0o755 });
   await writeFile(join(root, "own.mjs"), "");
   await put("a.json", '{"type": "mine", "command": "own"}');
@@ -106,14 +106,14 @@ test("a command is looked for in the runner's directory, then along PATH; a modu
   expect(profileOf("c").module).toBe(join(root, "own.mjs"));
 });
 
-test("an executor must come from somewhere, and from one place", async () => {
+test("requires exactly one source of an executor", async () => {
   await put("a.json", '{"type": "proceduarl"}');
   expect(faultOf("a").message).toBe("profile a: no executor proceduarl is built in. Did you mean procedural?");
   await put("b.json", '{"type": "x", "command": "sh", "module": "y.mjs"}');
   expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", path: "module" });
 });
 
-test("unknown keys, wrong values and broken texts are named with their line", async () => {
+test("reports unknown keys, wrong values and syntax errors with their lines", async () => {
   await put("a.yaml", "type: procedural\nagent_dir: x\n");
   expect(faultOf("a")).toMatchObject({
     code: "DROVER-PRF-003",
@@ -128,14 +128,14 @@ test("unknown keys, wrong values and broken texts are named with their line", as
   expect(faultOf("d")).toMatchObject({ code: "DROVER-PRF-004", path: "allow_env.0" });
 });
 
-test("an unknown name says what there is", async () => {
+test("lists the known profiles for an unknown name", async () => {
   await put("echo.json", '{"type": "procedural"}');
   expect(faultOf("ehco")).toMatchObject({ code: "DROVER-PRF-001", next: "Known profiles: echo." });
   expect(faultOf("ehco").message).toContain("Did you mean echo?");
   expect(faultOf(join(folder, "none.json")).code).toBe("DROVER-PRF-001");
 });
 
-test("of one name the first folder's profile is meant; two in one folder are a fault", async () => {
+test("prefers the first directory's profile of a name; reports two in the same directory", async () => {
   const second = join(root, "more", "profiles");
   await mkdir(second, { recursive: true });
   await put("a.json", '{"type": "procedural"}');
@@ -155,7 +155,7 @@ test("of one name the first folder's profile is meant; two in one folder are a f
   expect(findProfiles([folder], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
 });
 
-test("a profile for a program that is not here is no fault among many, and is one when it is named", async () => {
+test("skips a profile whose program is missing, but reports it if it was requested by name", async () => {
   const lack = { message: "claude is missing", next: "Install it." };
   const without: ProfileHost = { ...host, missing: (type) => (type === "claude" ? lack : null) };
   await put("claude.json", '{"type": "claude"}');

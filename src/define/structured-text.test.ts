@@ -21,18 +21,18 @@ test.each([
   expect(readable(padded(text))).toEqual(faults);
 });
 
-test("takes colons, quotes and backslashes in strings for what they are", () => {
+test("handles colons, quotes and backslashes in strings", () => {
   const value = { "a:": ':"', 'b"': "\\", "c\\": ['\\"', ":"], d: { a: { a: ":" } }, __proto__: null };
   const text = `{"__proto__": {"__proto__": 1}, ${JSON.stringify(value).slice(1)}`;
   expect(readable(text)).toEqual({ value: JSON.parse(text), inexact: [] });
 });
 
-test("names a number that is not held as it was written", () => {
+test("reports a number that cannot be represented exactly", () => {
   const inexact = [{ path: ["a", 1], text: "12345678901234567890" }];
   expect(readable('{"a": [1.5, 12345678901234567890]}')).toMatchObject({ inexact });
 });
 
-test("reads a short text as it reads a long one", () => {
+test("reads short and long texts alike", () => {
   const key = fc.oneof(fc.constantFrom("a", "b", "__proto__", 'c"', ":", "\\"), fc.string());
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof({ depthSize: "small" }, fc.string(), fc.double(), fc.boolean(), tie("list"), tie("map")),

@@ -36,7 +36,7 @@ const make = (path: string): string => {
 const file = (): string => join(base, "home/.config/drover/trusted.json");
 
 describe("a folder", () => {
-  it("is trusted once it was, with all below it, and no longer when it is revoked", () => {
+  it("is trusted with everything below it until that is revoked", () => {
     const project = make("project/below");
     expect(isTrusted(dirname(project), env)).toBe(false);
     expect(trustDirectory(join(base, "project/"), env)).toBe(join(base, "project"));
@@ -50,7 +50,7 @@ describe("a folder", () => {
     expect(listTrusted(env)).toEqual([]);
   });
 
-  it("is known by its real path, whatever it is called", () => {
+  it("is identified by its real path", () => {
     const project = make("project");
     symlinkSync(project, join(base, "link"));
     trustDirectory(join(base, "link"), env);
@@ -59,7 +59,7 @@ describe("a folder", () => {
     expect(listTrusted(env).map(({ path }) => path)).toEqual([project]);
   });
 
-  it("is another one where its link leads elsewhere now", () => {
+  it("is a different directory once its link leads elsewhere", () => {
     symlinkSync(make("good"), join(base, "link"));
     trustDirectory(join(base, "link"), env);
     rmSync(join(base, "link"));
@@ -67,7 +67,7 @@ describe("a folder", () => {
     expect(isTrusted(join(base, "link"), env)).toBe(false);
   });
 
-  it("is not trusted by a link that leads out of a trusted one", () => {
+  it("is not trusted through a link that leads out of a trusted directory", () => {
     trustDirectory(make("good"), env);
     symlinkSync(make("evil"), join(base, "good/profiles"));
     expect(isTrusted(join(base, "good/profiles"), env)).toBe(false);
@@ -88,7 +88,7 @@ describe("a folder", () => {
     expect(isTrusted(join(base, name), env)).toBe(false);
   });
 
-  it("can be revoked below a trusted one, and trusted again with it", () => {
+  it("can be revoked below a trusted directory, and trusted again with it", () => {
     const child = make("project/child/deep");
     trustDirectory(join(base, "project"), env);
     revokeTrust(dirname(child), env);
@@ -109,7 +109,7 @@ describe("a folder", () => {
     expect(isTrusted(project, env)).toBe(true);
   });
 
-  it("that everybody can write to is refused, and loses its trust", () => {
+  it("that everybody can write to is refused, and loses trust", () => {
     const project = make("project");
     chmodSync(project, 0o777);
     expect(() => trustDirectory(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-002" }));
@@ -120,7 +120,7 @@ describe("a folder", () => {
     expect([isTrusted(project, env), isTrusted(join(project, "open"), env)]).toEqual([true, false]);
   });
 
-  it.runIf(isRoot)("of somebody else in its place, or below it, is not trusted", () => {
+  it.runIf(isRoot)("of another user, in its place or below it, is not trusted", () => {
     const project = make("project");
     trustDirectory(project, env);
     chownSync(make("project/guest"), 65534, 65534);
@@ -131,7 +131,7 @@ describe("a folder", () => {
     expect(isTrusted(join(project, "guest"), env)).toBe(true);
   });
 
-  it("that is a file or not there cannot be trusted, but a lost one can be revoked", () => {
+  it("that is a file or missing cannot be trusted, but trust in a missing one can be revoked", () => {
     writeFileSync(join(base, "file"), "");
     expect(() => trustDirectory(join(base, "file"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-004" }));
     expect(() => trustDirectory(join(base, "gone"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-003" }));
@@ -143,7 +143,7 @@ describe("a folder", () => {
 });
 
 describe("DROVER_TRUST", () => {
-  it("names absolute folders, and those only", () => {
+  it("accepts only absolute paths", () => {
     const project = make("project/below");
     const trusts = (value: string): boolean => isTrusted(project, { ...env, DROVER_TRUST: value });
     expect(trusts(join(base, "project"))).toBe(true);
@@ -152,14 +152,14 @@ describe("DROVER_TRUST", () => {
       expect(trusts(value)).toBe(false);
   });
 
-  it("counts also where the same folder was revoked", () => {
+  it("applies even if the same directory was revoked", () => {
     const project = make("project");
     declineTrust(project, env);
     expect(isTrusted(project, { ...env, DROVER_TRUST: project })).toBe(true);
   });
 });
 
-it("trusts the package's own folder, and nothing around it", () => {
+it("trusts the package's own directory and nothing around it", () => {
   const root = findPackageRoot()!;
   expect([isTrusted(join(root, "bundled"), env), isTrusted(root, env), isTrusted(dirname(root), env)]).toEqual([
     true,
@@ -168,21 +168,21 @@ it("trusts the package's own folder, and nothing around it", () => {
   ]);
 });
 
-describe("the file of decisions", () => {
-  it("is the user's alone", () => {
+describe("the trust file", () => {
+  it("is accessible only to the user", () => {
     trustDirectory(make("project"), env);
     expect(statSync(file()).mode & 0o777).toBe(0o600);
     expect(statSync(dirname(file())).mode & 0o777).toBe(0o700);
   });
 
-  it("lies in XDG_CONFIG_HOME where that is absolute", () => {
+  it("is in XDG_CONFIG_HOME if that is absolute", () => {
     const project = make("project");
     trustDirectory(project, { ...env, XDG_CONFIG_HOME: join(base, "xdg") });
     expect(existsSync(join(base, "xdg/drover/trusted.json"))).toBe(true);
     expect(isTrusted(project, { ...env, XDG_CONFIG_HOME: "xdg" })).toBe(false);
   });
 
-  it.each([[{}], [{ HOME: "" }], [{ HOME: "relative" }]])("is nowhere without a home: %j", (none) => {
+  it.each([[{}], [{ HOME: "" }], [{ HOME: "relative" }]])("does not exist without a home directory: %j", (none) => {
     const project = make("project");
     expect(isTrusted(project, none)).toBe(false);
     expect(() => trustDirectory(project, none)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
@@ -233,7 +233,7 @@ describe("the file of decisions", () => {
     expect(() => trustDirectory(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
   });
 
-  it.runIf(isRoot)("is ignored when it belongs to somebody else, also by a hard link", () => {
+  it.runIf(isRoot)("is ignored if it belongs to another user, also through a hard link", () => {
     const project = make("project");
     trustDirectory(project, env);
     chownSync(file(), 65534, 65534);
@@ -242,7 +242,7 @@ describe("the file of decisions", () => {
     expect(isTrusted(project, env)).toBe(false);
   });
 
-  it("is not blocked by a process that died while it wrote", async () => {
+  it("is not locked by a process that died while writing", async () => {
     make("home/.config/drover");
     const dead = spawn("true");
     await new Promise((resolve) => dead.once("close", resolve));

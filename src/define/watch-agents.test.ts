@@ -33,7 +33,7 @@ const agent = (name: string, command = "ls") => JSON.stringify({ name, command }
 const eventually = (names: string[]) =>
   expect.poll(() => told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(names);
 
-test("files that come, change, break and go are told", async () => {
+test("reports files that are added, changed, broken and removed", async () => {
   await writeFile(join(folder, "b.json"), agent("b"));
   await eventually(["a", "b"]);
   await writeFile(join(folder, "b.json"), agent("renamed"));
@@ -45,7 +45,7 @@ test("files that come, change, break and go are told", async () => {
   expect(told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(["a"]);
 });
 
-test("a bad edit keeps the last sound definition and shows the fault, until the file is sound again or gone", async () => {
+test("keeps the last valid definition after a bad edit and reports the fault until the file is fixed or removed", async () => {
   const latest = () => told.at(-1)?.agents.map((one) => [one.agent.command, one.fault?.split(": ")[0]]);
   await writeFile(join(folder, "a.json"), '{"name": "a", "command": "pwd", "comand": 1}');
   await expect.poll(latest).toEqual([["ls", join(folder, "a.json:1")]]);
@@ -60,13 +60,13 @@ test("a bad edit keeps the last sound definition and shows the fault, until the 
   await expect.poll(latest).toEqual([["cat", undefined]]);
 });
 
-test("a file put in place by a rename, as editors do, is told", async () => {
+test("notices a file replaced by a rename, as editors do", async () => {
   await writeFile(join(folder, ".a.json.tmp"), agent("a", "pwd"));
   await rename(join(folder, ".a.json.tmp"), join(folder, "a.json"));
   await expect.poll(() => told.at(-1)?.agents[0]?.agent.command).toBe("pwd");
 });
 
-test("the folder may be removed and made anew, and is watched again", async () => {
+test("keeps watching a directory that is removed and recreated", async () => {
   await rm(folder, { recursive: true });
   await eventually([]);
   expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: folder }]);
@@ -77,7 +77,7 @@ test("the folder may be removed and made anew, and is watched again", async () =
   await eventually(["c", "d"]);
 });
 
-test("a folder that was read again and holds the same is not told again", async () => {
+test("does not report a directory again if nothing changed", async () => {
   let reads = 0;
   const counting: SchemaChecker = { ...schemas, checkSchema: (schema) => (reads++, schemas.checkSchema(schema)) };
   const text = '{"name": "a", "command": "ls", "parameters_schema": {"type": "object"}}';
@@ -97,7 +97,7 @@ test("a folder that was read again and holds the same is not told again", async 
   }
 });
 
-test("nothing is told after a stop, which may be asked for twice, or by the signal", async () => {
+test("reports nothing after a stop, which is idempotent and may come from the signal", async () => {
   await Promise.all([watch.stop(), watch.stop()]);
   const other: LoadedAgents[] = [];
   const second = watchAgents(folder, schemas, (loaded) => void other.push(loaded), controller.signal);
@@ -115,7 +115,7 @@ test("nothing is told after a stop, which may be asked for twice, or by the sign
   }
 });
 
-test("a signal that is already aborted starts nothing", async () => {
+test("starts nothing if the signal is already aborted", async () => {
   const other: LoadedAgents[] = [];
   await watchAgents(folder, schemas, (loaded) => void other.push(loaded), AbortSignal.abort()).stop();
   expect(other).toEqual([]);

@@ -8,17 +8,17 @@ import type {
 } from "./types.ts";
 
 /**
- * Runs an agent to its end, on the record of a state directory and without a port, or through a coordinator. A run that
- * fails is a result with its `error`. Rejects where no run could be made: a bad request is a RequestError, a session
- * that cannot be continued a SessionError.
+ * Runs an agent until it finishes, in this process on the record of a state directory, or through a coordinator. A
+ * failed run resolves to a result with an `error`. Rejects only if no run could be created: with a RequestError for a
+ * bad request, with a SessionError for a session that cannot be continued.
  */
 export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
-  // all that dispatches and executes: whoever only imports the package does not wait for it
+  // loaded lazily, so that importing the package stays fast
   const { runAgent: run } = await import("./run-agent.ts");
   return run(options);
 }
 
-/** Runs agents on the record of one state directory. Any number of runs may be under way at once. */
+/** Runs agents on the record of one state directory. Any number of runs may be active at once. */
 export class AgentRunner {
   readonly #stateDir: string;
 
@@ -35,7 +35,7 @@ export class AgentRunner {
     return this.run({ ...options, agent, prompt, resume: sessionId });
   }
 
-  /** Continues a copy of a session; the original stays as it is. */
+  /** Continues a copy of a session. The original is not changed. */
   fork(sessionId: string, agent: Resumable, prompt: string, options: ResumeOptions = {}): Promise<RunnerResult> {
     return this.run({ ...options, agent, prompt, fork: sessionId });
   }

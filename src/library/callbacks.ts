@@ -1,15 +1,15 @@
 import type { Decision } from "../model/executor.ts";
 import type { AgentQuestion, RunnerCallbacks, SDKMessage } from "./types.ts";
 
-/** The caller's functions. What they throw is kept and printed, and ends nothing. */
+/** The caller's functions. Errors they throw are collected and printed; they do not end the run. */
 export interface Callbacks {
   message(message: unknown): Promise<void>;
-  /** null: the caller does not answer questions. */
+  /** null if the caller does not answer questions. */
   question: ((question: AgentQuestion) => Promise<Decision>) | null;
-  /** Keeps and prints what the function of this name threw, or made go wrong. */
+  /** Collects and prints an error that the callback of this name threw or caused. */
   report(name: string, thrown: unknown): void;
   readonly errors: readonly Error[];
-  /** The last message that tells how a query ended or what went wrong in it. */
+  /** The last SDK message that was a result or contained an error. */
   readonly lastResultOrError: SDKMessage | undefined;
 }
 
@@ -19,7 +19,7 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
   const report = (name: string, thrown: unknown): void => {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     errors.push(error);
-    process.emitWarning(`${name} threw: ${error.message}. The run goes on.`, "DroverWarning");
+    process.emitWarning(`${name} threw: ${error.message}. The run continues.`, "DroverWarning");
   };
   return {
     report,
@@ -28,7 +28,7 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
       return lastResultOrError;
     },
     async message(given) {
-      // whatever the SDK sends is an object with a type; see its own declarations
+      // the SDK's declarations say that every message is an object with a type
       const message = given as SDKMessage;
       if (message.type === "result" || message.error !== undefined) lastResultOrError = message;
       try {
@@ -45,18 +45,18 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
               return checked(await onQuestion(question));
             } catch (error) {
               report("onQuestion", error);
-              return { decision: "deny", message: "The program that decides about questions failed." };
+              return { decision: "deny", message: "The program that answers questions failed." };
             }
           },
   };
 }
 
-/** Callers in JavaScript have no compiler to tell them. */
+/** Validates at run time, for callers in plain JavaScript. */
 function checked(decision: Decision): Decision {
   const { decision: given, ...more }: Partial<Decision> & Record<string, unknown> = decision ?? {};
   const allowed = given === "allow" ? ["input", "remember"] : ["message"];
   if (given !== "allow" && given !== "deny" && given !== "stop")
-    throw new TypeError('A decision is { decision: "allow" }, { decision: "deny" } or { decision: "stop" }');
+    throw new TypeError('A decision must be { decision: "allow" }, { decision: "deny" } or { decision: "stop" }');
   const wrong = Object.keys(more).find((key) => more[key] !== undefined && !allowed.includes(key));
   if (wrong !== undefined) throw new TypeError(`A decision to ${given} has no ${wrong}`);
   return decision;

@@ -1,7 +1,7 @@
 import type { SDKMessage } from "./types.ts";
 
-/** Our own classes are told by their names: what carries a run out is a bundle of its own, with a copy of them. */
-const named: Readonly<Record<string, readonly string[]>> = {
+/** `instanceof` compares names for our classes, because the bundle that runs agents has its own copy of them. */
+const namesOf: Readonly<Record<string, readonly string[]>> = {
   RunnerError: ["RunnerError", "SDKError", "SessionError"],
   SDKError: ["SDKError"],
   SessionError: ["SessionError"],
@@ -9,12 +9,12 @@ const named: Readonly<Record<string, readonly string[]>> = {
 };
 
 function isInstance(type: { name: string }, value: unknown): boolean {
-  const names = named[type.name];
+  const names = namesOf[type.name];
   if (names !== undefined) return value instanceof Error && names.includes(value.name);
   return Function.prototype[Symbol.hasInstance].call(type, value);
 }
 
-/** A run did not succeed. `jobId` is empty where there was no run yet. */
+/** A run did not succeed. `jobId` is empty if there was no run yet. */
 export class RunnerError extends Error {
   override readonly name: string = "RunnerError";
   readonly jobId: string;
@@ -33,7 +33,7 @@ export class RunnerError extends Error {
 /** The Claude Agent SDK, or the model behind it, reported a failure. */
 export class SDKError extends RunnerError {
   override readonly name = "SDKError";
-  /** The message of the SDK that says so, where there was one. */
+  /** The SDK message that reported the failure, if there was one. */
   readonly sdkMessage?: SDKMessage;
   constructor(message: string, jobId: string, agentName: string, sdkMessage?: SDKMessage) {
     super(message, jobId, agentName);
@@ -41,7 +41,7 @@ export class SDKError extends RunnerError {
   }
 }
 
-/** The session cannot be continued: it is unknown, expired, busy, or of another agent or user. */
+/** The session cannot be continued: it is unknown, expired, busy, or belongs to another agent or user. */
 export class SessionError extends RunnerError {
   override readonly name = "SessionError";
   readonly sessionId?: string;
@@ -51,7 +51,7 @@ export class SessionError extends RunnerError {
   }
 }
 
-/** The package of the Claude Agent SDK is not installed. */
+/** The Claude Agent SDK package is not installed. */
 export class SDKNotFoundError extends Error {
   override readonly name = "SDKNotFoundError";
   constructor(message = "Claude Agent SDK not found. Install it: npm install @anthropic-ai/claude-agent-sdk") {

@@ -14,7 +14,7 @@ it.each<[string | Command, string, string, number]>([
   expect([result.signal, result.stopped]).toEqual([null, null]);
 });
 
-it("keeps as much as the caller wants, and looks for programs on the PATH it is given", async () => {
+it("captures as much output as requested and finds programs on the given PATH", async () => {
   const result = await execute("printf 0123456789", { capture: { maxBytes: 4, mode: "merged" } });
   expect(result.exitCode).toBe(0);
   expect(result.stdout.totalBytes).toBe(10);
@@ -23,7 +23,7 @@ it("keeps as much as the caller wants, and looks for programs on the PATH it is 
   expect(elsewhere.exitCode).not.toBe(0);
 });
 
-it("ends the command, with all it started, when the signal is aborted", async () => {
+it("stops the command and everything it started when the signal is aborted", async () => {
   const stop = new AbortController();
   const running = start("sh -c 'echo begun; sleep 600'", {}, stop.signal);
   await new Promise((resolve) => running.stdout!.once("data", resolve));

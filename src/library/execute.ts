@@ -10,8 +10,8 @@ export type ExecuteOptions = Omit<StartOptions, "output"> & { capture?: Partial<
 const captureDefaults: CaptureOptions = { mode: "both", maxBytes: 1024 * 1024, onLimit: "truncate" };
 
 /**
- * Runs a command to its end and answers with what it wrote. A string is a command line as `drover exec` takes it: plain
- * words run without a shell, anything else through /bin/sh. Rejects with a RequestError for what cannot be asked.
+ * Runs a command until it exits and returns its output. A string is a command line as for `drover exec`: plain words
+ * run without a shell, anything else runs through /bin/sh. Rejects with a RequestError if the arguments are invalid.
  */
 export async function execute(
   command: string | Command,
@@ -27,7 +27,7 @@ export async function execute(
   return executeCommand(toCommand(command, options), { ...options, capture }, signal);
 }
 
-/** Starts a command, for callers that read its streams themselves. A string is a command line, as for `execute`. */
+/** Starts a command for callers that read its streams themselves. A string is a command line, as for `execute`. */
 export function start(
   command: string | Command,
   options: StartOptions = {},
@@ -44,7 +44,7 @@ function toCommand(command: string | Command, { parentEnvironment = process.env 
   return parsed;
 }
 
-/** Callers in JavaScript have no compiler to tell them. */
+/** Validates at run time, for callers in plain JavaScript. */
 function checkOptions(options: unknown, signal: unknown): void {
   if (typeof options !== "object" || options === null) throw wrong("options", "are not an object");
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrong("signal", "is not an AbortSignal");

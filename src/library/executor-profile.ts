@@ -10,17 +10,17 @@ import { profileSchema } from "../model/profile.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
 import { profileFolders } from "../compose/open-profiles.ts";
 
-interface Place {
+interface ProfileContext {
   cwd: string;
   config: Config;
   env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * The profile that carries the agent out: the project's of its executor's name, else one without any settings. The
- * caller is the operator, so that the agent may name any variable and work in any folder.
+ * The profile that runs the agent: the project's profile named like its executor, else one without settings. The caller
+ * is the operator, so the agent may use any variable and work in any directory.
  */
-export function executorProfile(agent: Agent, { cwd, config, env }: Place): RunnerProfile {
+export function executorProfile(agent: Agent, { cwd, config, env }: ProfileContext): RunnerProfile {
   const executor = agent.executor ?? "procedural";
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const found = loadProfile(executor, profileFolders(cwd, config, false, env), host);
@@ -33,7 +33,7 @@ export function executorProfile(agent: Agent, { cwd, config, env }: Place): Runn
       next: fault!.next,
     });
   }
-  const loaded = found.ok && !isPlain(found.profile) ? found.profile : bareProfile(executor, cwd);
+  const loaded = found.ok && !isBundled(found.profile) ? found.profile : bareProfile(executor, cwd);
   return {
     agents: [agent],
     loaded: {
@@ -49,8 +49,8 @@ export function executorProfile(agent: Agent, { cwd, config, env }: Place): Runn
   };
 }
 
-/** One of those that come with Drover: a built-in executor without settings, which is then looked for in the project. */
-function isPlain({ file, profile: { command, module } }: LoadedProfile): boolean {
+/** Whether this is one of the profiles that ship with Drover for a built-in executor. They have no settings. */
+function isBundled({ file, profile: { command, module } }: LoadedProfile): boolean {
   const bundled = findPackageDirectory("bundled");
   return (
     bundled !== null && file.startsWith(join(bundled, "profiles")) && command === undefined && module === undefined

@@ -12,13 +12,13 @@ import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types
 
 export interface PreparedAgent {
   agent: Agent;
-  /** Of the MCP servers that live in this process: the record has their names only. */
+  /** The MCP servers that run in this process. The record contains only their names. */
   mcpServers: Record<string, InProcessMcpServer>;
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The agent of a definition or a file, sound and complete; else a RequestError with everything that is wrong. */
+/** Loads, validates and completes an agent given as a definition or a file. Throws a RequestError that lists all faults. */
 export async function prepareAgent(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
   const schemas = openSchemaChecker();
   try {
@@ -55,7 +55,7 @@ async function agentFromFile(
   });
 }
 
-/** An agent that names no executor is for the Agent SDK; its folder is seen from the caller's. */
+/** An agent without an executor uses the Agent SDK. A relative working directory is relative to the caller's. */
 function complete(agent: Agent, cwd: string): Agent {
   const { working_directory, executor } = agent;
   return {
@@ -72,13 +72,13 @@ function splitServers(given: ResolvedAgentConfig): {
   mcpServers: PreparedAgent["mcpServers"];
 } {
   const servers = Object.entries(given.mcp_servers ?? {});
-  const own = servers.filter((entry): entry is [string, InProcessMcpServer] => "instance" in entry[1]);
-  if (own.length === 0) return { plain: given, mcpServers: {} };
+  const inProcess = servers.filter((entry): entry is [string, InProcessMcpServer] => "instance" in entry[1]);
+  if (inProcess.length === 0) return { plain: given, mcpServers: {} };
   const named = servers.map(([key, server]) => [key, "instance" in server ? { type: "sdk", name: key } : server]);
-  return { plain: { ...given, mcp_servers: Object.fromEntries(named) }, mcpServers: Object.fromEntries(own) };
+  return { plain: { ...given, mcp_servers: Object.fromEntries(named) }, mcpServers: Object.fromEntries(inProcess) };
 }
 
-/** Whoever runs an agent here may let it have any variable. One that is not set is a mistake. */
+/** The caller may give the agent any variable, but a variable that is not set is a mistake. */
 export function checkVariables(agent: Agent, env: Env): void {
   const all = { allowed: variablesIn(agent), env };
   const faults = [...expandAgent(agent, all).faults, ...expandText(agent.command ?? "", "command", all).faults];
@@ -90,7 +90,7 @@ export function checkVariables(agent: Agent, env: Env): void {
     message: faults
       .map(({ variable, path }) => `\${${variable}} in ${path} of the agent ${agent.name} is not set.`)
       .join(" "),
-    next: `Set ${[...new Set(faults.map(({ variable }) => variable))].join(", ")} in the environment, or write $\${...} to keep the text as it is.`,
+    next: `Set ${[...new Set(faults.map(({ variable }) => variable))].join(", ")} in the environment, or write $\${...} to keep the text unchanged.`,
   });
 }
 

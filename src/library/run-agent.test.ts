@@ -39,7 +39,7 @@ async function runsOf(stateDir: string): Promise<Run[]> {
 const echo: ResolvedAgentConfig = { name: "say", command: "echo hello" };
 
 describe("runAgent", () => {
-  it("runs an agent to its end and says what it came to", async () => {
+  it("runs an agent until it finishes and returns its result", async () => {
     const { agent, stateDir } = place([{ text: `${"x".repeat(600)} done` }]);
     const result = await runAgent({ agent, prompt: "Do it", stateDir, triggerType: "schedule", schedule: "nightly" });
     expect(result).toMatchObject({ success: true, jobId: expect.any(String), sessionId: expect.any(String) });
@@ -59,7 +59,7 @@ describe("runAgent", () => {
     });
   });
 
-  it("is `manual` unless it says what began it", async () => {
+  it("has the trigger type `manual` by default", async () => {
     const { stateDir } = place();
     const { run } = await runAgent({ agent: echo, prompt: "", stateDir });
     expect(run).toMatchObject({ trigger_type: "manual", schedule: null, result_text: "hello\n" });
@@ -91,7 +91,7 @@ describe("runAgent", () => {
     expect(await runsOf(stateDir)).toHaveLength(1);
   });
 
-  it("returns a run that only a person can resume, and leaves it parked", async () => {
+  it("returns a parked run that only a person can resume, and leaves it parked", async () => {
     const tools = [{ name: "file.list", input: { path: "." } }];
     const { agent, stateDir } = place([{ tools }, { tools }, { text: "never said" }]);
     const result = await runAgent({ agent: { ...agent, budget: { turns: 1 } }, prompt: "x", stateDir });
@@ -100,7 +100,7 @@ describe("runAgent", () => {
     expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
   });
 
-  it("has no summary of an agent that said nothing, and cuts none in the middle of a character", async () => {
+  it("returns no summary for a silent agent, and never cuts one inside a character", async () => {
     const { agent, stateDir } = place([{ text: `${"x".repeat(499)}\u{1f411}` }]);
     expect((await runAgent({ agent, prompt: "x", stateDir })).summary).toBe("x".repeat(499));
     const silent = await runAgent({ agent: { name: "silent", command: "true" }, prompt: "", stateDir });
@@ -113,7 +113,7 @@ describe("runAgent", () => {
     { text: "Thank you." },
   ];
 
-  it("denies a call whose edited input does not fit the tool, and reports it to the caller", async () => {
+  it("denies a call whose edited input does not match the tool, and reports it to the caller", async () => {
     const { agent, stateDir, folder } = place();
     writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
     const asked: unknown[] = [];
@@ -134,7 +134,7 @@ describe("runAgent", () => {
     expect(result.run).toMatchObject({ result_text: "Thank you." });
   });
 
-  it("takes the answer that somebody else gave while the caller was thinking", async () => {
+  it("uses an answer that somebody else gives while the caller is deciding", async () => {
     const { agent, stateDir, folder } = place();
     writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
     const result = await runAgent({
@@ -165,7 +165,7 @@ describe("runAgent", () => {
     expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
   });
 
-  it("runs an agent of a fleet file, and says which there are where none or an unknown one is named", async () => {
+  it("runs an agent of a fleet file, and lists its agents if the name is missing or unknown", async () => {
     const { folder, stateDir } = place();
     const path = join(folder, "fleet.yaml");
     writeFileSync(
@@ -184,7 +184,7 @@ describe("runAgent", () => {
       });
   });
 
-  it("lets ${VAR} name any variable of the caller, and refuses one that is not set before there is a run", async () => {
+  it("expands any variable of the caller, and refuses an unset one before creating a run", async () => {
     const { agent, stateDir } = place();
     const env = { PATH: process.env["PATH"], SECRET_OF_MINE: "s3cret" };
     const using = (name: string): ResolvedAgentConfig => ({ ...agent, system_prompt: `Use \${${name}}.` });
@@ -199,7 +199,7 @@ describe("runAgent", () => {
     });
   });
 
-  it("runs any number at once on one state directory", async () => {
+  it("runs several agents at once on one state directory", async () => {
     const { agent, runner, stateDir } = place();
     const results = await Promise.all([1, 2, 3, 4, 5].map((n) => runner.run({ agent, prompt: `number ${n}` })));
     expect(results.map(({ success }) => success)).toEqual([true, true, true, true, true]);
@@ -237,7 +237,7 @@ describe("runAgent", () => {
 });
 
 describe("AgentRunner", () => {
-  it("resumes a session in a run of its own", async () => {
+  it("resumes a session in a new run", async () => {
     const { agent, runner, stateDir } = place([{ text: "one" }, { text: "two" }]);
     const first = await runner.run({ agent, prompt: "Begin" });
     const second = await runner.resume(first.sessionId!, agent, "Go on");
@@ -252,7 +252,7 @@ describe("AgentRunner", () => {
     await store.close();
   });
 
-  it("forks a session and leaves the original as it is", async () => {
+  it("forks a session without changing the original", async () => {
     const { agent, runner } = place([{ text: "one" }, { text: "two" }, { text: "three" }]);
     const first = await runner.run({ agent, prompt: "Begin" });
     const forked = await runner.fork(first.sessionId!, agent, "Try another way");
@@ -270,7 +270,7 @@ describe("AgentRunner", () => {
     expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "two" });
   });
 
-  it("rejects a session that is unknown, expired, or of another agent or executor, with a SessionError that says what to do", async () => {
+  it("rejects a session that is unknown, expired, or belongs to another agent or executor, with a SessionError that says what to do", async () => {
     const { agent, runner, stateDir } = place();
     const { sessionId } = await runner.run({ agent, prompt: "Begin" });
     const unknown: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
@@ -286,7 +286,7 @@ describe("AgentRunner", () => {
     );
     await expect(elsewhere).rejects.toMatchObject({
       name: "SessionError",
-      message: expect.stringContaining("of the executor model"),
+      message: expect.stringContaining("belongs to the executor model"),
     });
     const expiring = { ...agent, session: { timeout: 0.001 } };
     await expect(runner.resume(sessionId!, expiring, "x")).rejects.toMatchObject({

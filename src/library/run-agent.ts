@@ -13,8 +13,8 @@ import { RunnerError, SessionError } from "./errors.ts";
 import { executorProfile } from "./executor-profile.ts";
 import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
 
-/** The run, once there is one: what goes wrong after that is its result. */
-interface Known {
+/** The id of the run once it is submitted. Errors after that become the run's result. */
+interface SubmittedRun {
   jobId: string | null;
 }
 
@@ -22,26 +22,26 @@ export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<Run
   checkOptions(options);
   options.signal?.throwIfAborted();
   const callbacks = createCallbacks(options);
-  const known: Known = { jobId: null };
+  const submitted: SubmittedRun = { jobId: null };
   const name = typeof options.agent === "string" ? options.agent : (options.agent.name ?? "");
   try {
     return await (options.coordinator === undefined
-      ? inThisProcess(options, callbacks, known)
-      : throughCoordinator(options, callbacks, known));
+      ? inThisProcess(options, callbacks, submitted)
+      : throughCoordinator(options, callbacks, submitted));
   } catch (error) {
     if ((options.resume ?? options.fork) !== undefined && isSessionFault(error)) {
       throw new SessionError(`${error.message} ${error.next ?? ""}`.trim(), "", name, options.resume ?? options.fork);
     }
-    if (known.jobId === null || !(error instanceof Error)) throw error;
-    const message = `The run ${known.jobId} of the agent ${name} could not be followed to its end: ${error.message}`;
-    return { success: false, jobId: known.jobId, error: new RunnerError(message, known.jobId, name, error) };
+    if (submitted.jobId === null || !(error instanceof Error)) throw error;
+    const message = `The run ${submitted.jobId} of the agent ${name} could not be followed until it finished: ${error.message}`;
+    return { success: false, jobId: submitted.jobId, error: new RunnerError(message, submitted.jobId, name, error) };
   }
 }
 
 async function inThisProcess(
   options: RunnerOptionsWithCallbacks,
   callbacks: Callbacks,
-  known: Known,
+  submitted: SubmittedRun,
 ): Promise<RunnerResult> {
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
@@ -64,29 +64,29 @@ async function inThisProcess(
       onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
       onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
     },
-    (client) => submitAndFollow(client, own, { ...options, messages: "executor" }, callbacks, known),
+    (client) => submitAndFollow(client, own, { ...options, messages: "executor" }, callbacks, submitted),
   );
 }
 
 async function throughCoordinator(
   options: RunnerOptionsWithCallbacks,
   callbacks: Callbacks,
-  known: Known,
+  submitted: SubmittedRun,
 ): Promise<RunnerResult> {
   const client = createClient(addressOf(options));
   if (typeof options.agent === "string") {
     const agent = await client.agents.get(options.agent);
-    return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, known);
+    return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, submitted);
   }
   const own = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
   const [inProcess] = Object.keys(own.mcpServers);
   if (inProcess !== undefined)
     throw refused(
       `agent.mcp_servers.${inProcess}`,
-      "lives in this process, where no runner of a coordinator reaches it",
+      "runs in this process, where a coordinator's runners cannot reach it",
     );
   await client.agents.put(own.agent.name, own.agent);
-  return submitAndFollow(client, own, { ...options, messages: "log" }, callbacks, known);
+  return submitAndFollow(client, own, { ...options, messages: "log" }, callbacks, submitted);
 }
 
 async function submitAndFollow(
@@ -94,10 +94,10 @@ async function submitAndFollow(
   { agent }: Pick<PreparedAgent, "agent">,
   options: RunnerOptionsWithCallbacks & FollowOptions,
   callbacks: Callbacks,
-  known: Known,
+  submitted: SubmittedRun,
 ): Promise<RunnerResult> {
   const run = await client.submit(submissionOf(agent, options));
-  known.jobId = run.run_id;
+  submitted.jobId = run.run_id;
   return followRun(client, run, agent.executor ?? null, callbacks, options);
 }
 
@@ -107,7 +107,7 @@ function submissionOf(
 ): Submission {
   const { resume, fork, forkAtTurn, prompt, schedule, parameters } = options;
   const session_id = resume ?? fork;
-  // where neither says so, the agent does
+  // if neither is given, the agent's own setting applies
   const attended = options.attended ?? (options.onQuestion === undefined ? undefined : true);
   return {
     agent_name: name,
@@ -118,7 +118,7 @@ function submissionOf(
     ...(schedule === undefined ? {} : { schedule }),
     ...(session_id === undefined ? {} : { mode: resume === undefined ? "fork" : "resume", session_id }),
     ...(forkAtTurn === undefined ? {} : { fork_at_turn: forkAtTurn }),
-    // a session works where it began
+    // a session stays in the directory it started in
     ...(session_id !== undefined || working_directory === undefined ? {} : { project_dir: working_directory }),
   };
 }
@@ -127,7 +127,7 @@ function addressOf({ coordinator, env = process.env }: RunnerOptionsWithCallback
   const allowHttp = env["DROVER_ALLOW_HTTP"] === "1";
   if (typeof coordinator === "object") return { allowHttp, ...coordinator, token: coordinator.token ?? null };
   const url = env["DROVER_API_URL"];
-  if (!url) throw refused("coordinator", "is to come from the environment, and DROVER_API_URL is not set");
+  if (!url) throw refused("coordinator", 'is "environment", but DROVER_API_URL is not set');
   return { url, token: env["DROVER_API_KEY"] || null, allowHttp };
 }
 
@@ -136,11 +136,11 @@ function isSessionFault(error: unknown): error is RequestError {
   return error instanceof RequestError && codes.includes(error.code);
 }
 
-/** Callers in JavaScript have no compiler to tell them. */
+/** Validates at run time, for callers in plain JavaScript. */
 function checkOptions(options: RunnerOptionsWithCallbacks): void {
   const { agent, prompt, stateDir, resume, fork, coordinator, signal } = options;
   if ((typeof agent !== "object" || agent === null) && (typeof agent !== "string" || agent === ""))
-    throw refused("agent", "is neither a definition, a file nor a name");
+    throw refused("agent", "is not a definition, a file or a name");
   if (typeof prompt !== "string") throw refused("prompt", "is not a string");
   if (coordinator === undefined && (typeof stateDir !== "string" || stateDir === ""))
     throw refused("stateDir", "is not a path");
@@ -155,8 +155,8 @@ function needsCoordinator(agent: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "agent",
-    message: `An agent can be called by its name (${agent}) only through a coordinator.`,
-    next: "Give its definition, or its file as { path, name }; or give a coordinator.",
+    message: `The agent ${agent} is given by name, which needs a coordinator.`,
+    next: "Give its definition, its file as { path, name }, or a coordinator.",
   });
 }
 

@@ -3,7 +3,7 @@ import type { Callbacks } from "./callbacks.ts";
 import { RunnerError, SDKError, SDKNotFoundError, SessionError } from "./errors.ts";
 import type { RunnerResult } from "./types.ts";
 
-/** What a run came to, in the terms of the library. */
+/** Converts a finished or parked run to the library's result. */
 export function toRunnerResult(run: Run, executor: string | null, callbacks: Callbacks): RunnerResult {
   const { started_at, created_at, finished_at } = run;
   const seconds = finished_at === null ? null : (Date.parse(finished_at) - Date.parse(started_at ?? created_at)) / 1000;
@@ -27,13 +27,13 @@ function errorOf(run: Run, executor: string | null, { lastResultOrError }: Callb
   if (executor !== "claude-sdk") return new RunnerError(message, run_id, agent_name);
   if (reason === "dependency_missing" && run.error?.includes("@anthropic-ai/claude-agent-sdk"))
     return new SDKNotFoundError(`Claude Agent SDK not found. ${run.error}`);
-  const isItsOwn = reason !== null && (reason.startsWith("provider_") || sdkReasons.has(reason));
-  return isItsOwn
+  const isFromSdk = reason !== null && (reason.startsWith("provider_") || sdkReasons.has(reason));
+  return isFromSdk
     ? new SDKError(message, run_id, agent_name, lastResultOrError)
     : new RunnerError(message, run_id, agent_name);
 }
 
-/** Ends that the SDK itself reports. */
+/** Failure reasons that the SDK itself reports. */
 const sdkReasons: ReadonlySet<string> = new Set([
   "max_turns",
   "permission_denied",

@@ -111,7 +111,7 @@ const writes: Script = [
 const says = (text: string): Script => [{ when: /./, turns: [{ text }] }];
 
 describe("runAgent on the Agent SDK", () => {
-  it("hands each message of the SDK to onMessage as it arrives, and keeps every one of them in the log", async () => {
+  it("passes each SDK message to onMessage as it arrives, and keeps all of them in the log", async () => {
     const opened = await place(writes);
     const seen: { message: SDKMessage; isLogged: boolean }[] = [];
     let atFirst: Run | null = null;
@@ -199,7 +199,7 @@ describe("runAgent on the Agent SDK", () => {
     expect((await eventsOf(opened, jobId)).map(({ type }) => type)).toContain("error");
   });
 
-  it("goes on when onMessage throws, and reports what it threw", async () => {
+  it("continues when onMessage throws, and reports the error", async () => {
     const opened = await place(says("done"));
     let calls = 0;
     const result = await opened.run({
@@ -248,7 +248,7 @@ describe("runAgent on the Agent SDK", () => {
     if (typeof decision === "function" || decision === undefined) expect(result.callbackErrors).toHaveLength(1);
   });
 
-  it("calls the tools of an MCP server that lives in this process", async () => {
+  it("calls the tools of an in-process MCP server", async () => {
     const sdk = (await import(join(clients, "node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs"))) as {
       createSdkMcpServer(options: object): { type: "sdk"; name: string; instance: object };
       tool(name: string, about: string, shape: object, run: (input: never) => Promise<object>): unknown;
@@ -279,7 +279,7 @@ describe("runAgent on the Agent SDK", () => {
     expect(JSON.stringify(opened.server.requests.at(-1))).toContain("sum 5");
   });
 
-  it("says what to install where the SDK is missing; everything else works", async () => {
+  it("says what to install if the SDK is missing; everything else works", async () => {
     const opened = await place(says("done"));
     const result = await opened.run({ cwd: opened.work });
     expect(result).toMatchObject({ success: false, run: { status: "failed", reason: "dependency_missing" } });
@@ -289,7 +289,7 @@ describe("runAgent on the Agent SDK", () => {
     expect(other).toMatchObject({ success: true });
   });
 
-  it("hands over the same messages through a coordinator, from the log, and takes answers there", async () => {
+  it("passes the same messages from the log through a coordinator, and accepts answers there", async () => {
     const opened = await place(writes);
     const coordinator = await startTestCoordinator();
     closing.push(coordinator.dispose);

@@ -60,7 +60,7 @@ it("runs a definition, and an agent by its name, through a coordinator", async (
   expect(again, String(again.error)).toMatchObject({ success: true, sessionId: result.sessionId });
 });
 
-it("refuses an in-process MCP server, which no runner of a coordinator could reach", async () => {
+it("refuses an in-process MCP server, which a coordinator's runners cannot reach", async () => {
   const { coordinator, at } = await fleet();
   const agent = { name: "helper", mcp_servers: { calc: { type: "sdk" as const, name: "calc", instance: {} } } };
   await expect(runAgent({ agent, prompt: "x", stateDir: "s", coordinator: at })).rejects.toMatchObject({
@@ -69,7 +69,7 @@ it("refuses an in-process MCP server, which no runner of a coordinator could rea
   expect((await coordinator.client.runs.list()).items).toEqual([]);
 });
 
-it("rejects where nobody answers, and with the coordinator's own words where the agent is unknown", async () => {
+it("rejects if no coordinator answers, and with the coordinator's message if the agent is unknown", async () => {
   const { at } = await fleet();
   const options = { agent: "nobody", prompt: "x", stateDir: "s" };
   await expect(runAgent({ ...options, coordinator: at })).rejects.toMatchObject({ code: "DROVER-API-014" });
@@ -77,7 +77,7 @@ it("rejects where nobody answers, and with the coordinator's own words where the
   await expect(runAgent({ ...options, coordinator: away })).rejects.toMatchObject({ code: "DROVER-API-023" });
 });
 
-it("rejects the session of another user with a SessionError that does not tell whose it is", async () => {
+it("rejects another user's session with a SessionError that does not reveal its owner", async () => {
   const { coordinator, at } = await fleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
   const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: at });

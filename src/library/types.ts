@@ -5,20 +5,20 @@ import type { Decision } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
 import type { Effect } from "../model/tool.ts";
 
-/** An MCP server that lives in the caller's process, as `createSdkMcpServer` of the Agent SDK makes them. */
+/** An MCP server in the caller's process, as created by `createSdkMcpServer` of the Agent SDK. */
 export interface InProcessMcpServer {
   type: "sdk";
   name: string;
   instance: object;
 }
 
-/** The definition of an agent: the keys of an agent file. `executor` is `claude-sdk` unless it says otherwise. */
+/** The definition of an agent, with the keys of an agent file. `executor` defaults to `claude-sdk`. */
 export type ResolvedAgentConfig = Omit<z.input<typeof agentSchema>, "type" | "mcp_servers"> & {
   type?: Agent["type"];
   mcp_servers?: Record<string, InProcessMcpServer | Record<string, unknown>>;
 };
 
-/** An agent of an agent file or a fleet file. `name` may be left out where the file defines one agent. */
+/** An agent in an agent file or a fleet file. `name` is optional if the file defines a single agent. */
 export interface AgentFile {
   path: string;
   name?: string;
@@ -26,7 +26,7 @@ export interface AgentFile {
 
 export type TriggerType = (typeof callerTriggers)[number];
 
-/** A message of the Agent SDK, as the SDK made it. */
+/** A message of the Agent SDK, unchanged. */
 export interface SDKMessage {
   type: string;
   subtype?: string;
@@ -36,7 +36,7 @@ export interface SDKMessage {
 
 export type MessageCallback = (message: SDKMessage) => void | Promise<void>;
 
-/** What the agent asks before it uses a tool. */
+/** The agent's request for permission to use a tool. */
 export interface AgentQuestion {
   jobId: string;
   requestId: string;
@@ -44,7 +44,7 @@ export interface AgentQuestion {
   tool: string;
   input: unknown;
   effect?: Effect;
-  /** JSON Schema that an edited input has to fit. */
+  /** The JSON Schema that an edited input must match. */
   inputSchema?: Record<string, unknown>;
 }
 
@@ -54,35 +54,35 @@ export interface RunnerOptions {
   /** A definition, a file, or the name of an agent that the coordinator knows. */
   agent: ResolvedAgentConfig | AgentFile | string;
   prompt: string;
-  /** The state directory of Drover; made where there is none. Not used with a `coordinator`. */
+  /** Drover's state directory, created if missing. Not used with a `coordinator`. */
   stateDir: string;
-  /** What began the run: `manual` unless it says otherwise. */
+  /** What triggered the run. Defaults to `manual`. */
   triggerType?: TriggerType;
-  /** The name of the schedule that began it. */
+  /** The name of the schedule that triggered the run. */
   schedule?: string;
   /** Continue this session. */
   resume?: string;
   /** Continue a copy of this session. */
   fork?: string;
-  /** How many turns of the session the copy keeps, from its beginning; all of them unless given. */
+  /** How many turns from the start of the session the copy keeps. Defaults to all. */
   forkAtTurn?: number;
   parameters?: Record<string, unknown>;
-  /** Whether a person answers questions. True where there is an `onQuestion`. */
+  /** Whether a person answers questions. Defaults to true if `onQuestion` is given. */
   attended?: boolean;
-  /** Runs it through this coordinator instead of in this process; `environment`: DROVER_API_URL and DROVER_API_KEY. */
+  /** Runs the agent through this coordinator instead of in this process. `environment` uses DROVER_API_URL and DROVER_API_KEY. */
   coordinator?: { url: string; token?: string | null; allowHttp?: boolean } | "environment";
   /** Stops the run. */
   signal?: AbortSignal;
-  /** The folder that relative paths, profiles and the Agent SDK are looked for in; the working directory unless given. */
+  /** The directory for relative paths, profiles and the Agent SDK. Defaults to the working directory. */
   cwd?: string;
-  /** The variables the agent is run with, and that `${VAR}` may name; those of this process unless given. */
+  /** The variables the agent runs with and that `${VAR}` may name. Defaults to those of this process. */
   env?: Readonly<Record<string, string | undefined>>;
 }
 
 export interface RunnerCallbacks {
-  /** Gets each message of the Agent SDK in order; the next one waits for it. */
+  /** Called with each message of the Agent SDK, in order. The next message waits until it returns. */
   onMessage?: MessageCallback;
-  /** Decides about the questions of an attended run. */
+  /** Answers the questions of an attended run. */
   onQuestion?: QuestionCallback;
 }
 
@@ -93,13 +93,13 @@ export interface RunnerResult {
   /** The id of the run. */
   jobId: string;
   sessionId?: string;
-  /** At most 500 characters of what the agent said last. */
+  /** At most 500 characters of the agent's last message. */
   summary?: string;
-  /** Why it did not succeed. */
+  /** Why the run did not succeed. */
   error?: Error;
   durationSeconds?: number;
-  /** What callbacks threw. They do not end the run. */
+  /** Errors thrown by callbacks. They do not end the run. */
   callbackErrors?: Error[];
-  /** The run as it is on the record; missing where it could not be read. */
+  /** The run as recorded. Missing if it could not be read. */
   run?: Run;
 }

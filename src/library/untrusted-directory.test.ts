@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-it("a folder that the caller works in brings neither profiles nor settings; what the caller passes counts", async () => {
+it("ignores profiles and settings of an untrusted working directory, but applies what the caller passes", async () => {
   const mark = join(cwd, "it-ran");
   mkdirSync(join(cwd, "profiles"));
   writeFileSync(join(cwd, "evil.mjs"), `import { writeFileSync } from "node:fs"; writeFileSync("${mark}", "");`);

@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-test("every follower has every event once and in order, however slow it is and whenever it came", async () => {
+test("delivers every event once and in order to every follower, however slow or late", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const readers = Array.from({ length: 20 }, (_, index) => reader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0));
@@ -35,7 +35,7 @@ test("every follower has every event once and in order, however slow it is and w
   expect(hub.followers).toBe(0);
 });
 
-test("one who follows from now on hears at once from when, and has all that comes after", async () => {
+test("tells a follower that starts at the end its position at once, and sends everything after it", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-1");
   let heard = "";
@@ -51,7 +51,7 @@ test("one who follows from now on hears at once from when, and has all that come
   await expect.poll(() => heard).toContain("data: ");
 });
 
-test("nothing is lost where reads are slow and overtake each other", async () => {
+test("loses nothing if reads are slow and overtake each other", async () => {
   const log: StoredEvent[] = [];
   const add = (event: StoredEvent["event"]) =>
     log.push({
@@ -94,7 +94,7 @@ test("nothing is lost where reads are slow and overtake each other", async () =>
   for (const one of readers) expect((await one.ended).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
 
-test("a follower that never reads holds back neither the others nor memory", async () => {
+test("neither delays others nor uses up memory for a follower that never reads", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const stuck = reader(Infinity);
@@ -107,7 +107,7 @@ test("a follower that never reads holds back neither the others nor memory", asy
   expect(stuck.writes()).toBeLessThan(3);
 });
 
-test("the feed of all runs shows a user their own, in the order of the cursor", async () => {
+test("shows a user their own runs in the feed of all runs, in cursor order", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-a", "ann");
   await start("run-b", "bob");
@@ -129,7 +129,7 @@ test("the feed of all runs shows a user their own, in the order of the cursor", 
   await Promise.all([ann.ended, admin.ended]);
 });
 
-test("many events stored at once reach a follower in few pieces", async () => {
+test("sends many events stored at once in few batches", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const one = reader(0);
@@ -140,7 +140,7 @@ test("many events stored at once reach a follower in few pieces", async () => {
   expect(one.writes()).toBeLessThan(200);
 });
 
-test("an event that comes after a silence waits for no other", async () => {
+test("sends an event after a pause at once", async () => {
   const hub = createFeedHub({ tickMs: 2 ** 30, onFault: (error) => expect(error).toBeUndefined() });
   let log: StoredEvent[] = [];
   const source: FeedSource = {
@@ -162,7 +162,7 @@ test("an event that comes after a silence waits for no other", async () => {
   hub.stop();
 });
 
-test("readers that are a page behind still share what is read", async () => {
+test("shares pages among readers that are a page behind", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   let reads = 0;
@@ -182,7 +182,7 @@ test("readers that are a page behind still share what is read", async () => {
   expect(reads - before).toBeLessThan(150);
 });
 
-test("whoever says to be far ahead of the log gets what comes, and keeps nobody else from it", async () => {
+test("sends new events to a follower that claims a position past the end, without delaying others", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-1");
   await append("run-1", 0, 5);
@@ -217,7 +217,7 @@ test("whoever says to be far ahead of the log gets what comes, and keeps nobody 
   expect(reads - before).toBeLessThan(10);
 });
 
-test("a follower whose events are no longer there goes on with the others", async () => {
+test("lets a follower continue whose events were removed", async () => {
   let log = [1, 2, 3, 4].map(stored);
   let reads = 0;
   const source: FeedSource = {

@@ -36,7 +36,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     record.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
   const over = { code: "DROVER-SUB-008" };
 
-  it("are its children while it is at work", async () => {
+  it("are its children while it is running", async () => {
     const { inside, runner } = await parent();
     expect(await ask({}, inside)).toMatchObject({ repeated: false });
     await record.d.append(runner, inside.run_id, 1, 1, { type: "status", status: "running" });
@@ -63,7 +63,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     expect(await ask({}, inside)).toEqual(over);
   });
 
-  it("are refused once it has ended, or where another attempt has it, or where there is no such run", async () => {
+  it("are refused if it has finished, another attempt runs it or there is no such run", async () => {
     const { inside, runner } = await parent();
     expect(await ask({}, { ...inside, attempt: 2 })).toEqual(over);
     expect(await ask({}, { ...inside, attempt: 0 })).toEqual(over);
@@ -74,7 +74,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     expect(await ask({}, { run_id: pending, attempt: 0 })).toEqual(over);
   });
 
-  it("have keys of their own: neither its owner's nor those of another run", async () => {
+  it("have their own idempotency keys, separate from those of its owner and of other runs", async () => {
     const [one, two] = [await parent("one"), await parent("two")];
     const key = { idempotency_key: "deploy" };
     const owners = await ask(key);
@@ -88,7 +88,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     expect(await ask({ idempotency_key: "other" })).toMatchObject({ repeated: false });
   });
 
-  it("cannot be taken before their owner asks", async () => {
+  it("cannot use up a key before its owner does", async () => {
     const { inside } = await parent();
     const taken = await ask({ idempotency_key: "nightly" }, inside);
     const owners = await ask({ idempotency_key: "nightly", priority: 9 });

@@ -15,14 +15,14 @@ const parameters_schema = {
 const agent = (more: Partial<Agent> = {}): Agent =>
   agentSchema.parse({ name: "a", type: "procedural", command: "x", parameters_schema, ...more });
 
-test("what matches passes", async () => {
+test("accepts parameters that match", async () => {
   expect(await checkParameters(agent(), { message: "hi", tags: ["a"] }, schemas)).toEqual([]);
   expect(
     await checkParameters(agentSchema.parse({ name: "a", type: "autonomous" }), { anything: { at: ["all"] } }, schemas),
   ).toEqual([]);
 });
 
-test("each fault has its code and its path", async () => {
+test("reports each fault with its code and path", async () => {
   expect(await checkParameters(agent(), { mesage: 1, tags: ["a", 2] }, schemas)).toEqual([
     { code: "DROVER-PAR-001", path: "/message", message: "is required" },
     { code: "DROVER-PAR-001", path: "/mesage", message: "is not known here. Did you mean message?" },
@@ -30,7 +30,7 @@ test("each fault has its code and its path", async () => {
   ]);
 });
 
-test("what a command line cannot carry is refused, whatever the schema says", async () => {
+test("refuses what a command line cannot carry, whatever the schema says", async () => {
   expect(await checkParameters(agent(), { message: "a\0b", tags: ["x,y"] }, schemas)).toMatchObject([
     { code: "DROVER-PAR-002", path: "/message" },
     { code: "DROVER-PAR-002", path: "/tags/0" },
@@ -38,12 +38,12 @@ test("what a command line cannot carry is refused, whatever the schema says", as
   expect(await checkParameters(agent({ list_style: "repeat" }), { message: "x", tags: ["x,y"] }, schemas)).toEqual([]);
 });
 
-test("an autonomous agent has no command line", async () => {
+test("does not apply command line rules to an autonomous agent", async () => {
   const thinking = agentSchema.parse({ name: "a", type: "autonomous" });
   expect(await checkParameters(thinking, { "a b": "x\0", tags: ["x,y"] }, schemas)).toEqual([]);
 });
 
-test("where the script judges, the schema does not, and the command line still does", async () => {
+test("skips the schema if the script validates, but still applies command line rules", async () => {
   const judged = agent({ parameters_validation: "executor" });
   expect(await checkParameters(judged, { unknown: "param" }, schemas)).toEqual([]);
   expect(await checkParameters(judged, { "--x": 1 }, schemas)).toMatchObject([{ code: "DROVER-PAR-002" }]);
@@ -52,7 +52,7 @@ test("where the script judges, the schema does not, and the command line still d
 /** As a body would bring them. */
 const refused = (parameters: unknown) => checkParameters(agent(), parameters as Record<string, unknown>, schemas);
 
-test("keys that mean something to objects, bombs and depth are refused first", async () => {
+test("refuses special keys, oversized values and deep nesting first", async () => {
   expect(await refused(JSON.parse('{"message":"x","__proto__":{"a":1}}'))).toMatchObject([
     { code: "DROVER-PAR-003", path: "/__proto__" },
   ]);
@@ -66,7 +66,7 @@ test("keys that mean something to objects, bombs and depth are refused first", a
   ]);
 });
 
-test("a schema that cannot be judged in time, or at all, lets nothing pass", async () => {
+test("refuses everything if the schema cannot be checked in time or at all", async () => {
   const hasty = openSchemaChecker({ checkMs: 50 });
   try {
     const slow = agent({ parameters_schema: { properties: { message: { pattern: "^(a+)+$" } } } });
@@ -80,7 +80,7 @@ test("a schema that cannot be judged in time, or at all, lets nothing pass", asy
   }
 });
 
-test("what a run printed is checked the same way, with keys of any name", async () => {
+test("checks a run's output the same way, but allows any key", async () => {
   const schema = { type: "object", required: ["message"], properties: { message: { type: "string" } } };
   expect(await checkOutput(schema, { message: "x", constructor: 1 }, schemas)).toEqual([]);
   expect(await checkOutput(schema, { message: 3 }, schemas)).toEqual([

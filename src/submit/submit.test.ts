@@ -16,7 +16,7 @@ const refused = async (asked: ReturnType<Host["ask"]>) => {
   return answer.fault;
 };
 
-it("makes a pending run of what was asked, with a session of its own", async () => {
+it("creates a pending run with a new session", async () => {
   const answer = await host.ask({
     parameters: { message: "hi" },
     priority: 3,
@@ -43,7 +43,7 @@ it("makes a pending run of what was asked, with a session of its own", async () 
   });
 });
 
-it("names the agent that may be meant, and all that an ambiguous name can mean", async () => {
+it("suggests the intended agent, and lists all matches of an ambiguous name", async () => {
   expect(await refused(host.ask({ agent_name: "ehco" }))).toMatchObject({
     status: 404,
     code: "DROVER-SUB-001",
@@ -62,7 +62,7 @@ it("names the agent that may be meant, and all that an ambiguous name can mean",
   expect(await host.run(retried)).toMatchObject({ retry_of: picked, demands: { runner_id: two.runner_id } });
 });
 
-it("points at each parameter that is wrong, unless the executor is to judge", async () => {
+it("reports each wrong parameter, unless the executor validates them", async () => {
   const parameters_schema = {
     type: "object",
     properties: { n: { type: "integer" }, list: { type: "array", items: { type: "string" } } },
@@ -86,7 +86,7 @@ it("points at each parameter that is wrong, unless the executor is to judge", as
   expect(argv).toMatchObject({ status: 400, code: "DROVER-PAR-002", faults: [{ path: "body.parameters.a" }] });
 });
 
-it("refuses to resume or fork a procedural agent in exactly these words", async () => {
+it("refuses to resume or fork a procedural agent with exactly this message", async () => {
   for (const mode of ["resume", "fork"] as const) {
     expect(await refused(host.ask({ mode, session_id: "s" }))).toMatchObject({
       status: 400,
@@ -95,7 +95,7 @@ it("refuses to resume or fork a procedural agent in exactly these words", async 
   }
 });
 
-it("continues a session where it lies, and another's not at all", async () => {
+it("continues a session where it is stored, and never another user's", async () => {
   host.agents.setFiles([
     sampleAgent({ name: "chat", type: "autonomous", command: null }),
     sampleAgent({ name: "other", type: "autonomous", command: null }),
@@ -138,7 +138,7 @@ it("continues a session where it lies, and another's not at all", async () => {
   expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
 });
 
-it("continues a session with the agent of the runner it lies with, of several that bring one of that name", async () => {
+it("continues a session with its own runner's agent if several runners bring that name", async () => {
   const bring = (name: string) =>
     host.register({
       name,
@@ -162,7 +162,7 @@ it("continues a session with the agent of the runner it lies with, of several th
   });
 });
 
-it("says where the runner of a session was, when only another brings its agent, and blames no demand for it", async () => {
+it("says where a session's runner was if only another runner brings its agent, and blames no demand", async () => {
   const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
   const here = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
   const runner = await host.register({ ...here, name: "one", project_dir: "/began/here" });
@@ -189,7 +189,7 @@ it("says where the runner of a session was, when only another brings its agent, 
   });
 });
 
-it("holds both the agent's demands and the request's, and says where they cannot both hold", async () => {
+it("combines the demands of agent and request, and reports conflicts", async () => {
   host.agents.setFiles([sampleAgent({ demands: { hostname: "big", tags: ["gpu"] } })]);
   expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({
     demands: { hostname: "big", tags: ["a", "gpu"] },
@@ -201,7 +201,7 @@ it("holds both the agent's demands and the request's, and says where they cannot
   });
 });
 
-it("makes one run of one key, whatever the order of its fields, and refuses the key for another", async () => {
+it("creates one run per idempotency key, whatever the order of fields, and refuses the key for another request", async () => {
   const once = await host.ask({ idempotency_key: "k", parameters: { a: 1, b: 2 } });
   const again = await host.ask({ idempotency_key: "k", parameters: { b: 2, a: 1 } });
   expect(again).toMatchObject({ ok: true, repeated: true });
@@ -216,13 +216,13 @@ it("makes one run of one key, whatever the order of its fields, and refuses the 
   });
 });
 
-it("gives a retry the time that the run before it had", async () => {
+it("gives a retry the timeout of the original run", async () => {
   const first = await host.submit({ timeout_seconds: 9 });
   const again = await host.submit({ retry_of: first });
   expect(await host.store.read.agent_of(again)).toMatchObject({ timeout_seconds: 9 });
 });
 
-it("carries a run out with the model that was asked for, and refuses one for a command", async () => {
+it("uses the requested model, and refuses one for a procedural agent", async () => {
   const thinker = sampleAgent({ name: "thinker", type: "autonomous", model: "its-own" });
   const { runner_id, epoch } = await host.register({ name: "one", agents: [thinker] });
   await host.submit({ agent_name: "thinker", prompt: "hi", model: "another" });
@@ -261,7 +261,7 @@ it.each([
   }
 });
 
-it("refuses to continue a session of another executor", async () => {
+it("refuses to continue a session that belongs to another executor", async () => {
   const chat = { name: "chat", type: "autonomous", command: null } as const;
   host.agents.setFiles([sampleAgent(chat)]);
   const { runner_id, epoch } = await host.register({

@@ -15,7 +15,7 @@ const withPort = (url: string): string => url.replaceAll("PORT", String(receiver
 const send = (url: URL, more: Partial<Parameters<typeof post>[1]> = {}) =>
   post(url, { headers: {}, body: Buffer.from("{}"), rules, signal: new AbortController().signal, ...more });
 
-test("a hundred tricks with addresses reach nothing, at registration and again when connecting", async () => {
+test("blocks a hundred address tricks, at registration and again when connecting", async () => {
   expect(literalTricks.length + Object.keys(nameTricks).length + systemNames.length).toBeGreaterThanOrEqual(100);
   const before = receiver.connections();
   for (const trick of literalTricks) {
@@ -31,7 +31,7 @@ test("a hundred tricks with addresses reach nothing, at registration and again w
   expect(receiver.connections()).toBe(before);
 });
 
-test.each(Object.keys(nameTricks))("the name %s is not connected to", async (name) => {
+test.each(Object.keys(nameTricks))("does not connect to the name %s", async (name) => {
   const before = receiver.connections();
   let asked = 0;
   for (let at = 0; at < 3; at += 1) {
@@ -43,7 +43,7 @@ test.each(Object.keys(nameTricks))("the name %s is not connected to", async (nam
   expect(receiver.connections()).toBe(before);
 });
 
-test.each(systemNames)("%s is not connected to, whatever this machine resolves it to", async (name) => {
+test.each(systemNames)("does not connect to %s, whatever this machine resolves it to", async (name) => {
   const before = receiver.connections();
   expect(await send(new URL(`http://${name}:${receiver.port}/`))).toHaveProperty("error");
   expect(receiver.connections()).toBe(before);
@@ -57,7 +57,7 @@ test.each([
   expect(rules.checkUrl(url)).toBeNull();
 });
 
-test("what the operator allows is reached: by address, range and name", async () => {
+test("connects to what the operator allows by address, range and name", async () => {
   for (const [allow, host] of [
     ["127.0.0.1", "127.0.0.1"],
     ["127.0.0.0/8", "127.0.0.1"],
@@ -76,7 +76,7 @@ test("what the operator allows is reached: by address, range and name", async ()
 });
 
 test.each(["10.0.0.0/33", "1.2.3", "http://x", "a b", "*.internal", "fe80::/129", ""])(
-  "an entry %j of webhooks.allow is refused with what it may be",
+  "refuses the entry %j of webhooks.allow and says what is allowed",
   (entry) => {
     expect(() => createAddressRules([entry])).toThrow(/webhooks\.allow/);
   },

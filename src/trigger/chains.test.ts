@@ -58,7 +58,7 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
     return client.runs.get(row!.run_id);
   };
 
-  it("submits a child of the run, with values of its result", async () => {
+  it("submits a child of the run with values from its result", async () => {
     const coordinator = await start();
     await define(coordinator);
     const run_id = await finish(coordinator, { change: "a.ts" });
@@ -90,7 +90,7 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
     expect(await coordinator.client.runs.get(run_id)).toMatchObject({ status: "completed", reason: null, error: null });
   });
 
-  it("follows once, though several coordinators see the end and one of them is gone", async () => {
+  it("submits the next run once, even if several coordinators notice the end and one of them is gone", async () => {
     const first = await start();
     await define(first);
     const others = engine === "PostgreSQL" ? [await start(), await start()] : [];

@@ -56,7 +56,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
   const good = (n = 1) => JSON.stringify({ pull: { title: "Grüße" }, n });
   const runs = () => coordinator.client.runs.list({ agent_name: "review" });
 
-  it("makes a run of its owner's of a signed delivery, with values of its body", async () => {
+  it("creates a run of its owner from a signed delivery, with values from the body", async () => {
     await add({ prompt: "Review {{/pull/title}}, number {{/n}}.", attended: true });
     const answer = await deliver(good(3));
     expect(answer.status).toBe(202);
@@ -72,7 +72,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     });
   });
 
-  it("answers a wrong, missing and unknown one alike, and shows no secret again", async () => {
+  it("answers wrong, missing and unknown signatures alike, and never shows a secret again", async () => {
     expect(await add()).toMatchObject({ name: "in", secret });
     expect(JSON.stringify(await coordinator.client.hooks.list())).not.toContain(secret);
     const answers = [
@@ -91,7 +91,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(await (await deliver(good())).text()).toBe(texts[0]);
   });
 
-  it("refuses an old one, a repeated one and one from the future", async () => {
+  it("refuses a delivery that is old, repeated or from the future", async () => {
     await add();
     const before = (await runs()).items.length;
     const old = new Date(Date.now() - 301_000);
@@ -105,7 +105,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect((await runs()).items.length).toBe(before + 1);
   });
 
-  it("says what is wrong with a signed body, and lets it be sent again", async () => {
+  it("reports what is wrong with a signed body, and accepts it when sent again", async () => {
     await add({ max_body_kb: 1 });
     const at = new Date();
     expect(await problem(await deliver("not json"))).toEqual({ status: 400, code: "DROVER-API-001" });
@@ -126,7 +126,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect((await deliver(good(), at)).status).toBe(202);
   });
 
-  it("understands GitHub: its signature, its ping, its events, its delivery ids", async () => {
+  it("supports GitHub's signature, ping, events and delivery ids", async () => {
     await add({ scheme: "github", events: ["pull_request"], only: { "/action": ["opened", "synchronize"] } });
     const opened = (title: string) => JSON.stringify({ action: "opened", pull: { title } });
     const one = await github(opened("one"), { "x-github-delivery": "d-1" });
@@ -149,7 +149,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(await problem(await deliver(opened("four")))).toMatchObject({ code: "DROVER-HOK-001" });
   });
 
-  it("bounds how often it is used, and says when to come again", async () => {
+  it("limits its rate and says when to retry", async () => {
     await add({ name: "often", only: { "/n": ["never"] } });
     const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => deliver(good(at), new Date(), "often")));
     const refused = answers.filter(({ status }) => status === 429);
@@ -158,7 +158,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  it("takes a new secret at once, and is nobody else's to see or change", async () => {
+  it("uses a new secret at once, and only its owner can see or change it", async () => {
     await add();
     const { secret: rotated } = await coordinator.client.hooks.change("in", { rotate_secret: true });
     expect(rotated).toMatch(/^whsec_/);

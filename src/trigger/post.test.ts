@@ -16,7 +16,7 @@ const send = (url = receiver.url, more: Partial<Parameters<typeof post>[1]> = {}
   post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: never, ...more });
 const never = new AbortController().signal;
 
-test("sends the body with its headers, and keeps the first bytes of the answer", async () => {
+test("sends the body with its headers, and keeps the first bytes of the response", async () => {
   receiver.answer((_, response) => void response.writeHead(418).end("x".repeat(5000)));
   expect(await send()).toEqual({ status: 418, excerpt: "x".repeat(1024) });
   expect(receiver.requests).toMatchObject([{ body: '{"a":1}', headers: { "x-a": "b", "content-length": "7" } }]);
@@ -35,7 +35,7 @@ test("gives up on a receiver that never answers", async () => {
   expect(await send(receiver.url, { timeoutMs: 50 })).toEqual({ error: "No answer within 0.05 s." });
 });
 
-test("takes the status of a receiver whose answer never ends, and reads no more of it", async () => {
+test("uses the status of an endless response and stops reading it", async () => {
   let cut = false;
   let written = 0;
   receiver.answer((_, response) => {
@@ -53,7 +53,7 @@ test("takes the status of a receiver whose answer never ends, and reads no more 
   expect(written).toBeLessThan(100);
 });
 
-test("tells a receiver that is not there, or speaks no HTTP", async () => {
+test("reports a receiver that is unreachable or does not speak HTTP", async () => {
   const server = createServer((socket) => void socket.resume().end("hello\r\n\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   // it listens on a port
@@ -63,7 +63,7 @@ test("tells a receiver that is not there, or speaks no HTTP", async () => {
   expect(await send(url)).toEqual({ error: "ECONNREFUSED" });
 });
 
-test("is over at once when it is aborted, also before it began", async () => {
+test("stops at once when aborted, even before it started", async () => {
   receiver.answer(() => undefined);
   const stopping = new AbortController();
   const posting = send(receiver.url, { signal: stopping.signal });

@@ -80,23 +80,20 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     ["queue", ["00:01 fired", "00:02 fired"], ["pending", "pending"]],
     ["cancel_previous", ["00:01 fired", "00:02 fired"], ["pending", "cancelled"]],
     ["allow", ["00:01 fired", "00:02 fired"], ["pending", "pending"]],
-  ] as const)(
-    "does as the overlap policy %s says while the last run has not ended",
-    async (overlap, lines, statuses) => {
-      const { client, clock, create } = await setUp(engine);
-      const { schedule_id } = await create({ overlap });
-      for (const count of [1, 2]) {
-        clock.advance(count === 1 ? 30_000 : 60_000);
-        await expect.poll(() => history(client, schedule_id), patient).toHaveLength(count);
-      }
-      expect(await history(client, schedule_id)).toEqual(lines);
-      const { items } = await client.runs.list();
-      expect(items.map(({ status }) => status)).toEqual(statuses);
-      const [newest] = items;
-      const { why } = await client.runs.why(newest!.run_id);
-      expect(why.some(({ demand }) => demand === "schedule")).toBe(overlap === "queue");
-    },
-  );
+  ] as const)("applies the overlap policy %s while the last run is unfinished", async (overlap, lines, statuses) => {
+    const { client, clock, create } = await setUp(engine);
+    const { schedule_id } = await create({ overlap });
+    for (const count of [1, 2]) {
+      clock.advance(count === 1 ? 30_000 : 60_000);
+      await expect.poll(() => history(client, schedule_id), patient).toHaveLength(count);
+    }
+    expect(await history(client, schedule_id)).toEqual(lines);
+    const { items } = await client.runs.list();
+    expect(items.map(({ status }) => status)).toEqual(statuses);
+    const [newest] = items;
+    const { why } = await client.runs.why(newest!.run_id);
+    expect(why.some(({ demand }) => demand === "schedule")).toBe(overlap === "queue");
+  });
 
   test.each([
     ["none", "00:59 missed"],
@@ -114,7 +111,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     await expect.poll(() => history(client, schedule_id), patient).toHaveLength(4);
   });
 
-  test("a slot that is less than a minute late still fires, after a restart in the middle", async () => {
+  test("fires a slot that is less than a minute late, after a restart in between", async () => {
     const { coordinator, clock, create, again } = await setUp(engine);
     const { schedule_id } = await create();
     await coordinator.stop();
@@ -126,7 +123,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 fired", "00:02 fired"]);
   });
 
-  test("a clock that jumps forward leaves a line for each slot, and one that goes back repeats none", async () => {
+  test("records each slot a clock jumps over, and repeats none when it goes back", async () => {
     const { client, clock, create } = await setUp(engine);
     const { schedule_id } = await create({ cron: "*/15 * * * *", overlap: "allow" });
     clock.set("2026-01-01T01:00:10.000Z");
@@ -139,7 +136,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     expect((await client.runs.list()).items).toHaveLength(2);
   });
 
-  test("every slot of a disabled schedule says so, and run now still runs", async () => {
+  test("records slots of a disabled schedule as disabled, and still runs it on request", async () => {
     const { client, clock, create } = await setUp(engine);
     const { schedule_id } = await create();
     expect(await client.schedules.change(schedule_id, { enabled: false })).toMatchObject({ enabled: false, next: [] });
@@ -151,7 +148,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     expect(await client.schedules.change(schedule_id, { enabled: true })).toMatchObject({ enabled: true });
   });
 
-  test("a slot whose agent is gone, or that is refused, says why, and others still fire", async () => {
+  test("records why a slot was refused or its agent is gone, and still fires others", async () => {
     const { client, clock, create } = await setUp(engine);
     await client.agents.put("picky", { type: "procedural", command: "true" });
     const { schedule_id: gone } = await create({ name: "gone" });
@@ -170,7 +167,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     expect((await client.runs.list()).items).toMatchObject([{ agent_name: "still" }]);
   });
 
-  test("resume_session continues the session, and begins a new one where that is gone", async () => {
+  test("resume_session continues the session, and starts a new one if it is gone", async () => {
     const { client, clock, create } = await setUp(engine);
     await client.agents.put("chat", { type: "autonomous", executor: "procedural" });
     const { schedule_id } = await create({ agent_name: "chat", resume_session: true, prompt: "go", overlap: "queue" });
@@ -189,7 +186,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     expect(third.session_id).not.toBe(first.session_id);
   });
 
-  test("schedules of agent files are kept with them, and go with them", async () => {
+  test("keeps schedules of agent files as long as their agents", async () => {
     const folder = mkdtempSync(join(tmpdir(), "drover-agents-"));
     cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, "report.yaml");
@@ -229,7 +226,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
       .toEqual([]);
   });
 
-  test("schedules of agents put by the API come and go with them", async () => {
+  test("adds and removes schedules with the agents put by the API", async () => {
     const { client } = await setUp(engine);
     const schedules = [{ name: "hourly", every: "1h" }];
     await client.agents.put("keeper", { type: "procedural", command: "true", schedules });
@@ -241,7 +238,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
   });
 });
 
-test("two coordinators on one database fire each slot once", async () => {
+test("fires each slot once with two coordinators on one database", async () => {
   const { client, clock, create, again } = await setUp("PostgreSQL");
   const other = await again();
   const ids = await Promise.all(
@@ -255,7 +252,7 @@ test("two coordinators on one database fire each slot once", async () => {
   for (const id of ids) expect(await history(client, id)).toEqual(["00:01 fired", "00:02 fired", "00:03 fired"]);
 });
 
-test("users see and change their own schedules only", async () => {
+test("lets users see and change only their own schedules", async () => {
   const { coordinator, client, create } = await setUp("SQLite");
   const userOf = async (subject: string) => {
     const { token } = await client.tokens.create({ role: "user", subject });

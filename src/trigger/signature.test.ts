@@ -20,7 +20,7 @@ test("signs as openssl does, with the time in seconds", () => {
   expect(signatureOf(secret, body, now)).toBe(`t=${seconds},v1=${expected}`);
 });
 
-test("accepts what openssl signed, in both schemes, and tells repeated ones by the signature", () => {
+test("accepts what openssl signed, in both schemes, and recognizes replays by the signature", () => {
   const seconds = String(Math.floor(now.getTime() / 1000));
   const timed = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
   expect(verifyTimestamped(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
@@ -49,14 +49,14 @@ test.each([
   expect(verifyGithub(header, secret, body)).toEqual({ ok: false, why: "wrong" });
 });
 
-test("refuses a right signature of another secret, body or time as wrong", () => {
+test("refuses a valid signature for another secret, body or time", () => {
   const header = signatureOf(secret, body, now);
   expect(verifyTimestamped(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
   expect(verifyTimestamped(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
   expect(verifyTimestamped(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
 });
 
-test("takes five minutes either way, and no more", () => {
+test("tolerates five minutes in either direction, and no more", () => {
   const exact = new Date("2026-03-01T12:00:00.000Z");
   const header = signatureOf(secret, body, exact);
   for (const off of [toleranceMs, -toleranceMs])
@@ -65,7 +65,7 @@ test("takes five minutes either way, and no more", () => {
     expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
 });
 
-test("a sealed secret is readable with its own key and name only, and never twice the same", () => {
+test("seals a secret differently each time, readable only with its own key and name", () => {
   const box = createSecretBox(randomBytes(32));
   const made = newSecret();
   const sealed = box.seal("hook a", made);

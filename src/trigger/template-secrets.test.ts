@@ -8,7 +8,7 @@ import { signatureOf } from "./signature.ts";
 const word = "correct horse battery staple";
 const token = `ghp_${"a1B2".repeat(9)}`;
 
-describe.each(["SQLite", "PostgreSQL"])("secrets of what makes runs again and again, on %s", (engine) => {
+describe.each(["SQLite", "PostgreSQL"])("secrets of schedules and hooks, on %s", (engine) => {
   let database: FreshDatabase | null = null;
   let coordinator: TestCoordinator;
   beforeEach(async () => {
@@ -47,7 +47,7 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of what makes runs again and ag
   const given = { password: word, to: "production", note: `with ${token}` };
   const shown = { password: "[redacted:password]", to: "production", note: "with [redacted:github-token]" };
 
-  it("keeps those of a schedule sealed, and hands them to its runs", async () => {
+  it("keeps those of a schedule sealed, and gives them to its runs", async () => {
     const { schedules } = coordinator.client;
     const made = await schedules.create({
       agent_name: "deploy",
@@ -83,7 +83,7 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of what makes runs again and ag
     });
   });
 
-  it("keeps those of a hook sealed, and hands them to its runs, with those of a delivery", async () => {
+  it("keeps those of a hook sealed, and gives them to its runs with those of a delivery", async () => {
     const { hooks } = coordinator.client;
     const parameters = { password: word, to: "production", note: { from: "/note" } };
     const made = await hooks.add({ name: "in", agent_name: "deploy", parameters, secret: "a-secret-of-somebody" });
@@ -105,7 +105,7 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of what makes runs again and ag
     expect(await stored("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
   });
 
-  it("shows none of them when another agent, or another schema, no longer marks them", async () => {
+  it("shows none of them if another agent or schema no longer marks them", async () => {
     const { agents, hooks, schedules } = coordinator.client;
     const open = { type: "procedural", command: "true", parameters_schema: { type: "object" } } as const;
     await agents.put("open", open);

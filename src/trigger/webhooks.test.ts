@@ -64,7 +64,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     return run_id;
   };
 
-  it("are sent what happened, signed so that openssl agrees", async () => {
+  it("are sent each event, with a signature that openssl verifies", async () => {
     const coordinator = await start();
     const { secret } = await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
     const run_id = await finishOne(coordinator, "failed");
@@ -91,7 +91,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(printed.trim().endsWith(signature!)).toBe(true);
   });
 
-  it("are tried again until they answer with 2xx, and a redirect is none", async () => {
+  it("are retried until they answer 2xx; a redirect does not count", async () => {
     const elsewhere = await startReceiver();
     const coordinator = await start();
     await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
@@ -108,7 +108,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await elsewhere.close();
   });
 
-  it("that hang or answer without end hold up nobody else", async () => {
+  it("that hang or answer endlessly delay nobody else", async () => {
     const slow = await startReceiver(() => undefined);
     const coordinator = await start({
       // a hanging attempt ends only with the coordinator
@@ -122,7 +122,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await slow.close();
   });
 
-  it("hear of runs that name them, and of no others; a payload of one's own is filled in", async () => {
+  it("get only runs that name them; fills in a custom payload", async () => {
     const coordinator = await start();
     const payload = { text: "{{/run/agent_name}}: {{/event}} {{/run/error}}", n: [1, "{{/run/status}}"] };
     const { client } = coordinator;
@@ -141,7 +141,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(events).toContainEqual({ type: "system", subtype: "unknown_webhook", data: { webhook: "gone" } });
   });
 
-  it("of a user hear of that user's runs alone, and only an admin sees them all", async () => {
+  it("of a user get only that user's runs; only an admin sees all webhooks", async () => {
     const coordinator = await start();
     const { token } = await coordinator.client.tokens.create({ subject: "ann", role: "user" });
     const ann = createClient({ url: coordinator.url, token });
@@ -158,7 +158,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await expect(ann.webhooks.remove("all")).rejects.toMatchObject({ code: "DROVER-API-014" });
   });
 
-  it("that failed for a day can be sent again", async () => {
+  it("can be sent a delivery again that failed for a day", async () => {
     const coordinator = await start({ deliveries: { everyMs: 20, retryMs: () => 2 * 86_400_000 } });
     const { client } = coordinator;
     await client.webhooks.add({ name: "chat", url: receiver.url });
@@ -171,7 +171,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
   });
 
-  it("at addresses that are not allowed are neither registered nor called", async () => {
+  it("at forbidden addresses are neither registered nor called", async () => {
     const coordinator = await start({ webhookAllow: ["hooks.example"] });
     const { client } = coordinator;
     await expect(client.webhooks.add({ name: "a", url: receiver.url })).rejects.toMatchObject({
@@ -186,7 +186,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(receiver.connections()).toBe(0);
   });
 
-  it("are sent by the next coordinator what one that is gone had written and not sent", async () => {
+  it("get deliveries that a dead coordinator stored but did not send", async () => {
     const first = await start({ deliveries: { everyMs: 600_000, timeoutMs: 600_000 } });
     await first.client.webhooks.add({ name: "chat", url: receiver.url });
     receiver.answer(() => undefined);
@@ -199,7 +199,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(receiver.requests.length).toBeGreaterThanOrEqual(2);
   });
 
-  it("are called once for each event, however many coordinators there are", async () => {
+  it("are called once per event, however many coordinators there are", async () => {
     const coordinators = [await start()];
     if (engine === "PostgreSQL") coordinators.push(await start(), await start());
     const [one] = coordinators as [TestCoordinator];

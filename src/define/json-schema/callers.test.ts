@@ -16,7 +16,7 @@ const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+
 const other = { type: "object", properties: { x: { type: "string", pattern: "^(b+)+$" } } };
 const attack = { x: `${"a".repeat(40)}!` };
 
-test("one caller has few places in the queue, and another is answered before the rest of them", async () => {
+test("limits the queue of one caller and answers another before the rest of it", async () => {
   const checker = openChecker({ checkMs: 30 });
   const order: string[] = [];
   const slow = Array.from({ length: 40 }, () =>
@@ -62,7 +62,7 @@ const slowChecks: [what: string, schema: object, value: Record<string, unknown>]
   ["a list of such texts", { properties: { x: { items: { pattern: "^(a+)+$" } } } }, { x: [long, long, long] }],
   ["references that double at each level", doubled, { x: 1 }],
 ];
-test.each(slowChecks)("%s holds up nobody else", async (_, schema, value) => {
+test.each(slowChecks)("%s delays nobody else", async (_, schema, value) => {
   const checker = openChecker({ checkMs: 50, allowanceMs: 50 });
   const slow = Array.from({ length: 12 }, () => checker.check(schema, value, limits, { caller: "slow" }));
   expect(await checker.check(other, { x: "bb" }, limits, { caller: "other" })).toEqual({ faults: [] });
@@ -85,7 +85,7 @@ test("a caller that uses up the checker's time is refused for a while, and other
   expect(await checker.check(evil, { x: "aa" }, limits)).toEqual({ faults: [] });
 });
 
-test("what is asked for by somebody who has gone does not begin, and ends where it has", async () => {
+test("cancels the checks of a disconnected caller, pending or running", async () => {
   const checker = openChecker({ checkMs: 600_000 });
   const leaving = new AbortController();
   const gone = [1, 2, 3].map(() => checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal }));
@@ -96,7 +96,7 @@ test("what is asked for by somebody who has gone does not begin, and ends where 
   expect((await checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal })).why).toBe("late");
 });
 
-test("a queue gives each caller its turn", () => {
+test("serves callers of the queue in turn", () => {
   const queue = createFairQueue<string>();
   for (const item of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.push(item[0]!, item);
   expect(queue.remove("a", "a2")).toBe(true);
@@ -109,7 +109,7 @@ test("a queue gives each caller its turn", () => {
   expect([queue.take("a"), queue.take("a"), queue.size]).toEqual([["a4"], [], 0]);
 });
 
-test("an allowance comes back with time, and who was slow is forgotten after a while", () => {
+test("refills an allowance over time and forgets slow callers", () => {
   let now = 0;
   const allowance = createAllowance(2000, () => now);
   allowance.spend("a", 2500);

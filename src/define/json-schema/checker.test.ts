@@ -27,7 +27,7 @@ async function turnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turn
 const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
 const attack = { x: `${"a".repeat(40)}!` };
 
-test("a pattern that takes for ever is given up, and the event loop goes on all the while", async () => {
+test("terminates an endless pattern without blocking the event loop", async () => {
   const checker = openChecker({ checkMs: 250 });
   await checker.check(evil, { x: "aaa" }, limits); // started and compiled
   const { result, turns } = await turnsDuring(() => checker.check(evil, attack, limits));
@@ -38,7 +38,7 @@ test("a pattern that takes for ever is given up, and the event loop goes on all 
   expect(shorter.turns).toBeGreaterThan(10);
 });
 
-test("after one that was given up the next is answered as ever", async () => {
+test("answers the next check normally after one was terminated", async () => {
   const checker = openChecker({ checkMs: 500 });
   const answers = await Promise.all([
     checker.check(evil, attack, limits),
@@ -71,7 +71,7 @@ function doubling(): object {
   return { $defs, $ref: "#/$defs/d0" };
 }
 
-test("a schema that calls itself without an end is a fault", async () => {
+test("reports a schema that refers to itself endlessly", async () => {
   const checker = openChecker();
   const { faults } = await checker.check(
     { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" },
@@ -81,7 +81,7 @@ test("a schema that calls itself without an end is a fault", async () => {
   expect(faults).toHaveLength(1);
 });
 
-test("schemas past the limits are refused before they are compiled", async () => {
+test("refuses schemas over the limits before compiling them", async () => {
   const checker = openChecker();
   const refused = async (schema: object) => (await checker.check(schema, {}, limits)).why;
   expect(await refused({ $ref: "http://127.0.0.1:1/schema.json" })).toBe("refused");
@@ -95,7 +95,7 @@ test("schemas past the limits are refused before they are compiled", async () =>
   expect(await refused(deep)).toBe("refused");
 });
 
-test("values past the limits are refused", async () => {
+test("refuses values over the limits", async () => {
   const checker = openChecker();
   const refused = async (value: unknown) => (await checker.check({}, value, limits)).why;
   expect(await refused({ x: "x".repeat(1024 * 1024) })).toBe("refused");
@@ -107,7 +107,7 @@ test("values past the limits are refused", async () => {
   expect((await checker.check({}, { constructor: 1 }, { ...limits, refuseKeys: false })).faults).toEqual([]);
 });
 
-test("faults have their place, in the thread and out of it", async () => {
+test("locates faults, on the main thread and in the worker", async () => {
   const checker = openChecker();
   const plain = {
     type: "object",
@@ -132,7 +132,7 @@ test("faults have their place, in the thread and out of it", async () => {
   expect(inWorker.faults).toEqual(expected);
 });
 
-test("formats, draft-07, $id and own x- keywords are understood", async () => {
+test("supports formats, draft-07, $id and custom x- keywords", async () => {
   const checker = openChecker();
   const day = {
     $id: "day.json",
@@ -151,7 +151,7 @@ test("formats, draft-07, $id and own x- keywords are understood", async () => {
   expect((await checker.check(old, ["x"], limits)).faults).toMatchObject([{ path: "/0" }]);
 });
 
-test("a schema that is none is told with the place of the mistake", async () => {
+test("locates the mistake in an invalid schema", async () => {
   const checker = openChecker();
   expect((await checker.checkSchema({ properties: { x: { type: "strng" } } })).faults[0]).toMatchObject({
     path: "/properties/x/type",
@@ -163,7 +163,7 @@ test("a schema that is none is told with the place of the mistake", async () => 
 
 const threads = (): number => readdirSync("/proc/self/task").length;
 
-test("a worker without work gives its memory back and a new one takes its place", async () => {
+test("terminates an idle worker and starts a new one when needed", async () => {
   const checker = openChecker({ idleMs: 200 });
   expect((await checker.check(evil, { x: "a" }, limits)).faults).toEqual([]);
   const busy = threads();
@@ -171,7 +171,7 @@ test("a worker without work gives its memory back and a new one takes its place"
   expect((await checker.check(evil, { x: "b" }, limits)).faults).toHaveLength(1);
 });
 
-test("a stop answers what waits, and may be asked for twice", async () => {
+test("answers pending checks on stop, which is idempotent", async () => {
   const checker = openChecker({ checkMs: 60_000 });
   const waiting = [checker.check(evil, attack, limits), checker.check(evil, { x: "a" }, limits)];
   await Promise.all([checker.stop(), checker.stop()]);
@@ -179,7 +179,7 @@ test("a stop answers what waits, and may be asked for twice", async () => {
   expect((await checker.check(evil, {}, limits)).why).toBe("late");
 });
 
-test.runIf(process.platform === "linux")("a machine that is busy with other things makes no schema late", async () => {
+test.runIf(process.platform === "linux")("does not time out a schema on a busy machine", async () => {
   const checker = openChecker({ compileMs: 400, checkMs: 150 });
   const busy = Array.from({ length: 8 }, () => new Worker("for (;;);", { eval: true }));
   try {

@@ -66,14 +66,14 @@ test.each([
   expect(faultsOf({ properties: { a: { [key]: value } } })).toHaveLength(1);
 });
 
-test("refuses a dialect inside a schema, where nothing would read it", () => {
+test("refuses a dialect in a subschema, where it would be ignored", () => {
   const $schema = "https://json-schema.org/draft/2020-12/schema";
   expect(faultsOf({ properties: { a: { $schema, type: "string" } } })).toEqual([
     "/properties/a/$schema is only allowed at the top of a schema",
   ]);
 });
 
-test("accepts names for a schema that are no host's", () => {
+test("accepts a schema $id that names no host", () => {
   for (const $id of ["day.json", "urn:example:day", "#day", "/day"]) expect(faultsOf({ $id })).toEqual([]);
   expect(faultsOf({ properties: { $schema: { type: "string" }, $id: { type: "string" } } })).toEqual([]);
 });

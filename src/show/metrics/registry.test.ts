@@ -6,7 +6,7 @@ const registry = () => {
   return { faults, ...createRegistry((fault) => faults.push(fault)) };
 };
 
-it("writes counters, with what their labels say as it came", async () => {
+it("writes counters with their label values escaped", async () => {
   const { counter, write } = registry();
   counter("plain_total", "Without labels.");
   const labelled = counter("labelled_total", "With two.", ["a", "b"]);
@@ -23,7 +23,7 @@ labelled_total{a="two\\nlines",b=""} 0
 `);
 });
 
-it("counts in each bucket what is at most its bound, those below included", async () => {
+it("counts values cumulatively in buckets", async () => {
   const { histogram, write } = registry();
   const plain = histogram("plain_seconds", "Without labels.", [1, 5]);
   for (const value of [0.5, 1, 2, 7]) plain.observe(value);
@@ -44,7 +44,7 @@ labelled_seconds_count{op="a"} 1
 `);
 });
 
-it("asks once for everything that is read together, each time anew", async () => {
+it("reads metrics that belong together once per scrape", async () => {
   const { collect, write } = registry();
   let reads = 0;
   const families = {
@@ -65,7 +65,7 @@ by_state{state="on"} 2
 `);
 });
 
-it("leaves out what cannot be read, tells of it, and writes the rest", async () => {
+it("omits metrics that cannot be read, reports the error and writes the rest", async () => {
   const { collect, counter, write, faults } = registry();
   const away = new Error("away");
   collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(away));
@@ -74,7 +74,7 @@ it("leaves out what cannot be read, tells of it, and writes the rest", async () 
   expect(faults).toEqual([away]);
 });
 
-it("takes no name twice, and no more or fewer values than labels", () => {
+it("refuses a duplicate name and a wrong number of label values", () => {
   const { counter } = registry();
   const once = counter("once_total", "Once.", ["a"]);
   expect(() => counter("once_total", "Twice.")).toThrow("once_total");
