@@ -8,13 +8,13 @@ import { owned, stopChild } from "./dispatch/children.ts";
 import { startCoordinator, until } from "./dispatch/drover.ts";
 import { added, difference, interleave, ms, printTable, ratio, times } from "./rounds.ts";
 
-const [, , benchFolder = ""] = process.argv;
-const root = dirname(benchFolder);
+const [, , benchDirectory = ""] = process.argv;
+const root = dirname(benchDirectory);
 const prompt = "create file hello.txt with hi";
 const rounds = 5;
 const perRound = 4;
 
-/** As a person would start them, in the mode that Drover uses. */
+/** Arguments for the bare clients, in the mode that Drover uses. */
 const bareWords = {
   claude: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
   codex: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write", "-"],
@@ -22,7 +22,7 @@ const bareWords = {
 type Name = keyof typeof bareWords;
 const names = ["claude", "codex"] as const satisfies readonly Name[];
 
-/** One turn with a tool that writes a file: the bare client, and the same by Drover from submit to finished. */
+/** One turn with a tool that writes a file: with the bare client, and through Drover from submit to finished. */
 async function main(): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
   const tool = { name: "write_file", input: { path: "hello.txt", content: "hi" } };
@@ -78,7 +78,7 @@ async function measure(name: Name, place: string, url: string): Promise<void> {
 function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
   const own = mkdtempSync(join(tmpdir(), "drover-bench-bare-"));
   const [cwd, tmp] = [join(own, "work"), join(own, "tmp")];
-  for (const folder of [cwd, tmp]) mkdirSync(folder);
+  for (const directory of [cwd, tmp]) mkdirSync(directory);
   const child = spawn(bin, bareWords[name], { cwd, env: { PATH: process.env["PATH"] ?? "", TMPDIR: tmp, ...env } });
   child.stdin.on("error", () => undefined).end(prompt);
   let said = "";

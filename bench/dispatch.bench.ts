@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { openStore } from "../src/record/open.ts";
-import { ownedFolder } from "./dispatch/children.ts";
+import { ownedDirectory } from "./dispatch/children.ts";
 import { droverResult, droverStart } from "./dispatch/drover-starts.ts";
 import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.ts";
 import { startCoordinator, startDrover, untilAllEnded } from "./dispatch/drover.ts";
@@ -14,50 +14,55 @@ import { oneWritePerEventRole, sseReadersRole } from "./dispatch/sse-roles.ts";
 import { stopToDead } from "./dispatch/stop-to-dead.ts";
 import { submitToStart } from "./dispatch/submit-to-start.ts";
 import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
-import { listenForTold, type Told } from "./dispatch/tell.ts";
+import { listenForJobTimes, type JobTimes } from "./dispatch/job-times.ts";
 import { throughput } from "./dispatch/throughput.ts";
 import { type Bull, bullIntake, bullWorker, openBull } from "./peers/bull.ts";
 import { loadNow, machine, roundsOf, runBench, wants } from "./run-bench.ts";
 
-const [, , benchFolder = ""] = process.argv;
-const root = dirname(benchFolder);
+const [, , benchDirectory = ""] = process.argv;
+const root = dirname(benchDirectory);
 const rounds = roundsOf(5);
 const durability = "yes: SQLite, synchronous=FULL";
 
-/** Drover on SQLite beside BullMQ on Redis, and what Drover does by itself. */
+/** Compares Drover on SQLite with BullMQ on Redis, and measures Drover by itself. */
 async function main(): Promise<void> {
-  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-")));
-  const toldPath = join(place, "told.sock");
-  const told = await listenForTold(toldPath);
-  const always = await openBull(benchFolder, place, "always", toldPath);
-  const snapshots = await openBull(benchFolder, place, "snapshots", toldPath);
+  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  const jobTimesPath = join(place, "job-times.sock");
+  const jobTimes = await listenForJobTimes(jobTimesPath);
+  const always = await openBull(benchDirectory, place, "always", jobTimesPath);
+  const snapshots = await openBull(benchDirectory, place, "snapshots", jobTimesPath);
   const bulls = always && snapshots ? [always, snapshots] : [];
   process.stdout.write(`${machine()}\n`);
   process.stdout.write(
     always
       ? `SQLite synchronous=FULL; ${always.label} on ${always.server}, once durable and once not\n`
-      : "BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n",
+      : "Skipping BullMQ: redis-server is not installed (Debian: apt-get install redis-server; macOS: brew install redis)\n",
   );
-  await workedOff(place, told, toldPath, bulls);
-  if (["singles", "batch"].some(wants)) await takenIn(place, bulls);
+  await measureWork(place, jobTimes, jobTimesPath, bulls);
+  if (["singles", "batch"].some(wants)) await measureIntake(place, bulls);
   for (const bull of bulls) await bull.close();
   if (wants("post")) await postRuns(root, place, rounds, 8000);
-  if (wants("sse")) await sse(root, place, told, toldPath, rounds);
+  if (wants("sse")) await sse(root, place, jobTimes, jobTimesPath, rounds);
   if (wants("growth")) await growth(place, rounds, 400);
   process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
-  told.close();
+  jobTimes.close();
 }
 
-async function workedOff(place: string, told: Told, toldPath: string, bulls: readonly Bull[]): Promise<void> {
-  const drover = await startDrover(root, place, toldPath);
+async function measureWork(
+  place: string,
+  jobTimes: JobTimes,
+  jobTimesPath: string,
+  bulls: readonly Bull[],
+): Promise<void> {
+  const drover = await startDrover(root, place, jobTimesPath);
   if (wants("memory")) await idleMemory(drover, "SQLite");
   if (wants("submit")) {
     const starts = bulls.map((bull) => ({
       ...bull,
       submit: (id: string) => bull.add("noop", id),
-      reached: told.started,
+      reached: jobTimes.started,
     }));
-    await submitToStart([droverStart(drover, told, durability), ...starts], {
+    await submitToStart([droverStart(drover, jobTimes, durability), ...starts], {
       title: "Submit to start",
       rounds,
       seconds: 120,
@@ -69,7 +74,7 @@ async function workedOff(place: string, told: Told, toldPath: string, bulls: rea
       ...bull,
       label: `${bull.label}: until completed, the processor spawns /bin/true`,
       submit: (id: string) => bull.add("true", id),
-      reached: told.finished,
+      reached: jobTimes.finished,
     }));
     await submitToStart([result, ...results], {
       title: "Submit to the result of /bin/true",
@@ -80,13 +85,14 @@ async function workedOff(place: string, told: Told, toldPath: string, bulls: rea
     result.stop();
     await untilAllEnded(drover);
   }
-  if (wants("rate")) await throughput([droverSide(drover, durability), ...bulls], told, rounds, 2000, ">= 1x, then 2x");
+  if (wants("rate"))
+    await throughput([droverSide(drover, durability), ...bulls], jobTimes, rounds, 2000, ">= 1x, then 2x");
   if (wants("stop")) await stopToDead(drover, place, rounds);
   await drover.stop();
 }
 
-/** With nobody there who would work it off. */
-async function takenIn(place: string, bulls: readonly Bull[]): Promise<void> {
+/** Measures submits only, without workers. */
+async function measureIntake(place: string, bulls: readonly Bull[]): Promise<void> {
   const coordinator = await startCoordinator(root, place, "intake");
   const http = droverIntake(coordinator, durability, coordinator.stop);
   const directory = join(place, "intake-store");
@@ -99,7 +105,7 @@ async function takenIn(place: string, bulls: readonly Bull[]): Promise<void> {
 }
 
 runBench(main, {
-  "bull-worker": (options) => bullWorker(benchFolder, options),
+  "bull-worker": (options) => bullWorker(benchDirectory, options),
   "no-database": noDatabaseRole,
   "one-write-per-event": oneWritePerEventRole,
   "sse-readers": sseReadersRole,

@@ -26,9 +26,9 @@ import { benchHide, startOnce, startOnceRole } from "./exec/hide.ts";
 import { wants } from "./run-bench.ts";
 import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
 
-const benchFolder = process.argv[2] ?? "";
-const root = dirname(benchFolder);
-const peers = createRequire(join(benchFolder, "package.json"));
+const benchDirectory = process.argv[2] ?? "";
+const root = dirname(benchDirectory);
+const peers = createRequire(join(benchDirectory, "package.json"));
 const load = (name: string): Promise<unknown> => import(pathToFileURL(peers.resolve(name)).href);
 
 const capture: CaptureOptions = { mode: "both", maxBytes: 1 << 20, onLimit: "truncate" };
@@ -231,7 +231,7 @@ async function benchCold(state: string): Promise<void> {
   );
 }
 
-/** The bundled agent echo against `drover exec` of its script: the same program, both on the record of one place. */
+/** Compares the bundled agent echo with `drover exec` of its script: the same program on the same record. */
 async function benchRun(state: string): Promise<void> {
   const env = { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "run") };
   const drover =
@@ -261,10 +261,10 @@ async function benchRun(state: string): Promise<void> {
   );
 }
 
-/** CPU time of all processes that this one has waited for, and of those that they waited for. */
+/** CPU time of all reaped children and their reaped descendants. */
 function childCpuMs(): number {
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]!.split(" ");
-  // cutime and cstime, in ticks of 10 ms
+  // cutime and cstime, in ticks of 10 ms.
   return (Number(fields[13]) + Number(fields[14])) * 10;
 }
 
@@ -325,7 +325,7 @@ function redactWhole(command: { executable: string; arguments: string[] }): () =
   };
 }
 
-/** One run, and each call appends one execution_started to it. */
+/** Creates a run. Each call appends one execution_started to it. */
 function auditAppender(
   store: Awaited<ReturnType<typeof openStore>>,
   newId: () => string,

@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
-import { ownedFolder } from "./dispatch/children.ts";
+import { ownedDirectory } from "./dispatch/children.ts";
 import { droverStart } from "./dispatch/drover-starts.ts";
 import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.ts";
 import { startCoordinator, startDrover, writeDefinitions } from "./dispatch/drover.ts";
@@ -11,73 +11,73 @@ import { idleMemory } from "./dispatch/memory.ts";
 import type { Intake, Side } from "./dispatch/side.ts";
 import { type StartWay, submitToStart } from "./dispatch/submit-to-start.ts";
 import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
-import { listenForTold, type Told } from "./dispatch/tell.ts";
+import { listenForJobTimes, type JobTimes } from "./dispatch/job-times.ts";
 import { throughput } from "./dispatch/throughput.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
 import { bossWorker, openBossIntake, openBossSide } from "./peers/boss.ts";
 import { graphileWorker, openGraphileIntake, openGraphileSide } from "./peers/graphile.ts";
 import { machine, runBench, loadNow, roundsOf, wants } from "./run-bench.ts";
 
-const [, , benchFolder = ""] = process.argv;
-const root = dirname(benchFolder);
+const [, , benchDirectory = ""] = process.argv;
+const root = dirname(benchDirectory);
 const rounds = roundsOf(5);
 const durability = "yes: the same PostgreSQL";
 const secret = randomBytes(32).toString("hex");
 
-/** Drover on PostgreSQL beside the queues that use one, all on the same server, each in a database of its own. */
+/** Compares Drover on PostgreSQL with the queues that use it, all on the same server, each in its own database. */
 async function main(): Promise<void> {
-  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
   let server: Server;
   try {
     server = await startServer(root);
   } catch (error) {
     process.stdout.write(
-      `There is no PostgreSQL here that could be started, so nothing of this can be measured. ` +
-        `(Debian: apt-get install postgresql; macOS: brew install postgresql; \`npm test\` brings one along.)\n` +
+      `Cannot start PostgreSQL, so this bench is skipped. ` +
+        `(Debian: apt-get install postgresql; macOS: brew install postgresql; \`npm test\` installs one.)\n` +
         `${error instanceof Error ? error.message : String(error)}\n`,
     );
     return;
   }
   process.stdout.write(`${machine()}\n${server.about}\n`);
-  const toldPath = join(place, "told.sock");
-  const told = await listenForTold(toldPath);
-  if (["memory", "submit", "rate"].some(wants)) await workedOff(server, place, told, toldPath);
-  if (["singles", "batch"].some(wants)) await takenIn(server, place, toldPath);
+  const jobTimesPath = join(place, "job-times.sock");
+  const jobTimes = await listenForJobTimes(jobTimesPath);
+  if (["memory", "submit", "rate"].some(wants)) await measureWork(server, place, jobTimes, jobTimesPath);
+  if (["singles", "batch"].some(wants)) await measureIntake(server, place, jobTimesPath);
   process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
-  told.close();
+  jobTimes.close();
   await server.stop();
 }
 
-async function workedOff(server: Server, place: string, told: Told, toldPath: string): Promise<void> {
-  const drover = await startDrover(root, place, toldPath, { url: await server.createDatabase(), secret });
-  // before there is anybody else whom the server works for
+async function measureWork(server: Server, place: string, jobTimes: JobTimes, jobTimesPath: string): Promise<void> {
+  const drover = await startDrover(root, place, jobTimesPath, { url: await server.createDatabase(), secret });
+  // Before anyone else uses the server.
   if (wants("memory")) await idleMemory(drover, "PostgreSQL", server.cpuMs);
   const sides: Side[] = [
     droverSide(drover, durability, server.cpuMs),
-    await openBossSide(benchFolder, await server.createDatabase(), toldPath, server.cpuMs),
-    await openGraphileSide(benchFolder, await server.createDatabase(), toldPath, server.cpuMs),
+    await openBossSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
+    await openGraphileSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
   ];
   if (wants("submit")) {
-    const peers = await Promise.all(sides.slice(1).map((side) => startOf(side, told)));
-    await submitToStart([droverStart(drover, told, durability), ...peers], {
+    const peers = await Promise.all(sides.slice(1).map((side) => startOf(side, jobTimes)));
+    await submitToStart([droverStart(drover, jobTimes, durability), ...peers], {
       title: "Submit to start",
       rounds,
       seconds: 90,
       samples: 100,
     });
   }
-  if (wants("rate")) await throughput(sides, told, rounds, 2000);
+  if (wants("rate")) await throughput(sides, jobTimes, rounds, 2000);
   for (const side of sides) await side.close();
 }
 
-async function startOf(side: Side, told: Told): Promise<StartWay> {
+async function startOf(side: Side, jobTimes: JobTimes): Promise<StartWay> {
   const [caller] = await side.callers(1);
-  return { ...side, submit: side.submitSoon ?? caller!.submit, reached: told.started };
+  return { ...side, submit: side.submitSoon ?? caller!.submit, reached: jobTimes.started };
 }
 
-/** With nobody there who would work it off. */
-async function takenIn(server: Server, place: string, toldPath: string): Promise<void> {
-  writeDefinitions(root, place, toldPath);
+/** Measures submits only, without workers. */
+async function measureIntake(server: Server, place: string, jobTimesPath: string): Promise<void> {
+  writeDefinitions(root, place, jobTimesPath);
   const database = { url: await server.createDatabase(), secret };
   const coordinator = await startCoordinator(root, place, "intake", database);
   const http = droverIntake(coordinator, durability, coordinator.stop);
@@ -86,8 +86,8 @@ async function takenIn(server: Server, place: string, toldPath: string): Promise
     durability,
   );
   const peers: Intake[] = [
-    await openBossIntake(benchFolder, await server.createDatabase()),
-    await openGraphileIntake(benchFolder, await server.createDatabase()),
+    await openBossIntake(benchDirectory, await server.createDatabase()),
+    await openGraphileIntake(benchDirectory, await server.createDatabase()),
   ];
   if (wants("singles")) await singleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
   if (wants("batch")) await batchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
@@ -95,6 +95,6 @@ async function takenIn(server: Server, place: string, toldPath: string): Promise
 }
 
 runBench(main, {
-  "boss-worker": (options) => bossWorker(benchFolder, options),
-  "graphile-worker": (options) => graphileWorker(benchFolder, options),
+  "boss-worker": (options) => bossWorker(benchDirectory, options),
+  "graphile-worker": (options) => graphileWorker(benchDirectory, options),
 });

@@ -17,7 +17,7 @@ import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
 const files = 10_000;
 const turns = 50;
 
-/** The executor `model` with a model that answers at once, and the file tools beside what they are made of. */
+/** Measures the executor `model` with a model without latency, and the file tools against the functions they use. */
 async function main(): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
   process.stdout.write(`${machine()}\n`);
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** From one answer of the model to the next: its events, a tool that reads one line, and what is saved. */
+/** Measures from one answer of the model to the next: events, a tool that reads one line, and the saved state. */
 async function measureTurns(place: string): Promise<void> {
   const script = join(place, "script.json");
   const tools = (line: number) => [{ name: "file.read", input: { path: "lines.txt", offset: line, limit: 1 } }];
@@ -113,13 +113,13 @@ async function measureTools(place: string): Promise<void> {
   );
 }
 
-/** 100 folders with 100 files each, and one file of 1 MB that nothing is found in. */
+/** Creates 100 directories with 100 files each, and a file of 1 MB without a match. */
 function fill(root: string): void {
   const text = "some words of a line that is searched\n".repeat(40);
   for (let at = 0; at < files - 1; at += 1) {
-    const folder = join(root, `folder-${at % 100}`);
-    if (at < 100) mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, `file-${at}.txt`), at % 200 === 0 ? `${text}needle ${at}\n` : text);
+    const directory = join(root, `folder-${at % 100}`);
+    if (at < 100) mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, `file-${at}.txt`), at % 200 === 0 ? `${text}needle ${at}\n` : text);
   }
   writeFileSync(join(root, "big.txt"), `${"x".repeat(63)}\n`.repeat(16 * 1024));
 }

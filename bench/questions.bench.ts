@@ -5,7 +5,7 @@ import { runnerFixture } from "../test/fixtures/execute/open-runner.ts";
 import { median, ms, printTable } from "./rounds.ts";
 import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
 
-/** From a person's answer to the run that goes on with it: the record, the order, the runner and the executor. */
+/** Measures from a person's answer until the run continues: the record, the order, the runner and the executor. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
   const rows: string[][] = [];
@@ -20,7 +20,7 @@ function row(what: string, taken: readonly number[], goal: string): string[] {
   return [what, String(taken.length), ms(median(sorted)), ms(p99), ms(sorted.at(-1)!), goal];
 }
 
-/** Each run asks once. Answers come one at a time, each when its question is in the record. */
+/** Each run asks once. Answers are given one at a time, after the question is on record. */
 async function measure(how: "alive" | "parked", answers: number): Promise<number[]> {
   const host = await openHost();
   await host.dispatcher.start();

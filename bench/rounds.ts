@@ -1,4 +1,4 @@
-/** Measures several ways of doing the same thing in turn, so that whatever else the machine does meets all of them. */
+/** One of several variants of the same work, measured in turn so that machine noise hits all of them. */
 export interface Way {
   name: string;
   once: () => Promise<void> | void;
@@ -6,7 +6,7 @@ export interface Way {
 
 export type Times = Map<string, number[]>;
 
-/** In each round every way is done `times` times, in an order that changes from round to round. */
+/** In each round runs every variant `times` times, in an order that changes from round to round. */
 export async function interleave(
   ways: readonly Way[],
   rounds: number,
@@ -31,8 +31,8 @@ export async function interleave(
 }
 
 /**
- * A round to warm up, whose number is -1, and as many as are asked for; fewer where the time is up before, though never
- * none. Gives how many counted.
+ * Runs a warm-up round, numbered -1, and then the requested rounds, or fewer (at least one) if the time is up. Returns
+ * the number of rounds that count.
  */
 export async function inRounds(
   rounds: number,
@@ -46,7 +46,7 @@ export async function inRounds(
   }
 }
 
-/** All of them, another one first in each round. */
+/** All items, starting with another one in each round. */
 export function inTurn<T>(all: readonly T[], round: number): T[] {
   const first = Math.max(0, round) % all.length;
   return [...all.slice(first), ...all.slice(0, first)];
@@ -58,7 +58,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** Round by round, so that a noisy moment is noisy on both sides: the median ratio and its spread. */
+/** The median ratio and its spread, computed round by round so that noise hits both sides. */
 export function ratio(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
   const ratios = times.get(ours)!.map((time, round) => time / times.get(peer)![round]!);
   return { value: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };

@@ -1,12 +1,12 @@
 import { cpus, loadavg, release } from "node:os";
 
-/** DROVER_BENCH=submit,rate measures these parts alone. */
+/** DROVER_BENCH=submit,rate measures only these parts. */
 export function wants(part: string): boolean {
   const wanted = process.env["DROVER_BENCH"]?.split(",");
   return wanted === undefined || wanted.includes(part);
 }
 
-/** DROVER_BENCH_ROUNDS: fewer for a first look; what is published has at least as many as given here. */
+/** DROVER_BENCH_ROUNDS sets fewer rounds for a quick look. Published figures use at least the default. */
 export function roundsOf(usual: number): number {
   return Number(process.env["DROVER_BENCH_ROUNDS"] ?? usual);
 }
@@ -19,13 +19,13 @@ export const loadNow = (): string =>
 export const machine = (): string =>
   `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadNow()}`;
 
-/** The bench itself, or the part of one of its processes, see startRole. */
+/** Runs the bench itself, or the role of one of its processes (see startRole). */
 export function runBench(main: () => Promise<void>, roles: Record<string, (options: never) => Promise<void>>): void {
   const [, , , role, roleOptions = "{}"] = process.argv;
-  // the options are what startRole was given, made for this very role
+  // startRole passes options that match the role.
   const work = role === undefined ? main() : roles[role]!(JSON.parse(roleOptions) as never);
   work.then(
-    // whatever a peer's client left open
+    // A peer's client may have left something open.
     () => (role === undefined ? process.exit(0) : undefined),
     (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);

@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { ownedFolder, startRole } from "./dispatch/children.ts";
+import { ownedDirectory, startRole } from "./dispatch/children.ts";
 import { startCoordinator, type Database, until, writeDefinitions } from "./dispatch/drover.ts";
 import { cpuMs, megabytes } from "./dispatch/processes.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
@@ -11,20 +11,20 @@ import { median, printTable } from "./rounds.ts";
 import { loadNow, machine, runBench, wants } from "./run-bench.ts";
 import { heldMessage, simulatedRunners } from "./runners/simulated-runners.ts";
 
-const [, , benchFolder = ""] = process.argv;
-const root = dirname(benchFolder);
+const [, , benchDirectory = ""] = process.argv;
+const root = dirname(benchDirectory);
 const counts = [1000, 5000];
 const busy = 200;
-/** Twice as long as a poll is held: each runner polls again exactly twice in that time, whenever that is. */
+/** Twice as long as a poll is held, so that each runner polls exactly twice in that time. */
 const idleSeconds = 100;
 const busySeconds = 15;
 const samples = 200;
 
-/** Many runners against one coordinator: what those cost that wait, and what those that work. */
+/** Measures what idle and busy runners cost one coordinator. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
-  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-")));
-  writeDefinitions(root, place, join(place, "told.sock"));
+  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  writeDefinitions(root, place, join(place, "job-times.sock"));
   const rows: string[][] = [];
   if (wants("sqlite")) for (const count of counts) rows.push(await measure(place, count, null));
   if (wants("postgres")) {
@@ -97,7 +97,7 @@ async function partOfCore(seconds: number, what: () => number): Promise<string> 
 
 type Client = Awaited<ReturnType<typeof startCoordinator>>["client"];
 
-/** By the record's own times: from the run's making to its claim. */
+/** Measured by the record's own timestamps, from creation to claim. */
 async function claimTimes(client: Client): Promise<string> {
   const times: number[] = [];
   for (let at = 0; at < samples; at += 1) {

@@ -10,7 +10,7 @@ import type { RecordStore } from "../src/record/record-store.ts";
 import { median, ms, printTable } from "./rounds.ts";
 import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
 
-/** What schedules cost while nothing is due, and how late slots are fired: until the run is stored. */
+/** Measures what schedules cost while nothing is due, and how late slots fire, until the run is stored. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
   if (wants("idle")) {
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Seconds that nothing is due in. */
+/** Seconds during which nothing is due. */
 const idleSeconds = 20;
 
 async function idleShare(count: number): Promise<number> {
@@ -50,13 +50,13 @@ async function idleShare(count: number): Promise<number> {
   });
 }
 
-/** 10,000 others are there too. */
+/** Measured beside 10,000 other schedules. */
 async function lateness(atOnce: number, rounds: number): Promise<number[]> {
   const late: number[] = [];
   return withCoordinator(
     (store) => ({
       ...store,
-      // each operation stays one of its own kind
+      // The wrapper returns each operation's own result type.
       apply: (async (ops: readonly Op[]) => {
         const results = await store.apply(ops as never);
         for (const op of ops) if (op.op === "fire_schedule" && op.run) late.push(Date.now() - Date.parse(op.run.slot));

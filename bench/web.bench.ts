@@ -10,7 +10,7 @@ const root = dirname(process.argv[2] ?? "");
 const runs = 100_000;
 const lines = 200_000;
 
-/** The built dashboard in a real Chromium, beside a `drover up` with a large record on the same machine. */
+/** Measures the built dashboard in a real Chromium against a `drover up` with a large record on the same machine. */
 async function main(): Promise<void> {
   const rounds = roundsOf(5);
   const place = await startPlace(root, runs, lines);
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     await measured("a key in the chat while text streams, until it is handled", "< 50 ms", () =>
       typing(place, browser),
     );
-  printTable("web: what is felt", ["what", "samples", "p50", "p95 (least-most of the rounds)", "most", "goal"], rows);
+  printTable("web: responsiveness", ["what", "samples", "p50", "p95 (least-most of the rounds)", "most", "goal"], rows);
   await browser.close();
   await place.stop();
 }
@@ -64,7 +64,7 @@ async function signedIn({ url, client }: Place, browser: Browser): Promise<{ pag
   return { page, context };
 }
 
-/** What a browser that has never been here gets before the page is there. */
+/** What a browser with an empty cache downloads before the page is shown. */
 async function firstLoads(place: Place, browser: Browser): Promise<void> {
   const rows: string[][] = [];
   const routes = [
@@ -81,7 +81,7 @@ async function firstLoads(place: Place, browser: Browser): Promise<void> {
   ];
   for (const route of [...routes, `/runs/${await ended(place, "ticks")}`]) {
     const { page, context } = await signedIn(place, browser);
-    // signing in has loaded a page already: another profile with the same cookie has not
+    // Signing in has already loaded a page, so use another profile with the same cookie.
     const fresh = await browser.newContext({ storageState: await context.storageState() });
     const first = await fresh.newPage();
     await first.goto(`${place.url}/ui${route}`);
@@ -113,7 +113,7 @@ async function scrollRuns(place: Place, browser: Browser): Promise<number[]> {
   const { page, context } = await signedIn(place, browser);
   await page.goto(`${place.url}/ui/runs`);
   await page.getByRole("table", { name: "Runs" }).waitFor();
-  // down as fast as rows arrive, back, and down again over what is there
+  // Scroll down as fast as rows arrive, back up, and down again over loaded rows.
   const taken: number[] = [];
   for (const by of [400, -2000, 2000])
     taken.push(...(await page.evaluate<number[]>(frames("document.scrollingElement", by, 300))));
@@ -137,7 +137,7 @@ async function eventToPixel(place: Place, browser: Browser): Promise<number[]> {
   const { run_id } = await place.client.submit({ agent_name: "ticks" });
   await page.goto(`${place.url}/ui/runs/${run_id}?tab=log`);
   await page.getByRole("log").waitFor();
-  // lines that were there before the page was looked at are none
+  // Ignore lines that were there before the measurement started.
   const taken = await page.evaluate<number[]>(tickAges(100));
   await context.close();
   for await (const _ of place.client.runs.follow(run_id)) void _;

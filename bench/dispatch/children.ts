@@ -2,23 +2,24 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** A process of this bench: it says one line when it is ready, one for each it is told, and ends when its stdin does. */
+/** A process of this bench. It prints a line when ready and one per command, and exits when its stdin ends. */
 export interface Child {
   pid: number;
   ready: string;
-  /** Tells it something and waits for its answer. */
+  /** Sends a command and waits for the answer. */
   ask(line: string): Promise<string>;
   stop(): Promise<void>;
 }
 
 const started = new Set<ChildProcess>();
-const folders = new Set<string>();
-// nothing that was started or made outlives the bench, however it ends
+const directories = new Set<string>();
+// No process or directory outlives the bench, however it ends.
 process.once("exit", () => {
   for (const child of started) child.kill("SIGKILL");
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  for (const directory of directories)
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 });
-// each time: a Ctrl-C comes twice, from the terminal and from whoever started us
+// Not `once`: Ctrl-C arrives twice, from the terminal and from the parent process.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(1));
 
 export function owned<T extends ChildProcess>(child: T): T {
@@ -27,9 +28,9 @@ export function owned<T extends ChildProcess>(child: T): T {
   return child;
 }
 
-/** Removed with all that is in it when this process ends. */
-export function ownedFolder(path: string): string {
-  folders.add(path);
+/** Registers a directory to be removed when this process exits. */
+export function ownedDirectory(path: string): string {
+  directories.add(path);
   return path;
 }
 
@@ -42,7 +43,7 @@ export type Role =
   | "simulated-runners"
   | "sse-readers";
 
-/** This very script again, in another part. */
+/** Starts this script again in another role. */
 export function startRole(role: Role, options: unknown): Promise<Child> {
   return startChild(process.execPath, [process.argv[1] ?? "", process.argv[2] ?? "", role, JSON.stringify(options)]);
 }
@@ -61,12 +62,12 @@ async function startChild(file: string, args: readonly string[]): Promise<Child>
   };
 }
 
-/** What a role does when it is ready, and how it learns what is wanted, and that it is no longer wanted. */
-export function announce(line: string, orders: Record<string, () => Promise<unknown>> = {}): void {
+/** Called by a role when it is ready. Runs the commands it receives on stdin and exits when stdin ends. */
+export function announce(line: string, commands: Record<string, () => Promise<unknown>> = {}): void {
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   const input = createInterface({ input: process.stdin });
-  input.on("line", (order) => {
-    const done = orders[order]?.() ?? Promise.reject(new Error(`no such order: ${order}`));
+  input.on("line", (command) => {
+    const done = commands[command]?.() ?? Promise.reject(new Error(`unknown command: ${command}`));
     done.then(
       () => say("done"),
       (error: unknown) => {
@@ -92,7 +93,7 @@ export function stopChild(child: ChildProcess): Promise<void> {
   });
 }
 
-/** One line at a time, in the order in which they are asked for. */
+/** Reads one line per call, in order. */
 function lines(child: ChildProcess, what: string): () => Promise<string> {
   const said: string[] = [];
   let waiting: { resolve(line: string): void; reject(error: Error): void } | null = null;
@@ -103,7 +104,7 @@ function lines(child: ChildProcess, what: string): () => Promise<string> {
   };
   child.once("error", fails);
   child.stdin?.on("error", fails);
-  child.once("exit", (code, signal) => fails(new Error(`${what} ended (${signal ?? code}) when it was needed`)));
+  child.once("exit", (code, signal) => fails(new Error(`${what} exited (${signal ?? code}) while it was needed`)));
   createInterface({ input: child.stdout! }).on("line", (line) => {
     if (waiting === null) said.push(line);
     else waiting.resolve(line);

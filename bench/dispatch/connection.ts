@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-/** One kept-alive connection, one request at a time, as little work as can be: the server is what is measured. */
+/** A keep-alive connection with one request at a time and minimal client work, since the server is measured. */
 export interface HttpConnection {
   request(method: "GET" | "POST", path: string, body?: string): Promise<{ status: number; body: Buffer }>;
   close(): void;

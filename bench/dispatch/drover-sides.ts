@@ -6,7 +6,7 @@ import { noopRun } from "./noop-run.ts";
 import { cpuMs } from "./processes.ts";
 import { type Caller, type Intake, payload, sharedCallers, type Side } from "./side.ts";
 
-/** Over HTTP as everybody submits: a connection for each caller, with auth, validation and all the rest. */
+/** Submits over HTTP with a connection per caller, including auth and validation. */
 export function droverIntake(
   { url, token }: Pick<Drover, "url" | "token">,
   durability: string,
@@ -39,12 +39,12 @@ export function droverSide(drover: Drover, durability: string, serverCpuMs: () =
   };
 }
 
-/** In this process, what POST /runs comes to once a request was found good. */
+/** Writes to the store in this process, as POST /runs does after validation. */
 export function storeIntake(store: Store, durability: string): Intake {
   const newId = newLocalIds();
   const create = async (operations: CreateRun[]): Promise<void> => {
     const results = await store.apply(operations);
-    if (results.some(({ ok }) => !ok)) throw new Error("a run was not taken");
+    if (results.some(({ ok }) => !ok)) throw new Error("a run was refused");
   };
   return {
     name: "store",

@@ -2,21 +2,21 @@ import { Agent, request } from "node:http";
 import type { Drover } from "./drover.ts";
 import { payload } from "./side.ts";
 import type { StartWay } from "./submit-to-start.ts";
-import type { Told } from "./tell.ts";
+import type { JobTimes } from "./job-times.ts";
 
-/** With Node's own HTTP client, until the executor inside the runner is begun: no process is started. */
-export function droverStart(drover: Drover, told: Told, durability: string): StartWay {
+/** Submits with Node's HTTP client and waits until the executor inside the runner starts. No process is spawned. */
+export function droverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartWay {
   const post = poster(drover);
   return {
     name: "drover",
     label: "Drover: POST /runs until the executor runs",
     durability,
     submit: (id) => post("noop", id),
-    reached: told.started,
+    reached: jobTimes.started,
   };
 }
 
-/** Until the result of a command is streamed back; `stop` ends the stream. */
+/** Waits until the result of a command is streamed back. `stop` ends the stream. */
 export function droverResult(drover: Drover, durability: string): StartWay & { stop(): void } {
   const post = poster(drover);
   const results = followResults(drover);
@@ -53,7 +53,7 @@ function poster({ url, token }: Drover): (agent: string, id: string) => Promise<
     });
 }
 
-/** The moments at which results of runs of /bin/true come in over the stream of all events. */
+/** The times at which results of /bin/true arrive over the stream of all events. */
 function followResults({ client }: Drover): { next(): Promise<bigint>; stop(): void } {
   const ending = new AbortController();
   const waiting: ((at: bigint) => void)[] = [];

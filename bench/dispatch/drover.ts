@@ -16,20 +16,20 @@ export interface Drover {
 
 const slots = 10;
 
-/** Where the record lies that is not in the state directory. */
+/** The database of a record outside the state directory. */
 export interface Database {
   url: string;
   secret: string;
 }
 
-/** A coordinator and a runner as the command line starts them, with nothing changed but where they are. */
+/** Starts a coordinator and a runner from the command line, with default settings except for their location. */
 export async function startDrover(
   root: string,
   place: string,
-  told: string,
+  jobTimes: string,
   database: Database | null = null,
 ): Promise<Drover> {
-  writeDefinitions(root, place, told);
+  writeDefinitions(root, place, jobTimes);
   const coordinator = await startCoordinator(root, place, "state", database);
   const { client, url, token } = coordinator;
   const runner = run(
@@ -57,7 +57,7 @@ export async function startDrover(
   };
 }
 
-/** Over a state directory of its own, or a database; the agents are those of the place. */
+/** Starts a coordinator on its own state directory or on a database, with the place's agents. */
 export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
   const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
   const announcement = announcementFile(recordDirectory(join(place, state)));
@@ -89,12 +89,12 @@ function run(root: string, place: string, state: string, database: Database | nu
 
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   for (const deadline = performance.now() + 20_000; !(await isSo());) {
-    if (performance.now() > deadline) throw new Error(`${what} did not come`);
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
-/** Resolves when the coordinator has stored the end of every run. */
+/** Waits until the coordinator has stored the end of every run. */
 export async function untilAllEnded({ client }: Drover): Promise<void> {
   await until("the end of all runs", async () => {
     const open = await client.runs.list({ status: ["pending", "claimed", "running", "stopping"], limit: 1 });
@@ -102,11 +102,11 @@ export async function untilAllEnded({ client }: Drover): Promise<void> {
   });
 }
 
-/** What the bench's coordinators offer, with a runner or without. */
-export function writeDefinitions(root: string, place: string, told: string): void {
-  const write = (folder: string, name: string, value: object): void => {
-    mkdirSync(join(place, folder), { recursive: true });
-    writeFileSync(join(place, folder, `${name}.json`), JSON.stringify(value));
+/** Writes the agents and profiles of the bench. */
+export function writeDefinitions(root: string, place: string, jobTimes: string): void {
+  const write = (directory: string, name: string, value: object): void => {
+    mkdirSync(join(place, directory), { recursive: true });
+    writeFileSync(join(place, directory, `${name}.json`), JSON.stringify(value));
   };
   const parameters_schema = {
     type: "object",
@@ -131,7 +131,7 @@ export function writeDefinitions(root: string, place: string, told: string): voi
   write("profiles", "noop", {
     type: "noop",
     module: join(root, "bench", "dispatch", "noop-executor.mjs"),
-    config: { socket: told },
+    config: { socket: jobTimes },
     slots,
   });
   write("profiles", "commands", { type: "procedural", slots });

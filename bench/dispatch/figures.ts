@@ -1,6 +1,6 @@
 import { median, ms, printTable, ratio, times } from "../rounds.ts";
 
-/** One number per round for each of several ways. */
+/** For each variant, one number per round. */
 export type Rounds = Map<string, number[]>;
 
 export function addTo(rounds: Rounds, name: string, value: number): void {
@@ -16,7 +16,7 @@ export function percentile(samples: readonly number[], part: number): number {
 
 export const rate = (value: number): string => `${Math.round(value).toLocaleString("en")}/s`;
 
-/** The median of the rounds with the least and the most of them. */
+/** The median of the rounds with minimum and maximum. */
 export function spread(values: readonly number[], show: (value: number) => string = ms): string {
   return `${show(median(values))} (${show(Math.min(...values))}-${show(Math.max(...values))})`;
 }
@@ -31,11 +31,11 @@ interface Column {
   title: string;
   values: Rounds;
   show?: (value: number) => string;
-  /** Of ours against a peer's. */
+  /** The goal for our ratio to a peer. */
   goal?: string;
 }
 
-/** A row for each way; that of a peer says what ours come to against it, round by round. */
+/** Prints a row per variant. A peer's row shows our ratio to it, computed round by round. */
 export function printAgainst(
   title: string,
   ours: readonly Measured[],

@@ -6,9 +6,9 @@ import { median, ms, printTable, ratio, times } from "../rounds.ts";
 import { addTo, percentile, type Rounds } from "./figures.ts";
 import { noopRun } from "./noop-run.ts";
 
-const longestFillMs = 150_000;
+const maxFillMs = 150_000;
 
-/** The same operations on a store with few pending runs and on one with very many, one after the other. */
+/** Compares the same operations on a store with few pending runs and on one with very many. */
 export async function growth(place: string, rounds: number, samples: number): Promise<void> {
   const newId = newLocalIds();
   const small = await filled(join(place, "small"), 1000, newId);
@@ -22,7 +22,7 @@ export async function growth(place: string, rounds: number, samples: number): Pr
   for (const { once } of stores) for (let warm = 0; warm < 200; warm++) await once();
   for (let round = 0; round < rounds; round++) {
     const took = new Map(stores.map(({ name }) => [name, { claim: [] as number[], create: [] as number[] }]));
-    // turn by turn: whatever the disk does at the moment meets both
+    // Alternate, so that disk noise hits both.
     for (let sample = 0; sample < samples; sample++) {
       for (const { name, once } of sample % 2 === 0 ? stores : stores.toReversed()) {
         const one = await once();
@@ -66,7 +66,7 @@ async function filled(directory: string, count: number, newId: NewId) {
   const epoch = await register(store);
   const began = performance.now();
   let stored = 0;
-  while (stored < count && performance.now() - began < longestFillMs) {
+  while (stored < count && performance.now() - began < maxFillMs) {
     await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => noopRun(newId, "some")));
     stored = Math.min(count, stored + 1000);
   }
@@ -102,7 +102,7 @@ async function register(store: SqliteStore): Promise<number> {
   return registered.epoch;
 }
 
-/** One run is claimed and ended (untimed), another one comes: the number of pending ones stays. */
+/** Claims and (untimed) ends one run and creates another, so that the number of pending runs stays constant. */
 function claimAndCreate(
   store: SqliteStore,
   epoch: number,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# As obeys.sh, but neither it nor its child listens to SIGTERM.
+# Like obeys.sh, but it and its child ignore SIGTERM.
 trap '' TERM
 for word in "$@"; do fifo=$word; done
 exec 9>"${fifo#--fifo=}"

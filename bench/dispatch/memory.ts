@@ -6,7 +6,7 @@ import { cpuMs, megabytes } from "./processes.ts";
 
 const idleSeconds = 10;
 
-/** Each after one run, with nothing to do since. `server`: what the database server has used, where there is one. */
+/** Memory and CPU time of the idle processes after one run. `server` returns the CPU time of the database server, if any. */
 export async function idleMemory(drover: Drover, title: string, server: (() => number) | null = null): Promise<void> {
   await drover.client.submit({ agent_name: "true", parameters: { id: "memory" } });
   await untilAllEnded(drover);
@@ -25,7 +25,7 @@ export async function idleMemory(drover: Drover, title: string, server: (() => n
   ];
   printTable(
     `Idle, ${title}, as the command line starts them, after one run`,
-    ["process", "resident", "of it its own", "goal", `CPU over ${idleSeconds} s, of one core`],
+    ["process", "resident", "of it private", "goal", `CPU over ${idleSeconds} s, of one core`],
     [
       row("runner, two profiles", drover.runnerPid, "runner", "< 80 MB"),
       row("coordinator", drover.coordinatorPid, "coordinator", "< 120 MB"),

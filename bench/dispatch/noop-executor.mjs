@@ -1,4 +1,4 @@
-// An executor inside the runner that does nothing but say when it was begun: what is measured is everything around it.
+// An executor inside the runner that only reports when it started, so that everything around it is measured.
 import { connect } from "node:net";
 
 export function createExecutor({ socket: path }) {

@@ -4,7 +4,7 @@ import { newRun } from "../../src/model/new-run.ts";
 import type { CreateRun } from "../../src/model/store.ts";
 import { payload } from "./side.ts";
 
-/** Its executor does nothing, see noop-executor.mjs: what is measured is everything around it. */
+/** An agent whose executor does nothing (noop-executor.mjs), so that everything around it is measured. */
 export const noopAgent: Agent = {
   name: "noop",
   description: null,
@@ -23,7 +23,7 @@ export const noopAgent: Agent = {
   trust_project_settings: false,
 };
 
-/** As src/submit makes it of a request for this agent. */
+/** The operation that src/submit creates from a request for this agent. */
 export function noopRun(newId: NewId, id: string): CreateRun {
   const run = newRun({
     run_id: newId(),

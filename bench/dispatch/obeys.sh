@@ -1,5 +1,5 @@
 #!/bin/sh
-# Holds the fifo it is given, with a child that holds it too, until it is told to end.
+# Holds the given fifo open, together with a child, until SIGTERM.
 for word in "$@"; do fifo=$word; done
 exec 9>"${fifo#--fifo=}"
 sleep 1000 &

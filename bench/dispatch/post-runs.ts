@@ -21,7 +21,7 @@ import { noopAgent } from "./noop-run.ts";
 
 const connections = 128;
 
-/** The same application twice, once with nothing behind it: how much of it the durable record takes. */
+/** Compares the application with and without its record, to show what durability costs. */
 export async function postRuns(root: string, place: string, rounds: number, requests: number): Promise<void> {
   const bare = await startRole("no-database", {});
   const [url = "", token = ""] = bare.ready.split(" ");
@@ -55,7 +55,7 @@ export async function postRuns(root: string, place: string, rounds: number, requ
   );
 }
 
-/** Answers each second. */
+/** Returns responses per second. */
 async function postAll(sockets: readonly HttpConnection[], requests: number): Promise<number> {
   const body = JSON.stringify({ agent_name: "noop", parameters: { id: "some", message: "Hello World" } });
   let left = requests;
@@ -71,7 +71,7 @@ async function postAll(sockets: readonly HttpConnection[], requests: number): Pr
   return requests / ((performance.now() - began) / 1000);
 }
 
-/** Everything of POST /runs but the record: the token is known, the run is forgotten. */
+/** Serves POST /runs without a record: it knows one token and discards the runs. */
 export async function noDatabaseRole(): Promise<void> {
   const text = "drv_0123456789abcdef0123456789abcdef";
   const known = new Map([[hashToken(text), adminToken]]);
@@ -85,7 +85,7 @@ export async function noDatabaseRole(): Promise<void> {
     put: async () => undefined,
     remove: async () => false,
   };
-  // only what POST /runs asks for is ever called
+  // Contains only what POST /runs calls.
   const store = {
     apply: async (ops: readonly unknown[]) => ops.map(() => ({ ok: true, last_n: 0 })),
     read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
@@ -95,7 +95,7 @@ export async function noDatabaseRole(): Promise<void> {
   const app = createApp({
     store,
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
-    dispatcher: null as never, // not asked, and neither are schedules and hooks
+    dispatcher: null as never, // unused, like schedules and hooks
     schedules: null as never,
     heavyTurns: createHeavyTurns(),
     triggers: null as never,
@@ -107,9 +107,9 @@ export async function noDatabaseRole(): Promise<void> {
     owners: async () => null,
     metrics: { seeRequest: watchRequests(registry), write: registry.write },
     recordFault: async () => null,
-    audit: null as never, // not asked
+    audit: null as never, // unused
     prove: null as never,
-    backup: () => Promise.reject(new Error("there is nothing to keep")),
+    backup: () => Promise.reject(new Error("nothing to back up")),
     now,
     newId,
     authEnabled: true,

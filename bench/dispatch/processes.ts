@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** User and system time so far: what a busy machine changes least. */
+/** User and system time so far, which a busy machine distorts least. */
 export function cpuMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + ownTicks(pid) * 10, 0);
 }
 
-/** The same for a process and all it has started, those that have ended included. */
+/** CPU time of a process and all its descendants, including exited ones. */
 export function treeCpuMs(pid: number): number {
   const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && parentOf(name) === pid);
   return (ownTicks(pid) + sumOf(pid, 13, 14)) * 10 + cpuMs(children.map(Number));
 }
 
-/** "Private" counts what no other process shares. */
+/** "Private" counts only memory not shared with other processes. */
 export function megabytes(pid: number, what: "Rss" | "Private"): string {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
   const sizes = [...rollup.matchAll(new RegExp(`^${what}\\w*:\\s+(\\d+) kB`, "gm"))].map(([, kb]) => Number(kb));

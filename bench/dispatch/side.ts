@@ -1,13 +1,13 @@
-/** Drover, or a queue beside it, as one submits to it. */
+/** The submitting half of Drover or of a peer queue. */
 export interface Intake {
   name: string;
-  /** For people, with its version. */
+  /** The name to print, with its version. */
   label: string;
-  /** What is true of a run once its submit was answered. */
+  /** Whether a run is durable once its submit is answered. */
   durability: string;
-  /** So many callers, each with one submit at a time: what they share is what callers of that kind share. */
+  /** Opens callers that each have one submit in flight. They share what such callers share in practice. */
   callers(count: number): Promise<Caller[]>;
-  /** All in one go; null where there is no such thing. */
+  /** Submits all in one call; null if not supported. */
   batch: ((runs: number) => Promise<void>) | null;
   close(): Promise<void>;
 }
@@ -17,28 +17,28 @@ export interface Caller {
   end(): void;
 }
 
-/** The same with somebody who works it off, 10 at a time, in a process of its own. */
+/** An intake with a worker in a separate process that handles 10 jobs at a time. */
 export interface Side extends Intake {
-  /** A submit that is to be begun as soon as can be, where that is not the same. */
+  /** A submit with the lowest start latency, if it differs from a normal submit. */
   submitSoon?(id: string): Promise<void>;
-  /** Nothing that is submitted is begun until `resume`. */
+  /** Starts no further jobs until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Resolves when the end of everything that was begun is stored. */
+  /** Resolves when the end of every started job is stored. */
   allEnded(): Promise<void>;
-  /** Of all its processes but the one that submits, user and system time so far. */
+  /** User and system time so far of all its processes except the submitter. */
   cpuMs(): number;
 }
 
-/** For what is called in the process that submits. */
+/** Callers that share the submitting process. */
 export function sharedCallers(submit: (id: string) => Promise<void>): Intake["callers"] {
   return async (count) => Array.from({ length: count }, () => ({ submit, end: () => undefined }));
 }
 
-/** What every side is given for each run or job. */
+/** The payload of each run or job. */
 export const payload = (id: string): { id: string; message: string } => ({ id, message: "Hello World" });
 
-/** By so many callers. */
+/** Submits `runs` with `count` callers. */
 export async function submitAll(intake: Intake, count: number, runs: number): Promise<void> {
   let left = runs;
   await withCallers(intake, count, async ({ submit }) => {
@@ -46,7 +46,7 @@ export async function submitAll(intake: Intake, count: number, runs: number): Pr
   });
 }
 
-/** How many were taken each second. */
+/** Returns submits per second. */
 export async function submitFor(intake: Intake, count: number, seconds: number): Promise<number> {
   let taken = 0;
   const took = await withCallers(intake, count, async ({ submit }, began) => {
@@ -55,7 +55,7 @@ export async function submitFor(intake: Intake, count: number, seconds: number):
   return taken / took;
 }
 
-/** Seconds from the first submit to the last answer. */
+/** Returns the seconds from the first submit to the last answer. */
 async function withCallers(
   intake: Intake,
   count: number,

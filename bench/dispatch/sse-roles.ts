@@ -2,11 +2,11 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { announce } from "./children.ts";
 import { percentile } from "./figures.ts";
-import { teller } from "./tell.ts";
+import { jobReporter } from "./job-times.ts";
 
-const longestEvent = 400;
+const maxEventLength = 400;
 
-/** What most would write first: a write to each response for each event. Messages are as long as ours. */
+/** The naive server: one write per event and response. Messages are as long as Drover's. */
 export async function oneWritePerEventRole(): Promise<void> {
   const open = new Set<ServerResponse>();
   let seq = 0;
@@ -38,10 +38,10 @@ export async function oneWritePerEventRole(): Promise<void> {
       response.end();
     });
   });
-  // the one that sends waits long for its next turn
+  // The sender may be idle for long between its turns.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
+  // A TCP server's address is never a string.
   announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
@@ -50,13 +50,13 @@ interface ReaderOptions {
   path: string;
   tokens: string[];
   readers: number;
-  told: string;
+  jobTimes: string;
   name: string;
 }
 
-/** All look for marks; every tenth also takes the delay of each event that says when it was sent. */
+/** All readers look for marks. Every tenth also measures the delay of events that carry their send time. */
 export async function sseReadersRole(options: ReaderOptions): Promise<void> {
-  const tell = teller(options.told);
+  const report = jobReporter(options.jobTimes);
   const { hostname, port, host } = new URL(options.url);
   const marks = new Map<string, number>();
   let delays: number[] = [];
@@ -64,8 +64,8 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
     const count = (marks.get(mark) ?? 0) + 1;
     marks.set(mark, count);
     if (count < options.readers) return;
-    tell("S", mark);
-    tell("F", mark, BigInt(Math.round(percentile(delays, 0.99) || 0)));
+    report("S", mark);
+    report("F", mark, BigInt(Math.round(percentile(delays, 0.99) || 0)));
     delays = [];
   };
   const reader = (index: number): Promise<void> =>
@@ -82,9 +82,9 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
       socket.once("data", () => resolve());
       socket.on("data", (chunk: Buffer) => {
         const now = process.hrtime.bigint();
-        // an event may be cut in two by a read: the end of the one before is looked at again
+        // A read may split an event, so search the end of the previous chunk again.
         const whole = Buffer.concat([tail, chunk]);
-        tail = whole.subarray(-longestEvent);
+        tail = whole.subarray(-maxEventLength);
         if (whole.includes('"mark ')) {
           for (const [, mark = ""] of whole.toString("latin1").matchAll(/"mark (\S+) "/g)) {
             if (mark === lastMark) continue;

@@ -6,36 +6,42 @@ import { type Child, startRole } from "./children.ts";
 import { openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
 import { addTo, rate, type Rounds, spread } from "./figures.ts";
-import type { Told } from "./tell.ts";
+import type { JobTimes } from "./job-times.ts";
 
 const readers = 500;
-/** Each with 100 readers: a coordinator lets one caller have 500 requests open, and no more. */
+/** Each has 100 readers, because a coordinator allows one caller at most 500 open requests. */
 const callers = 5;
-/** What the output of one command comes to: it is gathered for 50 ms. */
+/** The rate of one command's output, which is batched for 50 ms. */
 const pacedEachSecond = 20;
 
 interface Side {
   name: string;
-  /** How many a round: enough for some seconds. */
+  /** Events per round, enough for a few seconds. */
   events: number;
   append(messages: string[]): Promise<void>;
-  /** Where the stream is, and the tokens of those who read it. */
+  /** The stream's address and the readers' tokens. */
   stream: { url: string; path: string; tokens: string[] };
   close(): Promise<void>;
 }
 
-/** 500 readers of one run, in a process of their own: as fast as it goes, then at a pace that both can hold. */
-export async function sse(root: string, place: string, told: Told, toldPath: string, rounds: number): Promise<void> {
+/** 500 readers of one run in a separate process: first at full speed, then at a rate that both sides sustain. */
+export async function sse(
+  root: string,
+  place: string,
+  jobTimes: JobTimes,
+  jobTimesPath: string,
+  rounds: number,
+): Promise<void> {
   const sides = [await droverSide(root, place), await naiveSide()];
   const watching: Child[] = [];
   for (const { name, stream } of sides)
-    watching.push(await startRole("sse-readers", { ...stream, readers, told: toldPath, name }));
+    watching.push(await startRole("sse-readers", { ...stream, readers, jobTimes: jobTimesPath, name }));
   const speeds: Rounds = new Map();
   const delays: Rounds = new Map();
   for (let round = -1; round < rounds; round++) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-      const speed = await atFullSpeed(side, told, `full-${side.name}-${round}`);
-      const delay = await paced(side, told, `paced-${side.name}-${round}`);
+      const speed = await atFullSpeed(side, jobTimes, `full-${side.name}-${round}`);
+      const delay = await paced(side, jobTimes, `paced-${side.name}-${round}`);
       if (round < 0) continue;
       addTo(speeds, side.name, speed);
       addTo(delays, side.name, delay);
@@ -74,9 +80,9 @@ export async function sse(root: string, place: string, told: Told, toldPath: str
   );
 }
 
-/** Events each second until the last reader has the last of them. */
-async function atFullSpeed(side: Side, told: Told, mark: string): Promise<number> {
-  const seen = told.started(mark);
+/** Returns events per second, until the last reader has the last event. */
+async function atFullSpeed(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
+  const seen = jobTimes.started(mark);
   const began = performance.now();
   for (let sent = 0; sent < side.events; sent += 250) {
     const last = sent + 250 >= side.events;
@@ -88,9 +94,9 @@ async function atFullSpeed(side: Side, told: Told, mark: string): Promise<number
   return side.events / ((performance.now() - began) / 1000);
 }
 
-/** The p99 over events and readers, from before an event is reported until it has arrived, in milliseconds. */
-async function paced(side: Side, told: Told, mark: string): Promise<number> {
-  const p99 = told.finished(mark);
+/** Returns the p99 delay over events and readers in milliseconds, from before an event is reported until it arrives. */
+async function paced(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
+  const p99 = jobTimes.finished(mark);
   const count = pacedEachSecond * 3;
   const began = performance.now();
   const underWay: Promise<void>[] = [];
@@ -130,7 +136,7 @@ async function droverSide(root: string, place: string): Promise<Side> {
     tokens.push((await client.tokens.create({ role: "admin", subject: `reader-${at}` })).token);
   let n = 0;
   let before: Promise<unknown> = Promise.resolve();
-  // one report at a time, as a runner does
+  // One report at a time, like a runner.
   const append = async (messages: string[]): Promise<void> => {
     const at = new Date().toISOString();
     const events = messages.map((message): NumberedEvent => ({
@@ -149,9 +155,9 @@ async function droverSide(root: string, place: string): Promise<Side> {
     };
     const sent = before.then(() => port.report(report));
     before = sent;
-    if ((await sent).fenced.length > 0) throw new Error("the run is not ours");
+    if ((await sent).fenced.length > 0) throw new Error("the run was fenced");
   };
-  // while the other side has its turn, the lease has to be kept
+  // Renew the lease while the other side is measured.
   const heartbeat = setInterval(() => void append([]), 2000);
   return {
     name: "drover",

@@ -7,10 +7,10 @@ import { median, ms, printTable } from "../rounds.ts";
 import { type Drover, untilAllEnded } from "./drover.ts";
 import { percentile } from "./figures.ts";
 
-/** The grace that a command gets between SIGTERM and SIGKILL, as it is by default. */
+/** The default grace between SIGTERM and SIGKILL. */
 const graceMs = 2000;
 
-/** From before the request until a pipe that every process of the run holds open is closed by the last of them. */
+/** Measures from before the stop request until the last process of the run closes a pipe that all of them hold open. */
 export async function stopToDead(drover: Drover, place: string, rounds: number): Promise<void> {
   const obeys: number[] = [];
   const ignores: number[] = [];
@@ -40,10 +40,10 @@ async function stopOne({ client }: Drover, place: string, agent_name: "obeys" | 
   const fifo = join(place, `fifo-${count++}`);
   const { status } = spawnSync("mkfifo", [fifo]);
   if (status !== 0) throw new Error("mkfifo failed");
-  // not a FileHandle: the socket below owns the number
+  // Not a FileHandle, because the socket below owns the descriptor.
   const opened = promisify(open)(fifo, "r");
   const { run_id } = await client.submit({ agent_name, parameters: { fifo } });
-  // opens when the command has opened its end
+  // Resolves when the command has opened its end.
   const fd = await opened;
   const dead = new Promise<void>((resolve) => {
     const socket = new Socket({ fd, readable: true, writable: false });

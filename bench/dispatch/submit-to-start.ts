@@ -2,26 +2,26 @@ import { setTimeout as pause } from "node:timers/promises";
 import { inRounds, inTurn, median } from "../rounds.ts";
 import { addTo, percentile, printAgainst, type Rounds } from "./figures.ts";
 
-/** One way from a submit to the moment that is waited for. */
+/** A variant of submitting and waiting for a moment. */
 export interface StartWay {
   name: string;
   label: string;
   durability: string;
   submit(id: string): Promise<void>;
-  /** In nanoseconds of process.hrtime; asked for once the submit is under way. */
+  /** The moment in nanoseconds of process.hrtime. Called while the submit is in flight. */
   reached(id: string): Promise<bigint>;
 }
 
 interface Options {
   title: string;
   rounds: number;
-  /** After so long no further round begins. */
+  /** No round starts after this time. */
   seconds: number;
   samples: number;
   goal?: string;
 }
 
-/** One at a time on an idle system, from before the request. The first way is ours. */
+/** Measures one submit at a time on an idle system, from before the request. The first variant is ours. */
 export async function submitToStart(ways: readonly StartWay[], options: Options): Promise<void> {
   const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
@@ -48,7 +48,7 @@ async function once({ name, submit, reached }: StartWay): Promise<number> {
   const answered = submit(id);
   const took = Number((await reached(id)) - began) / 1e6;
   await answered;
-  // what follows a start is not to be met by the next submit
+  // Let the work after a start finish before the next submit.
   await pause(20);
   return took;
 }

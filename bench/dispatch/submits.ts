@@ -6,16 +6,16 @@ interface Options {
   ours: readonly Intake[];
   peers: readonly Intake[];
   rounds: number;
-  /** Of ours against a peer's. */
+  /** The goal for our ratio to a peer. */
   goal?: string;
 }
 
 const measuredSeconds = 2;
 const warmUpSeconds = 0.5;
-const longestSeconds = 90;
+const maxSeconds = 90;
 const batchRuns = 1000;
 
-/** Nobody works these off: what is measured is how many are taken each second, one by one, by so many callers at once. */
+/** Measures single submits per second at several numbers of concurrent callers, without workers. */
 export async function singleSubmits(options: Options): Promise<void> {
   for (const count of [32, 128])
     await measure(options, `Single submits, ${count} at once`, (intake, seconds) => submitFor(intake, count, seconds));
@@ -37,7 +37,7 @@ async function measure(
   takenEachSecond: (intake: Intake, seconds: number) => Promise<number>,
 ): Promise<void> {
   const values: Rounds = new Map();
-  const made = await inRounds(rounds, longestSeconds, async (round) => {
+  const made = await inRounds(rounds, maxSeconds, async (round) => {
     for (const intake of inTurn([...ours, ...peers], round)) {
       const value = await takenEachSecond(intake, round < 0 ? warmUpSeconds : measuredSeconds);
       if (round >= 0) addTo(values, intake.name, value);

@@ -1,15 +1,15 @@
 import { inRounds, inTurn, ms } from "../rounds.ts";
 import { addTo, printAgainst, rate, type Rounds } from "./figures.ts";
 import { type Side, submitAll } from "./side.ts";
-import type { Told } from "./tell.ts";
+import type { JobTimes } from "./job-times.ts";
 
 const submitters = 32;
-const longestSeconds = 200;
+const maxSeconds = 200;
 
-/** Runs that do nothing, 10 at a time, until the end of the last one is stored. The first side is ours. */
+/** Processes runs that do nothing, 10 at a time, until the last end is stored. The first side is ours. */
 export async function throughput(
   sides: readonly Side[],
-  told: Told,
+  jobTimes: JobTimes,
   rounds: number,
   runs: number,
   goal?: string,
@@ -17,13 +17,13 @@ export async function throughput(
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
   const cpu: Rounds = new Map();
-  const made = await inRounds(rounds, longestSeconds, async (round) => {
+  const made = await inRounds(rounds, maxSeconds, async (round) => {
     for (const side of inTurn(sides, round)) {
       const many = round < 0 ? runs / 4 : runs;
       const before = side.cpuMs();
-      const whole = await submitAndWorkOff(side, told, many);
+      const whole = await submitAndProcess(side, jobTimes, many);
       const used = side.cpuMs() - before;
-      const worked = await workOff(side, told, many);
+      const worked = await processBacklog(side, jobTimes, many);
       if (round < 0) continue;
       addTo(cpu, side.name, used / many);
       addTo(both, side.name, many / whole);
@@ -43,22 +43,22 @@ export async function throughput(
   ]);
 }
 
-/** Seconds from the first submit to the last end. */
-async function submitAndWorkOff(side: Side, told: Told, runs: number): Promise<number> {
+/** Returns the seconds from the first submit to the last end. */
+async function submitAndProcess(side: Side, jobTimes: JobTimes, runs: number): Promise<number> {
   const began = performance.now();
-  const started = told.more("S", runs);
+  const started = jobTimes.more("S", runs);
   await submitAll(side, submitters, runs);
   await started;
   await side.allEnded();
   return (performance.now() - began) / 1000;
 }
 
-/** Seconds from the first start to the last end, all of them waiting before. */
-async function workOff(side: Side, told: Told, runs: number): Promise<number> {
+/** Returns the seconds from the first start to the last end of a backlog. */
+async function processBacklog(side: Side, jobTimes: JobTimes, runs: number): Promise<number> {
   await side.pause();
   if (side.batch) await side.batch(runs);
   else await submitAll(side, submitters, runs);
-  const [first, all] = [told.more("S", 1), told.more("S", runs)];
+  const [first, all] = [jobTimes.more("S", 1), jobTimes.more("S", runs)];
   await side.resume();
   await first;
   const began = performance.now();

@@ -7,10 +7,10 @@ import { createStart } from "../../src/process/start.ts";
 import { median, ms, printTable } from "../rounds.ts";
 import { roundsOf } from "../run-bench.ts";
 
-/** What it costs to hide the record from a command: in time of a spawn, and in user instructions of a cold start. */
+/** The cost of hiding the record from a command, in spawn time and in user instructions of a cold start. */
 export async function benchHide(state: string, drover: string, capture: CaptureOptions): Promise<void> {
   const home = join(state, "hide", "home");
-  for (const folder of Object.values(protectionIn(home)).flat()) mkdirSync(folder, { recursive: true });
+  for (const directory of Object.values(protectionIn(home)).flat()) mkdirSync(directory, { recursive: true });
   const rows: string[][] = [];
   for (const isolation of ["pid", "sandbox"] as const) {
     const times = await spawns(isolation, home, capture);
@@ -29,12 +29,12 @@ export async function benchHide(state: string, drover: string, capture: CaptureO
   printTable("Hiding the record", ["what", "without", "with", "added", "goal"], rows);
 }
 
-/** As `exec` protects the files of a user who keeps them at home. */
+/** The protection that `exec` applies to files in a user's home. */
 function protectionIn(home: string): Required<Pick<StartOptions, "hide" | "show" | "readOnly">> {
-  const userFolder = join(home, ".local", "state", "drover");
-  const project = join(userFolder, "projects", "project-0123456789ab");
+  const userDirectory = join(home, ".local", "state", "drover");
+  const project = join(userDirectory, "projects", "project-0123456789ab");
   return {
-    hide: [join(project, "record"), userFolder],
+    hide: [join(project, "record"), userDirectory],
     show: [join(project, "runs")],
     readOnly: [join(home, ".config", "drover")],
   };
@@ -42,7 +42,7 @@ function protectionIn(home: string): Required<Pick<StartOptions, "hide" | "show"
 
 const spawnCount = 500;
 
-/** In turn, one by one. null where this host does not have the level. */
+/** Alternates between both variants. Returns null if this host lacks the isolation level. */
 async function spawns(isolation: Isolation, home: string, capture: CaptureOptions) {
   const execute = createExecute(createStart());
   const times = { plain: [] as number[], hidden: [] as number[] };
@@ -63,9 +63,9 @@ async function spawns(isolation: Isolation, home: string, capture: CaptureOption
 const coldStarts = 30;
 
 /**
- * Of a process that starts one command, with and without something to hide, against all that a cold `exec` takes. By
- * cachegrind, as virtual machines count no instructions; both of a pair have the same seed for hashes, which alone makes
- * millions of difference. null without valgrind.
+ * Counts the instructions of a process that starts one command, with and without something to hide, and of a cold
+ * `exec`. Uses cachegrind, because virtual machines do not count instructions. Both of a pair use the same hash seed,
+ * which alone changes the count by millions. Returns null without valgrind.
  */
 function instructions(state: string, drover: string, home: string): { exec: number; added: number } | null {
   const count = (seed: number, ...words: string[]): number => {
@@ -90,7 +90,7 @@ function instructions(state: string, drover: string, home: string): { exec: numb
 
 export const startOnceRole = "start-once";
 
-/** The part of the process that is counted. */
+/** The role of the measured process. */
 export async function startOnce(home: string | undefined): Promise<void> {
   const options = { isolation: "pid" as const, ...(home === undefined ? {} : protectionIn(home)) };
   const { error } = await createStart()({ executable: "/bin/true" }, options, new AbortController().signal).result;

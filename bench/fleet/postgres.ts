@@ -5,18 +5,18 @@ import { type PostgresServer, startPostgres } from "../../test/postgres/server.t
 import { treeCpuMs } from "../dispatch/processes.ts";
 
 export interface Server {
-  /** Version and what it does for durability, as it says itself. */
+  /** The server's version and durability settings. */
   about: string;
   createDatabase(): Promise<string>;
-  /** Of all its processes. */
+  /** CPU time of all its processes. */
   cpuMs(): number;
   stop(): Promise<void>;
 }
 
-/** For all sides alike: room for what a run of the bench makes, so that no checkpoint falls on one of them. */
+/** The same for all sides, with enough room that no checkpoint falls into a measurement. */
 const settings = { shared_buffers: "256MB", max_wal_size: "8GB", checkpoint_timeout: "30min" };
 
-/** A PostgreSQL of our own, durable as it comes; throws where there is none to start. */
+/** Starts a private PostgreSQL with default durability. Throws if none is available. */
 export async function startServer(root: string): Promise<Server> {
   const server: PostgresServer = await startPostgres({ settings, home: join(root, "test", "postgres") });
   const pid = Number(readFileSync(join(server.dataDirectory, "postmaster.pid"), "utf8").split("\n")[0]);

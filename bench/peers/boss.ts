@@ -3,7 +3,7 @@ import { announce, startRole } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
 import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { teller } from "../dispatch/tell.ts";
+import { jobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
 
 interface Job {
@@ -11,7 +11,7 @@ interface Job {
   message: string;
 }
 
-/** As much of pg-boss as is used here. */
+/** The part of pg-boss used here. */
 interface Boss {
   on(event: "error", listener: (error: Error) => void): void;
   start(): Promise<unknown>;
@@ -27,14 +27,14 @@ interface PgBossModule {
 }
 
 /**
- * Ten workers, each of which takes up to 100 jobs at a time and goes on at once while there are as many: one by one they
- * would wait for their next poll after every job. Half a second between polls is the least there is.
+ * Ten workers that each take up to 100 jobs and continue at once while batches are full. With single jobs they would wait
+ * for the next poll after each job. Half a second is the minimum poll interval.
  */
 const working = { localConcurrency: 10, batchSize: 100, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
 
 /**
- * Their docs offer LISTEN/NOTIFY for low latency; it makes each submit dearer and wakes all ten. So there are two
- * queues: one without, for how many, and one with it, for how soon.
+ * Their docs offer LISTEN/NOTIFY for low latency, but it makes each submit more expensive and wakes all ten workers. So
+ * there are two queues: one without it for throughput, one with it for latency.
  */
 const queues = { noop: { notify: false }, soon: { notify: true } };
 
@@ -42,8 +42,8 @@ interface BossIntake extends Intake {
   submitSoon(id: string): Promise<void>;
 }
 
-export async function openBossIntake(benchFolder: string, url: string): Promise<BossIntake> {
-  const { version, PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
+export async function openBossIntake(benchDirectory: string, url: string): Promise<BossIntake> {
+  const { version, PgBoss } = loadPeer<PgBossModule>(benchDirectory, "pg-boss");
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 32 }));
   for (const [name, options] of Object.entries(queues)) await boss.createQueue(name, options);
   return {
@@ -62,15 +62,15 @@ export async function openBossIntake(benchFolder: string, url: string): Promise<
   };
 }
 
-/** Producer here, worker in a process of its own. */
+/** The producer runs in this process, the worker in its own. */
 export async function openBossSide(
-  benchFolder: string,
+  benchDirectory: string,
   url: string,
-  told: string,
+  jobTimes: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
-  const intake = await openBossIntake(benchFolder, url);
-  const worker = await startRole("boss-worker", { url, told });
+  const intake = await openBossIntake(benchDirectory, url);
+  const worker = await startRole("boss-worker", { url, jobTimes });
   const look = new pg.Client({ connectionString: url });
   await look.connect();
   return {
@@ -93,13 +93,16 @@ export async function openBossSide(
   };
 }
 
-export async function bossWorker(benchFolder: string, { url, told }: { url: string; told: string }): Promise<void> {
-  const { PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
-  const tell = teller(told);
+export async function bossWorker(
+  benchDirectory: string,
+  { url, jobTimes }: { url: string; jobTimes: string },
+): Promise<void> {
+  const { PgBoss } = loadPeer<PgBossModule>(benchDirectory, "pg-boss");
+  const report = jobReporter(jobTimes);
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 12, useListenNotify: true }));
   const work = (queue: keyof typeof queues): Promise<string> =>
     boss.work(queue, working, async (jobs) => {
-      for (const { data } of jobs) tell("S", data.id);
+      for (const { data } of jobs) report("S", data.id);
     });
   await work("noop");
   await work("soon");

@@ -4,16 +4,16 @@ import { announce, startRole } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
 import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { teller } from "../dispatch/tell.ts";
+import { jobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
-import { type Keeping, startRedis } from "./redis.ts";
+import { type Durability, startRedis } from "./redis.ts";
 
 interface Job {
   id: string;
   message: string;
 }
 
-/** As much of BullMQ as is used here. */
+/** The part of BullMQ used here. */
 interface BullQueue {
   add(name: string, data: Job): Promise<unknown>;
   addBulk(jobs: { name: string; data: Job }[]): Promise<unknown>;
@@ -34,35 +34,35 @@ interface BullMq {
   };
 }
 
-/** Nobody works off the last one. */
+/** The queue `idle` has no worker. */
 type QueueName = "noop" | "true" | "idle";
 
 export interface Bull extends Side {
-  /** What it runs on, for people. */
+  /** The server's name to print. */
   server: string;
   add(queue: QueueName, id: string): Promise<void>;
   addMany(queue: QueueName, jobs: number): Promise<void>;
 }
 
-const kept: Record<Keeping, string> = {
+const durabilities: Record<Durability, string> = {
   always: "yes: appendfsync always",
   snapshots: "no: RDB snapshots only",
 };
 
 /**
- * Producer here, worker in a process of its own, on a Redis of its own: as Drover's submitter, runner and coordinator
- * are. Null where there is no redis-server.
+ * The producer runs in this process, worker and Redis in their own, like Drover's submitter, runner and coordinator.
+ * Returns null if redis-server is not installed.
  */
 export async function openBull(
-  benchFolder: string,
+  benchDirectory: string,
   place: string,
-  keeping: Keeping,
-  told: string,
+  keeping: Durability,
+  jobTimes: string,
 ): Promise<Bull | null> {
   const redis = await startRedis(join(place, `redis-${keeping}`), keeping);
   if (redis === null) return null;
-  const { Queue, version } = loadPeer<BullMq>(benchFolder, "bullmq");
-  const worker = await startRole("bull-worker", { port: redis.port, told });
+  const { Queue, version } = loadPeer<BullMq>(benchDirectory, "bullmq");
+  const worker = await startRole("bull-worker", { port: redis.port, jobTimes });
   const queues = {
     noop: new Queue("noop", connectionTo(redis.port)),
     true: new Queue("true", connectionTo(redis.port)),
@@ -75,7 +75,7 @@ export async function openBull(
   return {
     name: `bull-${keeping}`,
     label: `BullMQ ${version}`,
-    durability: kept[keeping],
+    durability: durabilities[keeping],
     server: `Redis ${redis.version}`,
     add,
     addMany,
@@ -97,7 +97,7 @@ export async function openBull(
   };
 }
 
-/** The same without a worker: what is submitted stays. */
+/** The queue without a worker. */
 export function bullIntake(bull: Bull): Intake {
   return {
     ...bull,
@@ -106,20 +106,23 @@ export function bullIntake(bull: Bull): Intake {
   };
 }
 
-export async function bullWorker(benchFolder: string, { port, told }: { port: number; told: string }): Promise<void> {
-  const { Worker } = loadPeer<BullMq>(benchFolder, "bullmq");
-  const tell = teller(told);
+export async function bullWorker(
+  benchDirectory: string,
+  { port, jobTimes }: { port: number; jobTimes: string },
+): Promise<void> {
+  const { Worker } = loadPeer<BullMq>(benchDirectory, "bullmq");
+  const report = jobReporter(jobTimes);
   const works = { noop: async () => undefined, true: spawnTrue };
   for (const [name, work] of Object.entries(works)) {
     const worker = new Worker(
       name,
       async ({ data }) => {
-        tell("S", data.id);
+        report("S", data.id);
         await work();
       },
       { ...connectionTo(port), concurrency: 10 },
     );
-    worker.on("completed", ({ data }) => tell("F", data.id));
+    worker.on("completed", ({ data }) => report("F", data.id));
     await worker.waitUntilReady();
   }
   announce("ready");

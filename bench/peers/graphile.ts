@@ -3,7 +3,7 @@ import { announce, startRole } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
 import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { teller } from "../dispatch/tell.ts";
+import { jobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
 
 interface Job {
@@ -11,7 +11,7 @@ interface Job {
   message: string;
 }
 
-/** As much of graphile-worker as is used here. */
+/** The part of graphile-worker used here. */
 interface WorkerUtils {
   addJob(task: string, payload: Job): Promise<unknown>;
   addJobs(jobs: { identifier: string; payload: Job }[]): Promise<unknown>;
@@ -24,7 +24,7 @@ interface GraphileWorker {
   run(options: object): Promise<{ stop(): Promise<void> }>;
 }
 
-/** What their page on performance sets for its best figures, with our number of slots. */
+/** The settings of their performance page, with our number of slots. */
 const working = {
   concurrentJobs: 10,
   maxPoolSize: 12,
@@ -33,8 +33,8 @@ const working = {
   failJobBatchDelay: 0,
 };
 
-export async function openGraphileIntake(benchFolder: string, url: string): Promise<Intake> {
-  const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
+export async function openGraphileIntake(benchDirectory: string, url: string): Promise<Intake> {
+  const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchDirectory, "graphile-worker");
   const utils = await makeWorkerUtils({ connectionString: url, logger: quiet(Logger) });
   await utils.migrate();
   return {
@@ -51,15 +51,15 @@ export async function openGraphileIntake(benchFolder: string, url: string): Prom
   };
 }
 
-/** Producer here, worker in a process of its own. */
+/** The producer runs in this process, the worker in its own. */
 export async function openGraphileSide(
-  benchFolder: string,
+  benchDirectory: string,
   url: string,
-  told: string,
+  jobTimes: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
-  const intake = await openGraphileIntake(benchFolder, url);
-  const worker = await startRole("graphile-worker", { url, told });
+  const intake = await openGraphileIntake(benchDirectory, url);
+  const worker = await startRole("graphile-worker", { url, jobTimes });
   const look = new pg.Client({ connectionString: url });
   await look.connect();
   return {
@@ -68,7 +68,7 @@ export async function openGraphileSide(
     resume: async () => void (await worker.ask("resume")),
     allEnded: () =>
       until("the end of all jobs", async () => {
-        // what has ended is removed
+        // Finished jobs are removed.
         const { rowCount } = await look.query("select 1 from graphile_worker._private_jobs limit 1");
         return rowCount === 0;
       }),
@@ -81,13 +81,16 @@ export async function openGraphileSide(
   };
 }
 
-export async function graphileWorker(benchFolder: string, { url, told }: { url: string; told: string }): Promise<void> {
-  const { run, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
-  const tell = teller(told);
+export async function graphileWorker(
+  benchDirectory: string,
+  { url, jobTimes }: { url: string; jobTimes: string },
+): Promise<void> {
+  const { run, Logger } = loadPeer<GraphileWorker>(benchDirectory, "graphile-worker");
+  const report = jobReporter(jobTimes);
   const start = (): Promise<{ stop(): Promise<void> }> =>
     run({
       preset: { worker: { connectionString: url, logger: quiet(Logger), ...working } },
-      taskList: { noop: async ({ id }: Job) => tell("S", id) },
+      taskList: { noop: async ({ id }: Job) => report("S", id) },
       noHandleSignals: true,
     });
   let runner = await start();
@@ -99,7 +102,7 @@ export async function graphileWorker(benchFolder: string, { url, told }: { url: 
   });
 }
 
-/** It says something about each job otherwise. */
+/** Silences the log line per job. */
 function quiet(Logger: GraphileWorker["Logger"]): object {
   return new Logger(() => () => undefined);
 }

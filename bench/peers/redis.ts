@@ -11,23 +11,23 @@ export interface Redis {
   stop(): Promise<void>;
 }
 
-/** `always`: every write is on the disk before it is answered; `snapshots`: as Redis comes, some minutes may be lost. */
-export type Keeping = "always" | "snapshots";
+/** `always`: every write is on disk before the answer. `snapshots`: the default, which may lose some minutes. */
+export type Durability = "always" | "snapshots";
 
-const keepings: Record<Keeping, string[]> = {
+const durabilityOptions: Record<Durability, string[]> = {
   always: ["--appendonly", "yes", "--appendfsync", "always", "--save", ""],
   snapshots: ["--appendonly", "no", "--save", "3600 1 300 100 60 10000"],
 };
 
-/** A Redis of our own; null where there is none to start. */
-export async function startRedis(directory: string, keeping: Keeping): Promise<Redis | null> {
+/** Starts a private Redis. Returns null if redis-server is not installed. */
+export async function startRedis(directory: string, keeping: Durability): Promise<Redis | null> {
   const version = /v=(\S+)/.exec(spawnSync("redis-server", ["--version"]).stdout?.toString("utf8") ?? "")?.[1];
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
   const port = await reservePort();
   const place = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
   const child = owned(
-    spawn("redis-server", [...place, ...keepings[keeping]], { stdio: ["ignore", "ignore", "inherit"] }),
+    spawn("redis-server", [...place, ...durabilityOptions[keeping]], { stdio: ["ignore", "ignore", "inherit"] }),
   );
   for (let tries = 0; !(await answers(port)); tries++) {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");

@@ -10,15 +10,15 @@ export interface SimulatedOptions {
   runners: number;
 }
 
-/** A run with this message is held and talked about for so long, as a run at work is; any other ends at once. */
+/** A run with this message is held and reported on for `heldMs`, like an active run. Any other ends at once. */
 export const heldMessage = "hold";
 const heldMs = 20_000;
 const talkMs = 1000;
-/** As a real runner does for one that is silent. */
+/** As a real runner does for a silent run. */
 const heartbeatMs = 3000;
 const registeringAtOnce = 20;
 
-/** Runners that speak the whole protocol over connections of their own, and start no process. */
+/** Runners that speak the whole protocol over their own connections and start no processes. */
 export async function simulatedRunners({ url, token, runners }: SimulatedOptions): Promise<void> {
   const names = Array.from({ length: runners }, (_, index) => `simulated-${index}`);
   const waiting = [...names];

@@ -1,6 +1,6 @@
-// What runs in the page that is measured. As text: the bench itself has no DOM.
+// Code that runs in the measured page. As text, because the bench itself has no DOM.
 
-/** Scrolls by so many pixels in each of so many frames, and gives the time between the frames. */
+/** Scrolls by `by` pixels in each of `count` frames and returns the times between frames. */
 export const frames = (element: string, by: number, count: number): string => `new Promise((resolve) => {
   const taken = [];
   let last = null;
@@ -14,7 +14,7 @@ export const frames = (element: string, by: number, count: number): string => `n
   requestAnimationFrame(step);
 })`;
 
-/** How old each line of ticks.mjs is when the frame that shows it has been painted. */
+/** The age of each line of ticks.mjs when the frame that shows it has been painted. */
 export const tickAges = (count: number): string => `new Promise((resolve) => {
   const taken = [];
   const seen = new Set();
@@ -31,11 +31,11 @@ export const tickAges = (count: number): string => `new Promise((resolve) => {
   }))).observe(document.querySelector("[role=log]"), { childList: true, subtree: true, characterData: true });
 })`;
 
-/** From each key until a script hears of it. */
+/** The delay from each keypress until its handler runs. */
 export const inputDelays = `window.inputDelays = [];
 addEventListener("keydown", ({ timeStamp }) => window.inputDelays.push(performance.now() - timeStamp), { capture: true })`;
 
-/** Bytes as they were sent, by kind. */
+/** Transferred bytes by file type. */
 export const scripts = `(() => {
   const sum = (all) => all.reduce((total, { encodedBodySize }) => total + encodedBodySize, 0);
   const files = performance.getEntriesByType("resource").filter(({ name }) => name.startsWith(location.origin + "/ui/"));

@@ -9,7 +9,7 @@ import type { Browser } from "../../test/browser/playwright.ts";
 import { newLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
 import { type ApiClient, createClient } from "../../src/wire/client.ts";
-import { owned, ownedFolder, stopChild } from "../dispatch/children.ts";
+import { owned, ownedDirectory, stopChild } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { noopRun } from "../dispatch/noop-run.ts";
 
@@ -19,18 +19,18 @@ export interface Place {
   stop(): Promise<void>;
 }
 
-/** `drover up` with so many runs in its record, and agents that print lines, print the time, and talk. */
+/** Starts `drover up` with `runs` runs on record, and agents that print lines, print the time, and stream text. */
 export async function startPlace(root: string, runs: number, lines: number): Promise<Place> {
-  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
+  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
   const state = join(place, "state");
   await fill(recordDirectory(state), runs);
   const write = (file: string, value: object): void => writeFileSync(join(place, file), JSON.stringify(value));
-  for (const folder of ["profiles", "agents"]) mkdirSync(join(place, folder));
-  const folder = join(root, "bench", "web");
+  for (const directory of ["profiles", "agents"]) mkdirSync(join(place, directory));
+  const directory = join(root, "bench", "web");
   write("profiles/commands.json", { type: "procedural", agents_dir: "./agents" });
   write("profiles/talker.json", {
     type: "talker",
-    module: join(folder, "talker-executor.mjs"),
+    module: join(directory, "talker-executor.mjs"),
     agents_dir: "./talkers",
   });
   const line = 'print "line " i " of a log that is as long as the logs of builds are"';
@@ -39,7 +39,7 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
     type: "procedural",
     command: `awk 'BEGIN { for (i = 1; i <= ${lines}; i++) ${line} }'`,
   });
-  write("agents/ticks.json", { name: "ticks", type: "procedural", command: `node ${join(folder, "ticks.mjs")}` });
+  write("agents/ticks.json", { name: "ticks", type: "procedural", command: `node ${join(directory, "ticks.mjs")}` });
   mkdirSync(join(place, "talkers"));
   write("talkers/talker.json", { name: "talker", type: "autonomous", executor: "talker" });
   const up = owned(
@@ -60,7 +60,7 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
   return { url, client, stop: () => stopChild(up) };
 }
 
-/** They wait for an executor that nobody has, and so stay as they are. */
+/** The runs need an executor that no runner has, so they stay pending. */
 async function fill(directory: string, runs: number): Promise<void> {
   const newId = newLocalIds();
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
@@ -69,14 +69,14 @@ async function fill(directory: string, runs: number): Promise<void> {
   await store.close();
 }
 
-/** As the tests start it; its packages are installed where there are none. */
+/** Starts Chromium like the tests do, and installs its packages if they are missing. */
 export async function launchChromium(root: string): Promise<Browser> {
-  const folder = join(root, "test", "browser");
+  const directory = join(root, "test", "browser");
   const { ensureBrowser, findChromium } = (await import(
-    pathToFileURL(join(folder, "find-chromium.mjs")).href
+    pathToFileURL(join(directory, "find-chromium.mjs")).href
   )) as typeof import("../../test/browser/find-chromium.mjs");
   ensureBrowser();
-  const { chromium } = createRequire(join(folder, "package.json"))("playwright-core") as {
+  const { chromium } = createRequire(join(directory, "package.json"))("playwright-core") as {
     chromium: { launch(options: object): Promise<Browser> };
   };
   const { executablePath, env } = findChromium();

@@ -1,4 +1,4 @@
-// Says a long text word by word, as a model does while it streams.
+// Streams a long text word by word, like a model.
 export const executor = {
   name: "talker",
   can: { resume: false, fork: false, ask: false, input: false },

@@ -1,4 +1,4 @@
-// Prints the time it is, again and again: whoever shows a line knows how old it is.
+// Prints the current time repeatedly, so that the page that shows a line knows its age.
 let count = 0;
 const ticking = setInterval(() => {
   count += 1;

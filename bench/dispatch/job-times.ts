@@ -2,19 +2,19 @@ import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 /**
- * Where workers of both sides say "S id time" when a job begins and "F id time" when it is over. Times are
- * taken by whoever tells, from the clock all processes of a machine share: the way here is not measured.
+ * A socket to which the workers of both sides send "S id time" when a job starts and "F id time" when it finishes. The
+ * worker takes the time from the machine's shared clock, so that the transfer is not measured.
  */
-export interface Told {
-  /** In nanoseconds of process.hrtime. */
+export interface JobTimes {
+  /** Nanoseconds of process.hrtime. */
   started(id: string): Promise<bigint>;
   finished(id: string): Promise<bigint>;
-  /** Resolves when so many more have begun (or ended) than when it was called. */
+  /** Resolves when `count` more jobs have started (or finished) since the call. */
   more(what: "S" | "F", count: number): Promise<void>;
   close(): void;
 }
 
-export async function listenForTold(path: string): Promise<Told> {
+export async function listenForJobTimes(path: string): Promise<JobTimes> {
   const seen = new Map<string, bigint>();
   const waiting = new Map<string, (at: bigint) => void>();
   const counts = { S: 0, F: 0 };
@@ -52,7 +52,7 @@ export async function listenForTold(path: string): Promise<Told> {
   };
 }
 
-export function teller(path: string): (what: "S" | "F", id: string, at?: bigint) => void {
+export function jobReporter(path: string): (what: "S" | "F", id: string, at?: bigint) => void {
   const socket = connect(path);
   return (what, id, at = process.hrtime.bigint()) => void socket.write(`${what} ${id} ${at}\n`);
 }
