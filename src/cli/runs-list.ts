@@ -1,4 +1,4 @@
-import { mostSearchTerms, searchTerms } from "../model/search-terms.ts";
+import { maxSearchTerms, searchTerms } from "../model/search-terms.ts";
 import { runStatuses } from "../model/states.ts";
 import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
@@ -109,8 +109,8 @@ function readSearch(options: ParsedOptions): string | undefined {
   const given = text(options, "search");
   if (given === undefined) return undefined;
   const { length } = searchTerms(given);
-  if (length > 0 && length <= mostSearchTerms) return given;
-  const fault = length === 0 ? "contains no words to search for" : `has more than ${mostSearchTerms} words`;
+  if (length > 0 && length <= maxSearchTerms) return given;
+  const fault = length === 0 ? "contains no words to search for" : `has more than ${maxSearchTerms} words`;
   throw usage(`--search ${given} ${fault}.`, "runs list", "--search");
 }
 

@@ -2,7 +2,7 @@ import type { Agent } from "./agent.ts";
 
 export type AgentOp = PutAgent | DeleteAgent;
 
-/** An agent put by the API: made, or replaced as a whole. Runs keep the one they were submitted with. */
+/** Creates an agent through the API, or replaces it completely. Existing runs keep the definition they were submitted with. */
 export interface PutAgent {
   op: "put_agent";
   agent: Agent;

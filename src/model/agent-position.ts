@@ -1,11 +1,11 @@
 import type { ListedAgent } from "./dispatch-ops.ts";
 
-/** Where an agent stands in the list of all: by name, then in the order in which those of one name go before each other. */
+/** The sort key of an agent in a listing: by name, then by precedence among agents of the same name. */
 export interface AgentPosition {
   name: string;
-  /** 0: of a file, 1: put by the API, 2: of the runner in this process, 3: of another runner. */
+  /** 0: from a file, 1: created through the API, 2: from the runner in this process, 3: from another runner. */
   rank: number;
-  /** "" for those that no other runner brings. */
+  /** Empty unless another runner offers the agent. */
   runner_id: string;
 }
 
@@ -18,7 +18,7 @@ export function positionOfAgent({
   return { name: agent.name, rank, runner_id: runner_id ?? "" };
 }
 
-/** As databases compare texts: by their bytes. */
+/** Compares text by its bytes, as the databases do. */
 export function compareAgentPositions(one: AgentPosition, other: AgentPosition): number {
   return byBytes(one.name, other.name) || one.rank - other.rank || byBytes(one.runner_id, other.runner_id);
 }

@@ -7,7 +7,7 @@ import { webhookNamesSchema } from "./webhook.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
-/** A program and its own arguments, quoted as for a shell. */
+/** A program and its arguments, with shell quoting. */
 export const commandSchema = z.string().check(({ value, issues }) => {
   const split = splitWords(value);
   const message = !split.ok ? split.problem : split.words[0] ? null : "a command names a program";
@@ -16,14 +16,14 @@ export const commandSchema = z.string().check(({ value, issues }) => {
 
 const limit = z.number().int().positive().optional();
 
-/** Of each program that the run starts, but for the last two, which are of the run as a whole. */
+/** Limits for each program that the run starts, except `disk_bytes` and `files`, which cover the whole run. */
 const limitsSchema = z.strictObject({
   cpu_seconds: limit,
   memory_bytes: limit,
   processes: limit,
   open_files: limit,
   file_size_bytes: limit,
-  /** Held in the run's own folders, and grown by in somebody else's. */
+  /** Counts all content of the run's own directories, but only the growth of directories it shares. */
   disk_bytes: limit,
   files: limit,
 });
@@ -33,13 +33,13 @@ const spend = {
   tokens: z.number().int().positive().optional(),
 };
 
-/** Of one run; `per_day` is of all runs of the agent in one UTC day. */
+/** What one run may spend. `per_day` covers all runs of the agent in one UTC day. */
 const budgetSchema = z
   .strictObject({
     ...spend,
     turns: z.number().int().positive().optional(),
     per_day: z.strictObject(spend).optional(),
-    /** What becomes of a run that has spent it: `park` unless it says otherwise. */
+    /** What happens to a run that has used up its budget. The default is `park`. */
     when_spent: z.enum(["park", "fail"]).optional(),
   })
   .refine(
@@ -48,14 +48,14 @@ const budgetSchema = z
     { message: "a budget limits cost_usd, tokens or turns" },
   );
 
-/** A named definition. Unknown keys are errors, so that a misspelt one never passes in silence. */
+/** A named agent definition. Unknown keys are errors, so that a typo is never ignored. */
 export const agentSchema = z.strictObject({
-  /** How it is addressed: in URLs, on the command line, and as `name@runner`. */
+  /** Identifies the agent in URLs, on the command line, and as `name@runner`. */
   name: z
     .string()
     .max(200)
-    .regex(agentNamePattern, "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit"),
-  /** What people read; the `# Title` of a markdown agent. */
+    .regex(agentNamePattern, "a name consists of letters, digits, '.', '_' and '-', and starts with a letter or digit"),
+  /** The display name. In a markdown agent this is its `# Title`. */
   title: z.string().min(1).max(200).optional(),
   description: z.string().nullable().default(null),
   type: z.enum(["procedural", "autonomous"]),
@@ -65,15 +65,15 @@ export const agentSchema = z.strictObject({
   output_schema: z.record(z.string(), z.unknown()).optional(),
   parameters_validation: z.enum(["strict", "executor"]).default("strict"),
   list_style: z.enum(["comma", "repeat", "json"]).default("comma"),
-  /** Its own text; or, for Claude, the one of Claude Code with something added to it. */
+  /** Plain text or, for Claude, the Claude Code prompt with an optional addition. */
   system_prompt: z
     .union([z.string(), z.strictObject({ preset: z.literal("claude_code"), append: z.string().optional() })])
     .optional(),
-  /** Comes before the parameters in the first message; the sections of a markdown agent. */
+  /** Precedes the parameters in the first message. In a markdown agent these are its sections. */
   first_message: z.string().optional(),
   provider: z.string().optional(),
   model: z.string().optional(),
-  /** The turns of the provider `scripted`; in an agent file, a path relative to that file. */
+  /** The turns for the `scripted` provider. In an agent file, this is a path relative to that file. */
   script: z.string().min(1).optional(),
   permissions: z
     .strictObject({
@@ -91,48 +91,48 @@ export const agentSchema = z.strictObject({
   max_attempts: z.number().int().min(1).default(1),
   max_turns: z.number().int().min(1).optional(),
   budget: budgetSchema.optional(),
-  /** Whether its questions go to people unless the request says otherwise; a run nobody attends is denied at once. */
+  /** Whether questions go to people; a request can override it. The questions of an unattended run are denied at once. */
   attended: z.boolean().optional(),
-  /** A run that waits for an answer this long ends its processes, where its executor can continue later. */
+  /** After waiting this long for an answer, a run stops its processes, if its executor can continue later. */
   park_after_seconds: z.number().positive().optional(),
-  /** A question that nobody answered for this long fails its run. */
+  /** A question that stays unanswered for this long fails its run. */
   answer_within_seconds: z.number().positive().optional(),
-  /** What becomes of a run that meets the usage limit of its account: `park` unless it says otherwise. */
+  /** What happens to a run that reaches the usage limit of its account. The default is `park`. */
   on_usage_limit: z.enum(["park", "fail"]).optional(),
-  /** How long after its last use a session can be continued: seconds, or a text such as `30m`, `24h` or `7d`. */
+  /** How long after its last use a session can be continued: seconds, or a duration such as `30m`, `24h` or `7d`. */
   session: z
     .strictObject({
       timeout: z.union([
         z.number().positive(),
-        z.string().regex(/^[1-9]\d{0,8}[smhd]$/, "a time is a number with s, m, h or d, such as 24h"),
+        z.string().regex(/^[1-9]\d{0,8}[smhd]$/, "a duration is a number followed by s, m, h or d, such as 24h"),
       ]),
     })
     .optional(),
-  /** Where it works, unless the request says so; as `project_dir` of a run. */
+  /** The default for a run's `project_dir`. */
   working_directory: z.string().min(1).max(4096).optional(),
   max_concurrent: z.number().int().min(1).optional(),
   workspace: z.enum(["in_place", "scratch"]).optional(),
   trust_project_settings: z.boolean().default(false),
-  /** When it runs by itself, see docs/schedules.md. */
+  /** See docs/schedules.md. */
   schedules: z.array(scheduleDefinitionSchema).max(100).optional(),
-  /** Offered to MCP clients as a tool of its own: `run_NAME`. */
+  /** `tool` offers the agent to MCP clients as the tool `run_NAME`. */
   expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),
   on_finish: onFinishSchema.optional(),
-  /** Webhooks with scope `named` that are notified of its runs. */
+  /** Webhooks with scope `named` to notify about the agent's runs. */
   webhooks: webhookNamesSchema.optional(),
 });
 export type Agent = z.infer<typeof agentSchema>;
 
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** null: its sessions can be continued as long as they are kept. */
+/** Returns null if sessions never time out. */
 export function sessionTimeoutSeconds({ session }: Pick<Agent, "session">): number | null {
   if (session === undefined) return null;
   const { timeout } = session;
   return typeof timeout === "number" ? timeout : Number.parseInt(timeout, 10) * (secondsIn[timeout.slice(-1)] ?? 1);
 }
 
-/** What a title is addressed by: "Code Review!" is code-review. Empty where nothing of it can be kept. */
+/** Turns a title into an agent name: "Code Review!" becomes `code-review`. The result may be empty. */
 export function slugOf(title: string): string {
   return title
     .normalize("NFC")

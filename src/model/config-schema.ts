@@ -5,7 +5,7 @@ import { environmentModes, isolationLevels } from "./process.ts";
 const { execution, files, retention } = defaultConfig;
 const days = z.number().positive();
 
-/** Unknown keys are errors at every level; each default is the one in `defaultConfig`. */
+/** Unknown keys are errors at every level. The defaults come from `defaultConfig`. */
 export const configSchema: z.ZodType<Config> = z.strictObject({
   execution: z
     .strictObject({

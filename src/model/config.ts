@@ -1,6 +1,6 @@
 import type { EnvironmentMode, Isolation } from "./process.ts";
 
-/** drover.yaml, complete. Apart from its schema, so that a command without a file never loads one. */
+/** The contents of drover.yaml. The schema is in another file, so that a command without a drover.yaml never loads it. */
 export interface Config {
   execution: {
     default_timeout_seconds: number;
@@ -10,23 +10,23 @@ export interface Config {
     environment: { mode: EnvironmentMode; allow: string[]; deny: string[] };
     audit: { enabled: boolean; retention_days: number };
   };
-  /** `max_file_mb`: the largest file of a run that its coordinator takes. */
+  /** `max_file_mb`: the largest file that the coordinator accepts from a run. */
   files: { max_file_mb: number };
-  /** How many days what has ended is kept; see docs/operating.md. */
+  /** How many days finished work is kept; see docs/operating.md. */
   retention: { runs_days: number; events_days: number; files_days: number; sessions_days: number };
-  /** For exec, and for runs of profiles that choose none. */
+  /** Applies to `exec` and to profiles that do not set their own. */
   isolation: Isolation | "auto";
-  /** The coordinator's folder of agents; absolute. null: `agents` beside drover.yaml, where there is one. */
+  /** Absolute path of the coordinator's agents directory. null: `agents` beside drover.yaml, if it exists. */
   agents: string | null;
-  /** Whether agents that are new or changed while Drover serves are used at once; else somebody accepts them first. */
+  /** Whether agents added or changed while Drover is running take effect at once, without being accepted by a person. */
   agents_auto_accept: boolean;
-  /** The folder where profiles are looked for first; absolute. null: `./profiles`. */
+  /** Absolute path of the directory searched first for profiles. null: `./profiles`. */
   profiles: string | null;
-  /** The provider of models for agents and profiles that name none. null: the first that is set up. */
+  /** The model provider for agents and profiles that do not name one. null: the first that is configured. */
   provider: string | null;
-  /** Addresses the coordinator is reached by, beside loopback. */
+  /** URLs under which the coordinator is reachable, in addition to loopback. */
   public_urls: string[];
-  /** Hosts, addresses and ranges that webhooks may reach although they are not public. */
+  /** Non-public hosts, addresses and ranges that webhooks may reach. */
   webhooks: { allow: string[] };
 }
 
@@ -50,7 +50,7 @@ export const defaultConfig: Config = {
   webhooks: { allow: [] },
 };
 
-/** What is kept of a stream is held in memory, and becomes part of the record. */
+/** Captured output is held in memory and stored in the record. */
 export const maxOutputKb = 65_536;
-/** A terabyte: more is a slip of the pen. */
+/** One terabyte. A larger value is probably a typo. */
 export const maxFileMb = 1_048_576;

@@ -2,31 +2,31 @@ import type { Agent } from "./agent.ts";
 import type { NumberedEvent } from "./event.ts";
 import type { Run } from "./run.ts";
 
-/** A new run, in the state its first events leave it in. */
+/** Creates a run in the state that its first events lead to. */
 export interface CreateRun {
   op: "create_run";
   run: Run;
   events: NumberedEvent[];
   /**
-   * The agent as it is now, kept with the run: makes it one that runners claim. Its session is made
-   * with it, and its log begins with `status: pending`.
+   * A snapshot of the agent, stored with the run. It makes the run claimable by runners, creates its session and starts
+   * its log with `status: pending`.
    */
   agent?: Agent;
-  /** Where the agent is a runner's own. */
+  /** The runner that offers the agent, if one does. */
   agent_runner_id?: string;
-  /** Goes before the agent's. */
+  /** Overrides the agent's timeout. */
   timeout_seconds?: number;
-  /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
+  /** A repeated key returns the run created before, or a conflict if the fingerprint differs. */
   idempotency?: { subject: string; key: string; fingerprint: string };
-  /** A command of this attempt asks for it: refused as `fenced` where the attempt is over or being stopped. */
+  /** The attempt whose command submits this run. Rejected as `fenced` if that attempt is over or being stopped. */
   inside?: { run_id: string; attempt: number };
-  /** What the run was asked with, encrypted, where its parameters or prompt are redacted. Kept until it ends. */
+  /** The original parameters and prompt, encrypted, if the stored ones are redacted. Kept until the run ends. */
   sealed?: string;
-  /** Webhooks with scope `named` that are notified of this run. */
+  /** Webhooks with scope `named` to notify about this run. */
   webhooks?: readonly string[];
   /**
-   * What made it is settled with it, so that it can make no second run: the keys of a hook's delivery, which are kept until
-   * `until` (milliseconds), or what follows a run that ended. Settled before: `repeated`.
+   * The trigger that this run settles, so that it cannot create a second run: the keys of a hook delivery, remembered
+   * until `until` (milliseconds), or the chain of a finished run. An already settled trigger is answered `repeated`.
    */
   settles?: { hook: string; keys: readonly string[]; until: number } | { chain_of: string };
 }

@@ -1,18 +1,18 @@
 import type { ErrorCode } from "./errors.ts";
 
-/** What is wrong with one agent or profile. Data, not an exception: the others still load. */
+/** A problem with one agent or profile. It is returned, not thrown, so that the others still load. */
 export interface DefinitionFault {
   code: ErrorCode;
-  /** null where it came by other ways than a file. */
+  /** null if the definition did not come from a file. */
   file: string | null;
   line: number | null;
-  /** The key at fault, as `permissions.mode`; empty for the whole file. */
+  /** The faulty key, such as `permissions.mode`. Empty for the whole file. */
   path: string;
   message: string;
   next: string;
 }
 
-/** One line for a person: where, then what. */
+/** Formats a fault as one line: location, then message. */
 export function describeFault({ file, line, message }: DefinitionFault): string {
   if (file === null) return message;
   return line === null ? `${file}: ${message}` : `${file}:${line}: ${message}`;

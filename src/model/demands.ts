@@ -1,13 +1,13 @@
 import * as z from "zod";
 
 export const runModes = ["start", "resume", "fork"] as const;
-/** What a caller may say began a run. `fork` follows from the request itself. */
+/** The triggers that a caller may set. `fork` is derived from the request. */
 export const callerTriggers = ["manual", "api", "schedule", "webhook", "chat", "agent"] as const;
 export const triggerTypes = [...callerTriggers, "fork"] as const;
 
 export const demandsSchema = z.object({
   hostname: z.string().optional(),
-  /** The state directory it has to run in, by the id that its runners give it. */
+  /** The id of the state directory that the run needs. Runners report it when they register. */
   place_id: z.string().optional(),
   project_dir: z.string().optional(),
   executor_profile: z.string().optional(),

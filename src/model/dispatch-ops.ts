@@ -6,8 +6,8 @@ import type { Run } from "./run.ts";
 import type { StopReason } from "./states.ts";
 
 /**
- * The store operations of dispatch: runners, claims, leases, orders. As with every operation, plain
- * data in, a result out, durable when answered; only the store's own clock judges a lease.
+ * The store operations for dispatch: runners, claims, leases and orders. Leases are checked against the store's clock
+ * only.
  */
 export type DispatchOp =
   | RegisterRunner
@@ -19,32 +19,32 @@ export type DispatchOp =
   | StopRuns
   | Rescue;
 
-/** A runner as it speaks for itself. */
+/** The runner that sends a request. */
 export interface RunnerIdentity {
   runner_id: string;
   epoch: number;
-  /** Where it is given, another owner's runner is as good as unknown. */
+  /** If set, runners of other owners are treated as unknown. */
   owner?: string;
 }
 
-/** Replaces the runner's agents. A live runner of the same id with another key is a conflict. */
+/** Registers a runner and replaces its agents. It is a conflict if a live runner has the same id and another key. */
 export interface RegisterRunner {
   op: "register_runner";
   runner_id: string;
-  /** SHA-256 of the key; the key itself is never stored. */
+  /** SHA-256 of the key. The key itself is never stored. */
   key_hash: string;
-  /** The token's subject: whose runner it is. */
+  /** The subject of the token that registered the runner. */
   owner: string;
   registration: Omit<Registration, "runner_key" | "protocol">;
   lease_ms: number;
 }
 
 /**
- * Hands out at most `want` pending runs the runner matches, highest priority first, oldest first; never more than fifty.
- * Runs that somebody has answered or resumed come first, whatever it wants. Those whose budget or usage limit does not
- * let them go on are parked instead.
- * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
- * Renews the lease.
+ * Assigns up to `want` matching pending runs to the runner, at most fifty, by priority and then by age. Runs resumed
+ * after an answer come first and do not count against `want`. Runs that are over budget or at a usage limit are parked
+ * instead.
+ *
+ * A repeated claim_id returns the same claims. The result includes the orders after `ack_order`. Renews the lease.
  */
 export interface ClaimRuns extends RunnerIdentity {
   op: "claim_runs";
@@ -52,32 +52,32 @@ export interface ClaimRuns extends RunnerIdentity {
   want: number;
   ack_order: number;
   lease_ms: number;
-  /** Why the runner wants none although it has free slots: then it is not given resumed ones either. */
+  /** Why the runner accepts no runs although it has free slots. If set, it gets no resumed runs either. */
   shortage?: string;
-  /** Set while the disk is low: nothing is handed out, and `why` says so. */
+  /** Set while disk space is low. No run is assigned, and `why` reports this text. */
   hold?: string;
-  /** Asked again for a poll that is held open: proves nothing about the runner, so renews no lease. */
+  /** Repeats the claim for a held poll. It does not prove that the runner is alive, so it renews no lease. */
   again?: true;
 }
 
 /**
- * Renews the lease. `held` is complete as of the answer to `as_of_claim`, which is the last one to that claim: what was
- * handed to this runner up to it and is not held goes back to pending at no cost. null: as of its registration.
- * A claim that was named here is given no more runs.
- * One that had already begun was not lost on the way but by the runner: that counts as a loss does.
+ * Renews the lease and compares the runner's runs with the store's. `held` lists every run the runner had when it
+ * received the final answer to `as_of_claim`, or when it registered (null). A run assigned before that point and missing
+ * from `held` never arrived, so it returns to pending at no cost. If it had already started, the runner lost it, and the
+ * attempt counts as lost. The claim named in `as_of_claim` gets no further runs.
  */
 export interface Heartbeat extends RunnerIdentity {
   op: "heartbeat";
   held: [run_id: string, attempt: number][];
-  /** Of these nothing need be told where they are no longer held: their ends came along. */
+  /** Finished in this report; do not count them as lost. */
   finishing?: readonly [run_id: string, attempt: number][];
   as_of_claim: string | null;
   lease_ms: number;
 }
 
 /**
- * Renews the leases of runners that wait in a held poll and have nothing: their open connection is the sign of life.
- * One that has something to lose must speak for itself.
+ * Renews the leases of idle runners in a held poll, because their open connection shows that they are alive. A runner
+ * with runs must send its own heartbeat.
  */
 export interface RenewIdle {
   op: "renew_idle";
@@ -85,19 +85,19 @@ export interface RenewIdle {
   lease_ms: number;
 }
 
-/** A runner says goodbye: its agents go, what it still held goes back to pending at no cost. */
+/** Deregisters a runner: removes its agents and returns the runs it still has to pending at no cost. */
 export interface LeaveRunner extends RunnerIdentity {
   op: "leave_runner";
 }
 
-/** No further claims for it; what it runs goes on. */
+/** Stops or resumes assigning runs to a runner. Its current runs continue. */
 export interface DrainRunner {
   op: "drain_runner";
   runner_id: string;
   draining: boolean;
 }
 
-/** Pending and parked runs are cancelled at once; the others become `stopping` and their runner is ordered to end them. */
+/** Cancels pending and parked runs at once. Other runs become `stopping`, and their runner is ordered to stop them. */
 export interface StopRuns {
   op: "stop_runs";
   run_ids: string[];
@@ -106,20 +106,24 @@ export interface StopRuns {
 }
 
 /**
- * What time brings: runners whose lease ran out are lost, their runs requeued (`failures` + 1, while
- * below max_attempts) or failed as runner_lost; runs that no runner can take fail as
- * no_matching_runner once older than `unmatched_ms`. Parked runs go on when their time has come (`requeued`), and runs
- * whose questions nobody answered in time fail as approval_expired. Bounded: call again while `more`.
+ * Applies everything that is due:
+ * - Runners whose lease expired are lost. Their runs are requeued (`failures` + 1) while below max_attempts, or fail with
+ *   `runner_lost`.
+ * - Runs that match no runner fail with `no_matching_runner` once they are older than `unmatched_ms`.
+ * - Parked runs whose time has come are requeued.
+ * - Runs whose questions expired fail with `approval_expired`.
+ *
+ * One call does a limited amount of work: call again while `more`.
  */
 export interface Rescue {
   op: "rescue";
   unmatched_ms: number;
   limit: number;
   /**
-   * Since when the process that asks could hear runners; absent: always. It loses a runner only after it has listened for a
-   * whole lease, and fails an unmatched run only after it has listened for `unmatched_ms`: what others heard, or could
-   * not, does not matter. `before` is what its previous rescue returned; half a lease without one is a break (the database
-   * was away, the host asleep), and listening begins anew.
+   * How long the calling process has been able to hear runners; absent: always. A process that was itself unreachable
+   * must not blame the runners, so it declares a runner lost only after listening for a whole lease, and fails an
+   * unmatched run only after listening for `unmatched_ms`. `before` is the result of its previous rescue. A gap of half a
+   * lease between two rescues (database unreachable, host suspended) restarts the listening period.
    */
   listening?: { lease_ms: number; before?: { since: number; at: number } };
 }
@@ -133,7 +137,7 @@ export type DispatchResult =
       fenced: [string, number][];
       abandon: [string, number][];
       requeued: string[];
-      /** Held runs whose agent has spent what it may spend today. */
+      /** Runs of this runner whose agent has used up its budget for today. */
       over_budget?: [string, number][];
     }
   | { ok: true; op: "renew_idle" }
@@ -144,7 +148,7 @@ export type DispatchResult =
       ok: true;
       op: "rescue";
       at: number;
-      /** Since when the process has listened without a break. */
+      /** Start of the current uninterrupted listening period. */
       since: number;
       lost_runners: string[];
       requeued: string[];
@@ -158,9 +162,9 @@ export interface ClaimedRun {
   attempt: number;
   invocation: Invocation;
   correlation: Correlation;
-  /** For what the runner must know beyond the invocation. */
+  /** Overrides the agent's timeout. */
   timeout_seconds: number | null;
-  /** Holds the parameters and prompt in place of the invocation's, which are redacted. */
+  /** The original parameters and prompt, encrypted, if those in the invocation are redacted. */
   sealed?: string;
 }
 
@@ -177,7 +181,7 @@ export interface RunnerRow {
   require_matching_tags: boolean;
   only_pinned: boolean;
   slots: number;
-  /** The only agent whose runs it is handed; null: any. */
+  /** The only agent whose runs this runner accepts. null: any agent. */
   only_agent: string | null;
   agents: string[];
   status: "online" | "draining" | "lost";
@@ -187,18 +191,18 @@ export interface RunnerRow {
   last_seen_at: string;
 }
 
-/** An agent as it is listed: defined by a file, put by the API, or brought by a runner. */
+/** An agent in a listing: defined in a file, created through the API, or offered by a runner. */
 export interface ListedAgent {
   agent: Agent;
   source: "file" | "api" | "runner";
   runner_id: string | null;
-  /** Who put it, or whose runner it is; null for files. */
+  /** Who created the agent, or who owns the runner that offers it. null for files. */
   owner: string | null;
-  /** What is wrong with its file now, where this is the last definition that was sound. */
+  /** The error in the agent's current file, if this is the last valid definition. */
   fault?: string | null;
 }
 
-/** Why a run waits, in the order they were found. */
+/** One reason why a run is waiting. */
 export type WaitReason = {
   demand:
     | keyof Run["demands"]

@@ -4,32 +4,34 @@ import type { Run } from "./run.ts";
 
 export interface DispatchReads {
   runner(runner_id: string): Promise<RunnerRow | null>;
-  /** Online, draining and lately lost ones, by id. */
+  /** Online, draining and recently lost runners, sorted by id. */
   runners(): Promise<RunnerRow[]>;
-  /** The same, some at a time: at most `limit`, and fewer where they are large. */
+  /** One page of `runners`: at most `limit` rows, fewer if the rows are large. */
   runner_page(page: { after?: string; limit: number; owner?: string }): Promise<{ items: RunnerRow[]; more: boolean }>;
-  /** Those of this name that were put by the API, and those of runners that are there. */
+  /** Agents of this name that were created through the API or are offered by live runners. */
   agents(name: string): Promise<ListedAgent[]>;
-  /** All of them by name, some at a time: at most `limit`, and fewer where they are large. */
+  /** One page of all agents, sorted by name: at most `limit` rows, fewer if the rows are large. */
   agent_page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; more: boolean }>;
   agent_names(limit: number): Promise<string[]>;
-  /** A runner that polls; or why it may not. */
+  /** The polling runner, or the reason why its poll is rejected. */
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
-  /** Those of these runners that have an order, or a run they could claim. */
+  /** The subset of these runners that have an order or could claim a run. */
   with_work(runner_ids: readonly string[]): Promise<string[]>;
-  /** Why a pending, waiting or parked run waits; empty where it does not, or only for its turn. null: no such run. */
-  /** `shortages`: why some runners take no run although they have free slots, by their id. */
+  /**
+   * Why a pending, waiting or parked run is waiting. Empty if only other runs are ahead of it, or if it is not waiting;
+   * null if the run does not exist. `shortages` maps a runner id to why that runner accepts no runs despite free slots.
+   */
   why(run_id: string, shortages?: ReadonlyMap<string, string>): Promise<WaitReason[] | null>;
-  /** The agent a run was submitted with; null for a run that no runner claims. */
+  /** The agent that a run was submitted with. null for a run that runners do not claim. */
   agent_of(
     run_id: string,
   ): Promise<{ agent: ListedAgent["agent"]; timeout_seconds: number | null; demands: Run["demands"] } | null>;
 }
 
-/** As it would be asked for with claim_runs. */
+/** The parts of a claim_runs operation that identify a poll. */
 export type Poll = Pick<ClaimRuns, "runner_id" | "epoch" | "owner" | "claim_id" | "want" | "shortage">;
 
-/** What a poll has to know before it waits. */
+/** The facts about a runner that a held poll needs. */
 export interface Poller extends Pick<
   RunnerRow,
   | "runner_id"
@@ -44,8 +46,8 @@ export interface Poller extends Pick<
 > {
   executor_type: string;
   draining: boolean;
-  /** By the store's clock, in milliseconds. */
+  /** In milliseconds on the store's clock. */
   lease_until: number;
-  /** claim_runs would give nothing now, and has nothing to write but the lease. */
+  /** Whether claim_runs would return nothing now and write nothing except the lease. */
   idle: boolean;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { errorCodes, HostError, RequestError } from "./errors.ts";
 
-it("docs/errors.md lists every code with its meaning, and no other", () => {
+it("lists exactly these codes and meanings in docs/errors.md", () => {
   const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const listed = [...page.matchAll(/^\| `(DROVER-[A-Z]+-\d+)` \| ([^|]+?) \|/gm)].map(([, code, meaning]) => [
     code,
@@ -11,8 +11,8 @@ it("docs/errors.md lists every code with its meaning, and no other", () => {
   expect(Object.fromEntries(listed)).toEqual(errorCodes);
 });
 
-it("is told apart by its kind although another copy of the classes made it", async () => {
-  // as bundles have them; a text that is not constant is not resolved by the compiler
+it("recognizes errors created by another copy of the classes", async () => {
+  // Each bundle has its own copy. The query loads a second one; a variable keeps the compiler from resolving it.
   const path: string = "./errors.ts?another";
   const another = (await import(path)) as { HostError: typeof HostError; RequestError: typeof RequestError };
   expect(another.HostError).not.toBe(HostError);

@@ -1,11 +1,11 @@
 /**
- * The three ways anything in Drover may throw. Everything else that can go wrong is a result.
- * `code` is stable and documented in docs/errors.md; `next` tells the person what to do about it.
+ * Drover throws only the three error classes below; every other failure is returned as a result. `code` is stable and
+ * documented in docs/errors.md. `next` tells the user what to do about the error.
  */
 interface Fault {
   code: ErrorCode;
   message: string;
-  /** The option, key or path that is at fault, where there is one. */
+  /** The option, key or path that caused the error, if any. */
   field?: string;
   next?: string;
   cause?: unknown;
@@ -23,12 +23,12 @@ abstract class DroverError extends Error {
   }
 }
 
-/** By its words, not by its class: each bundle has a copy of the classes, and one catches what another throws. */
+/** Compares by name, because each bundle has its own copy of these classes and may catch another bundle's errors. */
 function isOurs(value: unknown, name: string): boolean {
   return value instanceof Error && value.name === name && String(Reflect.get(value, "code")).startsWith("DROVER-");
 }
 
-/** What was asked for cannot be: the caller can mend it. */
+/** The request is invalid. The caller can fix it. */
 export class RequestError extends DroverError {
   override readonly name = "RequestError";
   static override [Symbol.hasInstance](value: unknown): value is RequestError {
@@ -36,7 +36,7 @@ export class RequestError extends DroverError {
   }
 }
 
-/** This machine, disk or database cannot do it now: the operator can mend it. */
+/** The machine, disk or database cannot do this now. The operator can fix it. */
 export class HostError extends DroverError {
   override readonly name = "HostError";
   static override [Symbol.hasInstance](value: unknown): value is HostError {
@@ -44,13 +44,13 @@ export class HostError extends DroverError {
   }
 }
 
-/** Something we hold to be always true was not: we can mend it. */
+/** An invariant was violated. This is a bug in Drover. */
 export class BugError extends Error {
   override readonly name = "BugError";
   readonly code = "DROVER-BUG-001";
 }
 
-/** Every code, with its one-line meaning. A code is never reused or renumbered. */
+/** Every code with its meaning in one line. A code is never reused or renumbered. */
 export const errorCodes = {
   "DROVER-EXE-001": "command not found",
   "DROVER-EXE-002": "timeout exceeded",

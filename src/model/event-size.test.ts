@@ -26,7 +26,7 @@ describe("an event that is too large", () => {
     ["halves of pairs", { type: "assistant", text: "\ud83d\ude00".repeat(maxEventLength) }],
     ["a long command", executionStarted("0190aaaa-0000-7000-8000-000000000000", { command: huge, argv: [huge, huge] })],
   ];
-  it.each(events)("for %s is cut by the runner that makes it, and says so", (_, event) => {
+  it.each(events)("with %s is truncated by the runner and marked as truncated", (_, event) => {
     expect(tooLarge(event)).toBe(true);
     const shorter = shortenEvent(event);
     expect(tooLarge(shorter)).toBe(false);
@@ -34,19 +34,19 @@ describe("an event that is too large", () => {
     expect(JSON.stringify(shorter)).toContain('"truncated":true');
   });
 
-  it.each(events)("for %s is replaced by a coordinator that gets it, under the same number", (_, event) => {
+  it.each(events)("with %s is replaced by the coordinator under the same number", (_, event) => {
     const numbered = { n: 7, at: "2026-01-01T00:00:00.000Z", event };
     // The body of a report bounds the depth.
     const expected = JSON.stringify(event).length < 1000 ? event : { type: "error", code: "event_too_large" };
     expect(boundEvent(numbered)).toMatchObject({ n: 7, event: expected });
   });
 
-  it("is left out where nothing of it can be cut", () => {
+  it("is replaced by the runner if nothing in it can be truncated", () => {
     const file: RunEvent = { type: "file", path: huge, size: 1, sha256: "a", media_type: "b" };
     expect(shortenEvent(file)).toMatchObject({ type: "error", code: "event_too_large" });
   });
 
-  it("keeps the text where only the raw message is too long", () => {
+  it("keeps its text if only the raw message is too long", () => {
     expect(shortenEvent({ type: "assistant", text: "short", raw: huge })).toEqual({
       type: "assistant",
       text: "short",
@@ -55,7 +55,7 @@ describe("an event that is too large", () => {
   });
 });
 
-describe("the weight of JSON", () => {
+describe("the exceeded limit", () => {
   const limits = { depth: 3, values: 10, names: 3 };
   it.each([
     ["{}", null],
@@ -68,7 +68,7 @@ describe("the weight of JSON", () => {
     ['["\\"[[[[,,,,,,,,,,,,"]', null],
     ['{"a":1,"b":1,"\\u0063":1,"d":1}', "names"],
     ["", null],
-  ])("of %s is found before it is parsed", (text, excess) => {
-    expect(findExceededLimit(Buffer.from(text), limits)).toBe(excess);
+  ])("of %s is found without parsing it", (text, exceeded) => {
+    expect(findExceededLimit(Buffer.from(text), limits)).toBe(exceeded);
   });
 });

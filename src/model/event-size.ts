@@ -1,47 +1,47 @@
 import type { NumberedEvent, RunEvent } from "./event.ts";
 import { findExceededLimit } from "./json-limits.ts";
 
-/** Of one event, as JSON: what a coordinator keeps and a reader gets in one piece. */
+/** Maximum length of one event as JSON. Coordinators store events, and readers receive them, in one piece. */
 export const maxEventLength = 1024 * 1024;
-/** In the body of a report an event is some levels deeper. */
-const heaviestEvent = { depth: 56, values: 100_000, names: 5000 };
-/** Smaller ones cost little, whatever they are made of. */
-const unweighed = 16 * 1024;
-/** Of a text that is cut: as JSON it may be six times as long. */
+/** The depth is lower than that of a request, because a report nests its events a few levels deep. */
+const maxEvent = { depth: 56, values: 100_000, names: 5000 };
+/** Events up to this length are cheap to process, whatever they contain. */
+const uncheckedLength = 16 * 1024;
+/** Length of a truncated text. Escaped as JSON it can be six times as long. */
 const cutLength = 128 * 1024;
 
-/** Takes the JSON of an event, or its line in a log. */
+/** `json` is the event as JSON, or its line in a log. */
 export function isEventTooLarge({ type }: RunEvent, json: string): boolean {
   if (json.length > maxEventLength) return true;
-  // two thirds of all events, and flat
-  return type !== "output" && findExceededLimit(Buffer.from(json), heaviestEvent) !== null;
+  // output events are flat, and two thirds of all events: skip the scan
+  return type !== "output" && findExceededLimit(Buffer.from(json), maxEvent) !== null;
 }
 
-/** Says in its place what was left out. */
+/** The replacement for an event that was dropped. */
 function tooLargeEvent({ type }: RunEvent): RunEvent {
-  const message = `An event of type ${type} was larger than ${maxEventLength} characters, or too intricate, and was left out.`;
+  const message = `An event of type ${type} was larger than ${maxEventLength} characters, or too complex, and was dropped.`;
   return { type: "error", code: "event_too_large", message };
 }
 
-/** What fits of an event that is too large, marked as truncated; or that it was left out. */
+/** Truncates an event that is too large, or replaces it if truncating does not help. */
 export function shortenEvent(event: RunEvent): RunEvent {
   for (const shorter of [withoutRaw(event), withTextsCut(event)])
     if (shorter !== null && !isEventTooLarge(shorter, JSON.stringify(shorter))) return shorter;
   return tooLargeEvent(event);
 }
 
-/** The same of one that somebody else has made. */
+/** Replaces an event from another process if it is too large. */
 export function boundEvent(numbered: NumberedEvent): NumberedEvent {
   const { event } = numbered;
-  // What a report may hold bounds the depth; as JSON a text may be six times as long.
+  // The limits of a report already bound the depth. Escaped as JSON, a text can be six times as long as estimated.
   const size = estimateJsonSize(event, maxEventLength);
-  if (size <= unweighed) return numbered;
+  if (size <= uncheckedLength) return numbered;
   if (size > maxEventLength) return { ...numbered, event: tooLargeEvent(event) };
   const json = JSON.stringify(event);
   return isEventTooLarge(event, json) ? { ...numbered, event: tooLargeEvent(event) } : numbered;
 }
 
-/** About how long a value is as JSON, without making any; not looked at further once it is past `enough`. */
+/** Estimates the length of a value as JSON without serializing it. Stops counting once the estimate exceeds `enough`. */
 export function estimateJsonSize(root: unknown, enough = Infinity): number {
   let size = 0;
   const waiting: unknown[] = [root];
@@ -49,7 +49,7 @@ export function estimateJsonSize(root: unknown, enough = Infinity): number {
     const value = waiting.pop();
     size += typeof value === "string" ? value.length + 3 : 6;
     if (typeof value !== "object" || value === null) continue;
-    // members that are not looked at any more are not gathered either
+    // avoid copying a list whose length alone exceeds the limit
     if (Array.isArray(value) && size + value.length > enough) return size + value.length;
     if (Array.isArray(value)) {
       for (const inner of value as unknown[]) waiting.push(inner);
@@ -92,13 +92,13 @@ function withTextsCut(given: RunEvent): RunEvent | null {
   }
 }
 
-/** Of data that is too large only its text is kept, from the beginning. */
+/** Keeps the beginning of a value's text or JSON. */
 function headOf(value: unknown): string {
   return head(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }
 
 function head(text: string): string {
-  // not in the middle of a pair of surrogates
+  // never end with half of a surrogate pair
   return text.slice(0, cutLength).replace(/[\ud800-\udbff]$/, "");
 }
 

@@ -10,18 +10,18 @@ export const usageSchema = z.object({
 });
 export type Usage = z.infer<typeof usageSchema>;
 
-/** What became of a question: decided by a person, out of time, or asked again by a later attempt. */
+/** How a question ended: decided by a person, expired, or superseded by a later attempt. */
 export const questionDecisions = ["allow", "deny", "stop", "expired", "superseded"] as const;
 
-/** The whole message of a client that the event was made of. Of several events of one message the first has it. */
+/** The original client message. If one message produced several events, only the first event carries it. */
 const raw = z.unknown().optional();
-/** The event was larger than one may be, and its runner left out a part of it. */
+/** The event exceeded the size limit, and its runner removed a part of it. */
 const truncated = z.literal(true).optional();
 
-/** One line of a run's log, as an executor emits it: redacted and numbered by the scaffold, not here. */
+/** One line of a run's log as an executor emits it. The runner redacts and numbers it. */
 export const runEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("status"), status: z.enum(runStatuses), reason: z.string().optional() }),
-  /** subtype "init" carries the executor's own session id. */
+  /** The subtype "init" carries the executor's session id. */
   z.object({
     type: z.literal("system"),
     subtype: z.string(),
@@ -51,9 +51,9 @@ export const runEventSchema = z.discriminatedUnion("type", [
     type: z.literal("output"),
     stream: z.enum(["stdout", "stderr"]),
     text: z.string().optional(),
-    /** Where the bytes are not UTF-8. */
+    /** Used instead of `text` if the bytes are not valid UTF-8. */
     base64: z.string().optional(),
-    /** Bytes that stood before this piece and were not kept. */
+    /** Number of bytes dropped before this piece. */
     skipped: z.number().optional(),
   }),
   z.object({ type: z.literal("progress"), percent: z.number().min(0).max(100), message: z.string().optional() }),
@@ -74,14 +74,14 @@ export const runEventSchema = z.discriminatedUnion("type", [
     decision: z.enum(questionDecisions),
     by: z.string(),
     message: z.string().optional(),
-    /** Where the person changed it. */
+    /** The input as edited by the person who decided. */
     input: z.unknown().optional(),
     remember: z.literal("session").optional(),
   }),
-  /** What one turn cost; a run's usage is the sum of these. */
+  /** The usage of one turn. A run's usage is the sum over its turns. */
   z.object({ type: z.literal("usage"), usage: usageSchema }),
   z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string(), raw, truncated }),
-  /** Always the last of a run. */
+  /** Always the last event of a run. */
   z.object({
     type: z.literal("result"),
     status: z.enum(terminalStatuses),
@@ -94,22 +94,23 @@ export const runEventSchema = z.discriminatedUnion("type", [
 ]);
 export type RunEvent = z.infer<typeof runEventSchema>;
 
-/** What the runner ships: `n` is dense per attempt. Coordinator events have none. */
+/** An event as a runner ships it. `n` counts up without gaps within an attempt. */
 export interface NumberedEvent {
   n: number;
   at: string;
   event: RunEvent;
 }
 
-/** What the journal keeps: `seq` is gapless per run, `cursor` orders all runs by commit. */
+/** An event as stored: `seq` is gapless per run, and `cursor` orders the events of all runs by commit. */
 export interface StoredEvent {
   run_id: string;
   seq: number;
   attempt: number;
+  /** null for events that the coordinator added. */
   n: number | null;
-  /** By the clock of the process that made the event. A runner's clock may be wrong. */
+  /** Time on the clock of the process that created the event. A runner's clock may be wrong. */
   at: string;
-  /** By the store's clock. Missing in records of older versions. */
+  /** Time on the store's clock. Missing in records of older versions. */
   received_at?: string;
   cursor: number;
   event: RunEvent;

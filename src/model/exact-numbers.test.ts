@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { findInexactNumber, isExactNumber } from "./exact-numbers.ts";
 
 test.each(["0", "-1", "9007199254740991", "10000000000000000000", "1e21", "1.7976931348623157e308", "0.1", "-0.0"])(
-  "%s is kept",
+  "%s is exact",
   (text) => expect(isExactNumber(text)).toBe(true),
 );
 
 test.each(["3.14159265358979323846", "0.10000000000000000555"])(
-  "%s is rounded to the nearest double, as everywhere",
+  "%s counts as exact, although its decimal places are rounded",
   (text) => expect(isExactNumber(text)).toBe(true),
 );
 
@@ -24,9 +24,9 @@ test.each([
   "1e-400",
   "0xFFFFFFFFFFFFFFFF",
   ".inf",
-])("%s would be altered", (text) => expect(isExactNumber(text)).toBe(false));
+])("%s is not exact", (text) => expect(isExactNumber(text)).toBe(false));
 
-test("the path leads to the number, and digits in strings are left alone", () => {
+test("returns the path to the number and ignores digits in strings", () => {
   expect(findInexactNumber('{"12345678901234567890": "12345678901234567890 \\\\\\" 1e400", "a": 1e5}')).toBeNull();
   expect(findInexactNumber('{"a":[{"b \\"c\\\\":1},[0, {"x":{},"k\\u0041":[true,12345678901234567890]}]]}')).toEqual({
     path: ["a", 1, 1, "kA", 1],
@@ -35,7 +35,7 @@ test("the path leads to the number, and digits in strings are left alone", () =>
   expect(findInexactNumber("1e400")).toEqual({ path: [], text: "1e400" });
 });
 
-test("what JSON.stringify writes is always exact", () => {
+test("accepts everything that JSON.stringify writes", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(findInexactNumber(JSON.stringify(value))).toBeNull();

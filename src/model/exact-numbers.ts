@@ -1,14 +1,14 @@
 /**
- * JSON numbers are doubles here: of a long integer they keep only the first digits, and 1e400 becomes Infinity. Digits
- * after the point that a double has no room for do not count: every reader of JSON rounds those.
+ * Whether a JSON number survives parsing. JavaScript parses numbers as doubles, which lose the last digits of long
+ * integers and turn 1e400 into Infinity. Rounding of decimal places is accepted, because every JSON parser does it.
  */
 export function isExactNumber(text: string): boolean {
   const value = Number(text);
   if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value !== 0 || !/[1-9]/.test(text.split(/e/i)[0]!);
-  return Number.isFinite(value) && inDigits(text) === inDigits(String(value));
+  return Number.isFinite(value) && normalize(text) === normalize(String(value));
 }
 
-/** The first number of a JSON text that would be altered when it is parsed, with the path to it. */
+/** Finds the first number in a JSON text that parsing would alter, and the path to it. */
 export function findInexactNumber(json: string): { path: (string | number)[]; text: string } | null {
   if (!/\d{16}|\d[eE]/.test(json)) return null;
   const open: { list: boolean; index: number; key: [start: number, end: number] }[] = [];
@@ -30,7 +30,7 @@ export function findInexactNumber(json: string): { path: (string | number)[]; te
   return null;
 }
 
-/** Behind the quote that ends the string which begins at `start`, in a text that is valid. */
+/** The position after the closing quote of the string that starts at `start`. The text must be valid JSON. */
 export function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
     let before = end;
@@ -39,8 +39,8 @@ export function endOfString(json: string, start: number): number {
   }
 }
 
-/** Its digits and the power of ten they are multiplied with; two texts of the same number give the same. */
-function inDigits(text: string): string {
+/** Normalizes a number to its digits and a power of ten, so that equal numbers give equal texts. */
+function normalize(text: string): string {
   const [, whole = "", fraction = "", exponent = "0"] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
   const digits = whole + fraction;
   let end = digits.length;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { environmentModes, isolationLevels } from "./process.ts";
 
-/** Who asked, in the caller's own words. All optional; `run_id` and `parent_run_id` are Drover's. */
+/** Ids that the caller may attach to a run. Drover itself assigns `run_id` and `parent_run_id`. */
 export const correlationSchema = z.object({
   session_id: z.string().nullable(),
   task_id: z.string().nullable(),
@@ -12,34 +12,34 @@ export const correlationSchema = z.object({
 });
 export type Correlation = z.infer<typeof correlationSchema>;
 
-/** Of an execution inside a run that Drover has from the run's own commands: it is their word. */
+/** Set if a command inside the run reported this execution. Drover did not observe it. */
 const reportedBy = z.literal("command").optional();
 
-/** Written and durable before the process is spawned. */
+/** Durable before the process is spawned. */
 export const executionStartSchema = z.object({
   execution_id: z.string(),
-  /** As a person would type it, redacted. */
+  /** The command line as typed in a shell, redacted. */
   command: z.string(),
   argv: z.array(z.string()),
   working_directory: z.string(),
   started_at: z.string(),
   timeout_ms: z.number().nullable(),
-  /** In force for it, by the names agent files use. Missing in records of older versions, as is `environment`. */
+  /** The limits in force, named as in agent files. Missing in records of older versions, like `environment`. */
   limits: z.record(z.string(), z.number()).optional(),
-  /** Names of variables, never values: those given to the command, and those of Drover's own kept from it. */
+  /** Names of variables, never values: those the command received, and those withheld from it. */
   environment: z
     .object({ mode: z.enum(environmentModes), given: z.array(z.string()), withheld: z.array(z.string()) })
     .optional(),
-  /** Of the Drover process that spawns: how a later sweep tells that it died. */
+  /** The Drover process that spawned the command. A later sweep uses it to detect that this process died. */
   owner: z.object({ pid: z.number(), start: z.string(), host: z.string() }),
   correlation: correlationSchema,
   reported_by: reportedBy,
-  /** Only the beginning of `command` and `argv` is here: they were longer than an event may be. */
+  /** `command` and `argv` exceeded the size limit of an event and were truncated. */
   truncated: z.literal(true).optional(),
 });
 export type ExecutionStart = z.infer<typeof executionStartSchema>;
 
-/** Written after the process and all it started are gone. */
+/** Written after the process and all its descendants are gone. */
 export const executionEndSchema = z.object({
   execution_id: z.string(),
   exit_code: z.number().nullable(),
@@ -47,7 +47,7 @@ export const executionEndSchema = z.object({
   stopped: z.string().nullable(),
   success: z.boolean(),
   timed_out: z.boolean(),
-  /** True where this was written in place of a Drover that died, or was lost: its end was not seen. */
+  /** True if the Drover that started the process died or lost its lease, so that nobody observed the end. */
   interrupted: z.boolean(),
   ended_at: z.string(),
   duration_ms: z.number().nullable(),

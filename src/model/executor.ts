@@ -6,15 +6,15 @@ import type { FailureReason } from "./states.ts";
 import type { Effect } from "./tool.ts";
 
 /**
- * Seam 2, executor: turns an Invocation into events and exactly one Outcome.
- * Rejects only on bugs; everything expected is an Outcome.
+ * Seam 2, executor: turns an Invocation into events and exactly one Outcome. `run` rejects only on bugs; every expected
+ * failure is an Outcome.
  */
 export interface Executor {
   readonly name: string;
   /**
-   * `state`: it saves the state of its sessions, so that other runners can continue them. `park`: it can end while it
-   * waits for an answer, a budget or a usage limit, and continue from that state later. `fork_at_turn`: it can fork a
-   * session at an earlier turn.
+   * `state`: saves session state, so that other runners can continue the session. `park`: can exit while it waits for an
+   * answer, a budget or a usage limit, and continue from the saved state later. `fork_at_turn`: can fork a session at an
+   * earlier turn.
    */
   readonly can: {
     resume: boolean;
@@ -25,7 +25,7 @@ export interface Executor {
     park?: boolean;
     fork_at_turn?: boolean;
   };
-  /** Variables of the runner that its processes get beside the base list; a trailing `*` matches any rest. */
+  /** Runner variables that its processes get in addition to the base list. A trailing `*` matches a prefix. */
   readonly variables?: readonly string[];
   run(invocation: Invocation, context: RunContext): Promise<Outcome>;
 }
@@ -36,15 +36,15 @@ export interface Invocation {
   attempt: number;
   mode: (typeof runModes)[number];
   session_id: string;
-  /** An earlier attempt of this run saved the session's state: the run continues from there, whatever its mode. */
+  /** An earlier attempt of this run saved session state. The run continues from it, whatever its mode. */
   continues: boolean;
-  /** The executor's own id of the session it is to continue; null for a start. */
+  /** The executor's id of the session to continue. null for a new session. */
   executor_session_id: string | null;
-  /** The session a fork began from, whose work directory and HOME it gets a copy of; null otherwise. */
+  /** The session this one was forked from. The fork starts with a copy of its work directory and HOME. */
   forked_from: string | null;
   /**
-   * A fork keeps this many turns of that session, from its beginning: a turn is a message of the user with everything
-   * up to the answer to it. null: all of them.
+   * How many turns the fork keeps, counted from the start of the session. null: all. A turn is a user message and
+   * everything up to the answer to it.
    */
   fork_at_turn: number | null;
   agent: Agent;
@@ -53,80 +53,80 @@ export interface Invocation {
   project_dir: string | null;
   attended: boolean;
   /**
-   * What people decided about questions of earlier attempts of this run. An answer is for the question it was given to:
-   * the same `request_id` with another tool or input is another question.
+   * Decisions on questions that earlier attempts of this run asked. An answer applies only to the same question: the
+   * same `request_id` with another tool or input is a different question.
    */
   answers: { request_id: string; tool: string; input: unknown; answer: Decision }[];
   /**
-   * What people said to earlier attempts of this run. `RunContext.input` begins with these. An executor that continues
-   * from a saved state skips those that the state covers.
+   * User input that earlier attempts of this run received. `RunContext.input` starts with it. An executor that continues
+   * from saved state skips the input that the state already covers.
    */
   inputs: UserInput[];
-  /** Tools that somebody has allowed for the rest of the session. */
+  /** Tools that a person has allowed for the rest of the session. */
   granted_tools: string[];
   executor_config: Record<string, unknown>;
 }
 
 export interface RunContext {
-  /** Its reason is a StopReason. */
+  /** The abort reason is a StopReason. */
   signal: AbortSignal;
   /**
-   * Aborted when the agent has spent what it may spend today. The executor asks its model no more: it saves its state
-   * and returns the outcome `parked` with why `budget`. A run whose executor cannot park is stopped instead.
+   * Aborted when the agent has used up its budget for today. The executor then makes no more model requests, saves its
+   * state and returns the outcome `parked` with why `budget`. If it cannot park, the run is stopped instead.
    */
   overBudget: AbortSignal;
   /** Ordered, with backpressure. */
   emit(event: RunEvent): Promise<void>;
-  /** Live only, never stored. */
+  /** Sends text to live viewers only. It is never stored. */
   partial(delta: Delta): void;
-  /** Waits for a person where the run is attended; denied at once where it is not. `park` only where the executor can. */
+  /** Waits for a person if the run is attended, and denies at once if it is not. Answers `park` only if the executor can. */
   ask(question: Question): Promise<Answer>;
   input: AsyncIterable<UserInput>;
-  /** execution_started is durable before the spawn, execution_ended follows the end. */
+  /** Stores execution_started before the spawn, and execution_ended after the exit. */
   start(command: Command): Promise<Running>;
   /**
-   * For the process that an executor itself runs in. It gets the runner's own variables, and is killed only when a
-   * stopped run's grace is over.
+   * Starts the process that the executor itself runs in. It gets the runner's own variables, and is killed only after the
+   * grace period of a stopped run.
    */
   startHost(command: Command): Promise<Running>;
   usage(usage: Usage): void;
-  /** Uploads these and puts them on the record, all of them or none. */
+  /** Uploads and records all of these files, or none. */
   keepFiles(files: readonly FoundFile[]): Promise<FilesKept>;
-  /** The state of the run's session, kept in the record. */
+  /** The state of the run's session, stored in the record. */
   session: {
     /**
-     * What the run continues from; null where there is none. `here`: it was saved in this place, so that what the
-     * executor keeps beside it on this runner is as new, or newer.
+     * The state to continue from, or null. `here`: the state was saved from this state directory, so the executor's local
+     * files are at least as recent.
      */
     load(): Promise<{ format: string; bytes: Uint8Array; here: boolean } | null>;
-    /** Records these events and saves the state that covers them and all before, all or nothing. At most 64 MiB. */
+    /** Atomically records these events and saves a state that covers all events so far. At most 64 MiB. */
     save(format: string, bytes: Uint8Array, more?: SessionSave): Promise<void>;
   };
   dirs: { work: string; home: string; tmp: string };
-  /** The parent of the `profiles/` folder: where an executor finds the programs and files that come with it. */
+  /** The parent of the `profiles/` directory, which holds the programs and files that belong to an executor. */
   runnerDirectory: string;
 }
 
 export interface SessionSave {
   events?: readonly RunEvent[];
-  /** The work directory may have changed, and is saved too where it is the session's own. */
+  /** The work directory may have changed. It is saved too if it belongs to the session. */
   files?: boolean;
-  /** The state lacks something that only this runner has: no other can continue from it. */
+  /** The state depends on something that only this runner has, so no other runner can continue from it. */
   stays?: boolean;
-  /** Nothing is saved after it: it is made even where the run was stopped, unless its runner ends or lost it. */
+  /** The final save. It happens even if the run was stopped, unless the runner shuts down or lost the run. */
   last?: boolean;
 }
 
-/** A file a run leaves, opened so that no link leads elsewhere. */
+/** A file that a run produced. Opening it follows no links. */
 export interface FoundFile {
-  /** As people see it: relative to the work directory, with slashes. */
+  /** Relative to the work directory, with slashes. */
   path: string;
   size: number;
-  /** A new handle each time; the caller closes it. */
+  /** Returns a new handle each time. The caller closes it. */
   open(): Promise<OpenFile>;
 }
 
-/** As much of a file handle as reading it takes. */
+/** The part of a file handle that reading needs. */
 export interface OpenFile {
   read(into: { buffer: Uint8Array; position: number }): Promise<{ bytesRead: number }>;
   stat(): Promise<{ size: number }>;
@@ -141,27 +141,27 @@ export interface Delta {
 }
 
 export interface Question {
-  /** The same again after the run was continued: whoever decided does not decide twice. */
+  /** Stays the same when the run continues, so that nobody has to decide twice. */
   request_id: string;
   tool: string;
   input: unknown;
   effect?: Effect | undefined;
-  /** JSON Schema that edited input has to fit. */
+  /** JSON Schema for edited input. */
   input_schema?: Record<string, unknown> | undefined;
 }
 
-/** What a person decides. */
+/** A person's decision. */
 export type Decision =
   | { decision: "allow"; input?: unknown; remember?: "session" }
   | { decision: "deny"; message?: string }
   | { decision: "stop"; message?: string };
 
-/** `park`: nobody has decided yet. The executor saves its state and returns the outcome `parked` with why `approval`. */
+/** `park`: there is no decision yet. The executor saves its state and returns the outcome `parked` with why `approval`. */
 export type Answer = Decision | { decision: "park" };
 
 export interface UserInput {
   text: string;
-  /** Of its event in the run's log. It grows with each input, so the highest one heard tells an executor what it knows. */
+  /** The `seq` of its event in the run's log. An executor skips input up to the highest seq it has processed. */
   seq: number;
 }
 
@@ -178,7 +178,7 @@ export type Outcome =
   | { status: "cancelled"; by: "user" | "shutdown" }
   | Parked;
 
-/** The run continues later, from its saved state. `until`: no sooner than then, as ISO 8601 in UTC. */
+/** The run continues later from its saved state, not before `until` (ISO 8601, UTC). */
 export interface Parked {
   status: "parked";
   why: ParkReason;

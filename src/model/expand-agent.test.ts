@@ -4,7 +4,7 @@ import { describeVariableFault, expandAgent, expandText } from "./expand-agent.t
 
 const variables = { allowed: ["TOKEN", "UNSET"], env: { TOKEN: "s3 cret", HOME: "/root" } };
 
-test("an allowed variable is expanded, at any depth of the fields that may hold one", () => {
+test("expands an allowed variable at any depth of the expanded fields", () => {
   const agent = agentSchema.parse({
     name: "a",
     type: "autonomous",
@@ -20,31 +20,31 @@ test("an allowed variable is expanded, at any depth of the fields that may hold 
   expect(agent.system_prompt).toBe("Use ${TOKEN}.");
 });
 
-test("a variable that is not allowed is a fault that names it, though it is set", () => {
+test("reports a variable that is not allowed, even if it is set", () => {
   const { text, faults } = expandText("${HOME} and ${TOKEN}", "model", variables);
   expect(text).toBe("${HOME} and s3 cret");
   expect(faults).toEqual([{ variable: "HOME", path: "model", why: "not_allowed" }]);
   expect(describeVariableFault(faults[0]!)).toContain("${HOME} in model is not allowed");
 });
 
-test("an allowed variable that is not set is a fault, not an empty text", () => {
+test("reports an allowed variable that is not set instead of using an empty text", () => {
   expect(expandText("${UNSET}", "model", variables).faults).toEqual([
     { variable: "UNSET", path: "model", why: "not_set" },
   ]);
 });
 
-test("names that objects bring along are not variables", () => {
+test("does not mistake inherited object properties for variables", () => {
   expect(expandText("${constructor}", "model", { allowed: [], env: {} }).faults[0]?.why).toBe("not_allowed");
 });
 
-test("two dollars keep the text as it is, and other dollars mean nothing", () => {
+test("treats $$ as an escape and leaves other dollars alone", () => {
   expect(expandText("$${HOME} $HOME ${a.b} ${1} $", "model", variables)).toEqual({
     text: "${HOME} $HOME ${a.b} ${1} $",
     faults: [],
   });
 });
 
-test("schemas and the command are left alone", () => {
+test("does not expand schemas or the command", () => {
   const agent = agentSchema.parse({
     name: "a",
     type: "procedural",
@@ -54,7 +54,7 @@ test("schemas and the command are left alone", () => {
   expect(expandAgent(agent, variables)).toEqual({ agent, faults: [] });
 });
 
-test("a variable that is not set becomes its default; one that is not allowed does not", () => {
+test("uses the default for an unset variable, but not for one that is not allowed", () => {
   expect(expandText("${UNSET:-fall back}, ${TOKEN:-x}, ${UNSET:-}.", "model", variables)).toEqual({
     text: "fall back, s3 cret, .",
     faults: [],

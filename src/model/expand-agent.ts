@@ -2,41 +2,41 @@ import type { Agent } from "./agent.ts";
 
 export interface VariableFault {
   variable: string;
-  /** The field it stands in, as `mcp_servers.github.env`. */
+  /** The field that contains it, such as `mcp_servers.github.env`. */
   path: string;
   why: "not_allowed" | "not_set";
 }
 
 export interface Variables {
-  /** Names the runner's operator allowed. */
+  /** Names that the runner's operator has allowed. */
   allowed: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * `${NAME}` becomes the runner's value, or where that is not set the text of `${NAME:-text}`; `$${NAME}` stays as
- * `${NAME}`. `command` is left as it is:
- * a value with a blank in it must not become two words, so its words are expanded once it has been split.
+ * Replaces `${NAME}` with the runner's value, or with `text` in `${NAME:-text}` if the variable is not set. `$${NAME}`
+ * becomes a literal `${NAME}`. `command` is not expanded here but after splitting it into words, so that a value with a
+ * space stays one word.
  */
 export function expandAgent(agent: Agent, variables: Variables): { agent: Agent; faults: VariableFault[] } {
   const faults: VariableFault[] = [];
   const expanded: Record<string, unknown> = { ...agent };
   for (const field of expandedFields) {
-    if (field === "on_finish" && typeof agent[field] !== "string") continue; // a chain is the coordinator's
+    if (field === "on_finish" && typeof agent[field] !== "string") continue; // the coordinator handles chains
     if (agent[field] !== undefined) expanded[field] = expandValue(agent[field], field, variables, faults);
   }
-  // only strings were put in the place of strings
+  // strings were replaced by strings only
   return { agent: expanded as Agent, faults };
 }
 
-/** The names of all variables that an agent names where they are expanded. */
+/** The names of all variables that an agent uses in expanded fields. */
 export function variablesIn(agent: Agent): string[] {
   const none = { allowed: [], env: {} };
   const { faults } = expandText(agent.command ?? "", "command", none);
   return [...new Set([...expandAgent(agent, none).faults, ...faults].map(({ variable }) => variable))];
 }
 
-/** Schemas, demands and names are what the coordinator checks and matches: they mean the same everywhere. */
+/** The coordinator checks and matches schemas, demands and names, so they must be the same on every runner. */
 const expandedFields = ["system_prompt", "first_message", "provider", "model", "mcp_servers", "on_finish"] as const;
 
 function expandValue(value: unknown, path: string, variables: Variables, faults: VariableFault[]): unknown {
@@ -62,7 +62,7 @@ export function expandText(
     /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
     (whole, escape: string, variable: string, fallback: string | undefined) => {
       if (escape !== "") return whole.slice(1);
-      // whether a name may be used does not depend on its default
+      // a default does not make a name allowed
       const value = allowed.includes(variable) ? (env[variable] ?? fallback) : undefined;
       if (value !== undefined) return value;
       faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });

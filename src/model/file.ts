@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { RunnerIdentity } from "./dispatch-ops.ts";
 
-/** An artifact a run leaves, as it is listed. Its schema is apart, so that a cold `exec` never loads one. */
+/** A file that a run produced. Its schema is in another file, so that a cold `exec` never loads zod. */
 export interface StoredFile {
   path: string;
   size: number;
@@ -9,22 +9,22 @@ export interface StoredFile {
   media_type: string;
 }
 
-const hashShape = /^[0-9a-f]{64}$/;
+const sha256Pattern = /^[0-9a-f]{64}$/;
 
 export function isSha256(text: string): boolean {
-  return hashShape.test(text);
+  return sha256Pattern.test(text);
 }
 
-/** Below the work directory, by names that lead nowhere else and hide nowhere. */
+/** Accepts relative paths below the work directory without hidden names. */
 export function isFilePath(path: string): boolean {
   if (!path.isWellFormed() || Buffer.byteLength(path) > 1024 || unprintable.test(path)) return false;
   return path.split("/").every((part) => part !== "" && !part.startsWith("."));
 }
 
-// oxlint-disable-next-line no-control-regex -- these are what it is about
+// oxlint-disable-next-line no-control-regex -- it matches control characters
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-/** Contents by their SHA-256. What is not whole is never seen under its hash. */
+/** File contents, stored under their SHA-256. Incomplete contents are never visible. */
 export interface Blobs {
   put(
     content: AsyncIterable<Uint8Array>,
@@ -35,8 +35,8 @@ export interface Blobs {
 }
 
 /**
- * This attempt has brought these bytes: from here on its `file` events may name them. Without it an event
- * is a line of the log and no file, so that nobody gets at contents by knowing their hash.
+ * Records that this attempt uploaded these bytes, so that its `file` events may refer to them. A `file` event without an
+ * upload adds no file to the run; otherwise a runner could read foreign contents by knowing their hash.
  */
 export interface AddUpload {
   op: "add_upload";
@@ -45,14 +45,14 @@ export interface AddUpload {
   sha256: string;
   size: number;
   runner: RunnerIdentity;
-  /** Before the bytes come: refused as it would be then, and nothing is stored. */
+  /** Only checks whether the upload would be accepted, before the bytes are sent. Stores nothing. */
   only_check?: true;
 }
 
 export type FileResult = { ok: true; op: "add_upload" } | { ok: false; conflict: "fenced" | "not_found" };
 
 export interface FileReads {
-  /** Of the run's last attempt, by path. */
+  /** The files of the run's last attempt, sorted by path. */
   files(run_id: string): Promise<StoredFile[]>;
   file(run_id: string, path: string): Promise<StoredFile | null>;
 }

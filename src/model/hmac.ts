@@ -1,44 +1,46 @@
 /**
- * SHA-256 and HMAC in plain JavaScript. Loading node:crypto costs a cold `exec` 2.9 ms; its two
- * audit rows are hashed here in well under 0.1 ms. A process that hashes more than a few is one that
- * stays, and gets the quicker one. Tested to equal node:crypto.
+ * SHA-256 and HMAC in plain JavaScript. Loading node:crypto costs a cold `exec` 2.9 ms, while hashing its two audit rows
+ * here takes well under 0.1 ms. A process that hashes more is long-lived and switches to node:crypto, which is faster.
  */
 export type Mac = (message: Uint8Array) => Uint8Array;
 
-/** Hashes after which loading node:crypto has paid. */
+/** After this many hashes, loading node:crypto pays off. */
 const fewHashes = 32;
 let hashes = 0;
 
-function quicker(): typeof import("node:crypto") | null {
+/** Returns null while hashing in JavaScript is cheaper than loading the module. */
+function cryptoIfWorthIt(): typeof import("node:crypto") | null {
   hashes += 1;
   return hashes > fewHashes ? process.getBuiltinModule("node:crypto") : null;
 }
 
 export function sha256(message: Uint8Array): Uint8Array {
-  return quicker()?.createHash("sha256").update(message).digest() ?? finish(Int32Array.from(initial), message, 0);
+  return (
+    cryptoIfWorthIt()?.createHash("sha256").update(message).digest() ?? finish(Int32Array.from(initial), message, 0)
+  );
 }
 
 export function hmacWith(key: Uint8Array): Mac {
   let plain: Mac | null = null;
   return (message) =>
-    quicker()?.createHmac("sha256", key).update(message).digest() ?? (plain ??= plainHmac(key))(message);
+    cryptoIfWorthIt()?.createHmac("sha256", key).update(message).digest() ?? (plain ??= plainHmac(key))(message);
 }
 
 function plainHmac(key: Uint8Array): Mac {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? finish(Int32Array.from(initial), key, 0) : key);
-  const inner = startedWith(block.map((byte) => byte ^ 0x36));
-  const outer = startedWith(block.map((byte) => byte ^ 0x5c));
+  const inner = stateAfter(block.map((byte) => byte ^ 0x36));
+  const outer = stateAfter(block.map((byte) => byte ^ 0x5c));
   return (message) => finish(outer.slice(), finish(inner.slice(), message, 64), 64);
 }
 
-function startedWith(block: Uint8Array): Int32Array {
+function stateAfter(block: Uint8Array): Int32Array {
   const state = Int32Array.from(initial);
   compress(state, new DataView(block.buffer), 0, new Int32Array(64));
   return state;
 }
 
-/** Hashes `message` into `state`, which has already taken `before` bytes. */
+/** Hashes `message` into `state`, which has already absorbed `before` bytes. */
 function finish(state: Int32Array, message: Uint8Array, before: number): Uint8Array {
   const schedule = new Int32Array(64);
   const whole = message.length - (message.length % 64);
@@ -60,16 +62,16 @@ function finish(state: Int32Array, message: Uint8Array, before: number): Uint8Ar
 }
 
 /**
- * The compression function of FIPS 180-4, in two long functions without calls: a cold process interprets them, where a
- * call costs more than a rotation. V8 optimizes a function after it ran a while, and lets a longer one run longer. Within
- * one `exec` that must not happen: it takes 15 million instructions, a twelfth of all, for code that has done its work.
+ * The compression function of FIPS 180-4, unrolled into two long functions. In a cold process they run in the
+ * interpreter, where a call costs more than a rotation. Their length also delays V8's optimizer: within one `exec` it
+ * would spend 15 million instructions, a twelfth of the total, on code that is no longer needed.
  */
 function compress(state: Int32Array, view: DataView, offset: number, w: Int32Array): void {
   expand(view, offset, w);
   mix(state, w);
 }
 
-/** The schedule. No index is out of range, here and below. */
+/** Expands a block into the message schedule. All indexes are in range, here and in `mix`. */
 function expand(view: DataView, offset: number, w: Int32Array): void {
   for (let t = 0; t < 16; t += 1) w[t] = view.getInt32(offset + t * 4);
   for (let t = 16; t < 64; t += 2) {
@@ -86,7 +88,7 @@ function expand(view: DataView, offset: number, w: Int32Array): void {
   }
 }
 
-/** The rounds, eight at a time: after eight of them each value is back under its own name. */
+/** The 64 rounds, eight per iteration: after eight rounds each variable has its original role again. */
 function mix(state: Int32Array, w: Int32Array): void {
   let a = state[0]!;
   let b = state[1]!;

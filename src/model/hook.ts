@@ -6,16 +6,16 @@ export const triggerNameSchema = z
   .max(100)
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
-    "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit",
+    "a name consists of letters, digits, '.', '_' and '-', and starts with a letter or digit",
   );
-/** Given by the caller; else one of 32 random bytes is made. */
+/** A secret chosen by the caller. Without one, Drover generates 32 random bytes. */
 export const secretSchema = z
   .string()
   .min(16)
   .max(200)
-  .regex(/^[\x21-\x7e]+$/, "printable ASCII without blanks");
+  .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces");
 
-/** How a sender proves itself: Drover's header with a time, or GitHub's X-Hub-Signature-256, which has none. */
+/** How a sender signs: Drover's header, which includes a timestamp, or GitHub's X-Hub-Signature-256, which does not. */
 export const hookSchemes = ["drover", "github"] as const;
 
 const only = z
@@ -28,25 +28,25 @@ const only = z
   )
   .refine((filter) => Object.keys(filter).length <= 20, "at most 20 conditions");
 
-/** What of a hook its owner says. */
+/** The fields that the owner of a hook sets. */
 const definition = {
   agent_name: z.string().min(1).max(400),
   scheme: z.enum(hookSchemes),
-  /** Taken from the body by JSON pointers. */
+  /** Where each parameter comes from: a constant, or a JSON pointer into the body. */
   parameters: valueSourcesSchema,
-  /** `{{/pointer}}` is the body's value there. */
+  /** `{{/pointer}}` inserts the value at that JSON pointer into the body. */
   prompt: templateSchema.nullable(),
-  /** A delivery makes a run only where the body has one of these values at each pointer. */
+  /** A filter: a delivery creates a run only if the body has one of the listed values at every pointer. */
   only: only.nullable(),
-  /** Of GitHub: the X-GitHub-Event names that make a run; null: all but `ping`. */
+  /** For GitHub: the X-GitHub-Event names that create a run. null: all except `ping`. */
   events: z.array(z.string().min(1).max(100)).min(1).max(100).nullable(),
-  /** Whether questions of its runs go to people; null: what the agent says. */
+  /** Whether questions of its runs go to people. null: as set by the agent. */
   attended: z.boolean().nullable(),
   max_body_kb: z.int().min(1).max(1024),
   enabled: z.boolean(),
 };
 
-/** An address that submits a run for each signed request. */
+/** An address that creates a run for each signed request. */
 export const hookSchema = z.object({
   name: z.string(),
   ...definition,
@@ -55,7 +55,7 @@ export const hookSchema = z.object({
   updated_at: z.string(),
 });
 export type Hook = z.infer<typeof hookSchema> & {
-  /** In the record: what it was given with, encrypted, where its parameters or prompt are redacted. */
+  /** The original parameters and prompt, encrypted, if those stored here are redacted. */
   sealed?: string;
 };
 
@@ -77,15 +77,15 @@ export const hookChangesSchema = z
   .strictObject({ ...definition, secret: secretSchema, rotate_secret: z.literal(true) })
   .partial()
   .refine(({ secret, rotate_secret }) => secret === undefined || rotate_secret === undefined, {
-    message: "secret and rotate_secret exclude each other",
+    message: "give either secret or rotate_secret, not both",
   });
 
-/** With the secret, which is shown only when it is made. */
+/** A hook with its secret, which is shown only once. */
 export const createdHookSchema = hookSchema.extend({ secret: z.string().optional() });
 
-/** Of POST /hooks/{name}. */
+/** The answer to POST /hooks/{name}. */
 export const hookAnswerSchema = z.object({
-  /** null: the delivery was accepted, and its filter says that it makes no run. */
+  /** null if the delivery was accepted but the hook's filter excludes it. */
   run_id: z.string().nullable(),
   skipped: z.string().optional(),
 });

@@ -2,7 +2,7 @@ import { randomFillSync } from "node:crypto";
 import { expect, it } from "vitest";
 import { createIds } from "./ids.ts";
 
-it("makes UUIDs of version 7 that carry their time and sort in the order they were made", () => {
+it("creates version 7 UUIDs that contain their time and sort in creation order", () => {
   let now = 1_700_000_000_000;
   const newId = createIds(
     () => now,
@@ -18,7 +18,7 @@ it("makes UUIDs of version 7 that carry their time and sort in the order they we
   expect(ids.toSorted()).toEqual(ids);
 });
 
-it("stays in order when the clock goes back", () => {
+it("keeps ids in order when the clock is set back", () => {
   let now = 1_700_000_000_000;
   const newId = createIds(
     () => now,

@@ -1,11 +1,11 @@
 /** Time-ordered ids (UUID version 7): a list sorted by id is sorted by creation. */
 export type NewId = () => string;
 
-/** `random` fills the bytes it is handed. Ids made within one millisecond stay ordered too. */
+/** `random` fills the given bytes. Ids created within the same millisecond are ordered too. */
 export function createIds(now: () => number, random: (bytes: Uint8Array) => void): NewId {
   let lastMs = 0;
   let counter = 0;
-  // for many ids at a time: each call into the kernel's generator takes longer than all the rest of an id
+  // random bytes for 64 ids at a time, because a call to the kernel's generator costs more than the rest of an id
   const pool = new Uint8Array(16 * 64);
   let used = pool.length;
   return () => {
@@ -15,7 +15,7 @@ export function createIds(now: () => number, random: (bytes: Uint8Array) => void
     }
     const bytes = pool.subarray(used, (used += 16));
     const ms = Math.max(now(), lastMs);
-    // 12 bits after the time count up within the millisecond, starting low enough not to overflow in practice
+    // the 12 bits after the time are a counter that starts low enough not to overflow within a millisecond
     counter = ms === lastMs ? counter + 1 : ((bytes[6]! & 0x07) << 8) | bytes[7]!;
     lastMs = counter > 0xfff ? ms + 1 : ms;
     counter &= 0xfff;

@@ -1,7 +1,7 @@
-/** What somebody who runs an agent in this process brings along, and no record can hold. */
+/** What a caller in this process passes to an agent directly, because the record cannot store it. */
 export interface InProcessOptions {
-  /** MCP servers that live in this process, by their name in the agent's `mcp_servers`, where they are `{type: "sdk"}`. */
+  /** MCP servers inside this process, by their name in the agent's `mcp_servers`, where their type is `sdk`. */
   mcpServers: Readonly<Record<string, unknown>>;
-  /** Gets each message of the Agent SDK as it arrives; the next one is read when it has resolved. Never rejects. */
+  /** Receives each message of the Agent SDK. The next message is read after it resolves. Must not reject. */
   onMessage?: (message: unknown) => Promise<void>;
 }

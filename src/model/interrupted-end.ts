@@ -1,6 +1,6 @@
 import type { ExecutionEnd } from "./execution.ts";
 
-/** Of an execution whose end its own Drover could not write, as it died or was no longer heard: by whoever finds it. */
+/** The end of an execution whose Drover died or was lost before it could record one. */
 export function interruptedEnd(execution_id: string, ended_at: string, message: string): ExecutionEnd {
   return {
     execution_id,
@@ -11,7 +11,7 @@ export function interruptedEnd(execution_id: string, ended_at: string, message: 
     timed_out: false,
     interrupted: true,
     ended_at,
-    // when it really ended is not known
+    // the real end time is unknown
     duration_ms: null,
     isolation: null,
     leftovers: 0,

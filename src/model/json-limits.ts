@@ -1,20 +1,20 @@
-/** What it costs to read a JSON text, beyond its length. */
+/** Limits on what makes a JSON text expensive to parse, besides its length. */
 export interface JsonLimits {
   depth: number;
-  /** Members of lists and objects. */
+  /** Number of list items and object members. */
   values: number;
-  /** Different names of members: each new one costs a parser twenty times what a value costs. */
+  /** Number of distinct member names. A new name costs the parser as much as twenty values. */
   names: number;
 }
 
-/** More than anybody sends on purpose. */
+/** More than any legitimate request needs. */
 export const maxJson: JsonLimits = { depth: 64, values: 500_000, names: 25_000 };
 
-/** Unknown outside this process, so that nobody can choose names that count as one. */
+/** Random per process, so that an attacker cannot craft names whose hashes collide. */
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
-/** Which of the limits a text passes first; null: none. A text that is not JSON is for the parser to refuse. */
+/** Returns the first limit that a text exceeds, or null. Does not validate: the parser rejects what is not JSON. */
 export function findExceededLimit(bytes: Uint8Array, limits = maxJson): keyof JsonLimits | null {
   const names = new Set<number>();
   let [depth, values, hash, quoted] = [0, 0, 0, false];

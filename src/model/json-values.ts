@@ -1,6 +1,6 @@
 import { pointerSteps } from "./to-arguments.ts";
 
-/** Where one value comes from; see ./value-sources.ts. */
+/** See ./value-sources.ts. */
 export type ValueSource =
   | string
   | number
@@ -10,10 +10,10 @@ export type ValueSource =
   | { from: string; default?: unknown }
   | { value: unknown };
 
-/** `{{/a/b}}` */
+/** Matches `{{/a/b}}`. */
 export const placeholder = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
-/** undefined where the document has nothing there. */
+/** Returns undefined if the document has no value at the pointer. */
 export function valueAt(document: unknown, pointer: string): unknown {
   let value = document;
   for (const step of pointerSteps(pointer)) {
@@ -25,7 +25,7 @@ export function valueAt(document: unknown, pointer: string): unknown {
   return value;
 }
 
-/** The values by name, and the pointers that led nowhere. */
+/** Resolves each source against the document, and lists the pointers that have no value. */
 export function resolveValues(
   sources: Readonly<Record<string, ValueSource>>,
   document: unknown,
@@ -44,7 +44,7 @@ export function resolveValues(
   return { values, missing };
 }
 
-/** What is not text is written as JSON; what is not there as nothing. */
+/** Inserts text as it is, other values as JSON, and nothing for missing values. */
 export function fillTemplate(template: string, document: unknown): string {
   return template.replaceAll(placeholder, (_, pointer: string) => {
     const value = valueAt(document, pointer);
@@ -53,7 +53,7 @@ export function fillTemplate(template: string, document: unknown): string {
   });
 }
 
-/** Every text within a JSON value filled as a template. */
+/** Fills every string inside a JSON value as a template. */
 export function fillTemplates(value: unknown, document: unknown): unknown {
   if (typeof value === "string") return fillTemplate(value, document);
   if (Array.isArray(value)) return value.map((item) => fillTemplates(item, document));

@@ -1,7 +1,7 @@
 const manyMembers = 1000;
 const manyCharacters = 64 * 1024;
 
-/** So much that checking it takes milliseconds. Looks no further than it has to. */
+/** Whether validating the value would take milliseconds. Stops counting as soon as the answer is known. */
 export function isLargeValue(value: unknown): boolean {
   const left = [value];
   let members = 0;

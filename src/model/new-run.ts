@@ -1,11 +1,10 @@
 import type { Correlation } from "./execution.ts";
 import type { Run } from "./run.ts";
 
-/** What only the caller knows of a new run. */
-type Known = Pick<Run, "run_id" | "agent_name" | "created_by" | "created_at">;
+type RequiredFields = Pick<Run, "run_id" | "agent_name" | "created_by" | "created_at">;
 
-/** A run nobody has worked on yet; the caller passes what differs. */
-export function newRun(known: Known & Partial<Run>): Run {
+/** Returns a pending run with default values, overridden by the given fields. */
+export function newRun(given: RequiredFields & Partial<Run>): Run {
   return {
     mode: "start",
     status: "pending",
@@ -41,7 +40,7 @@ export function newRun(known: Known & Partial<Run>): Run {
     started_at: null,
     finished_at: null,
     ...noCorrelation,
-    ...known,
+    ...given,
   };
 }
 

@@ -8,27 +8,27 @@ export function failed(reason: FailureReason, message: string): Extract<Outcome,
   return { status: "failed", reason, message, exit_code: null };
 }
 
-/** How a run ends that should have been parked and cannot be. */
+/** The outcome of a run that should be parked but cannot be. */
 export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome, { status: "failed" }> {
   switch (why) {
     case "budget":
-      return failed("budget_exceeded", message ?? "Its budget was used up.");
+      return failed("budget_exceeded", message ?? "The budget was used up.");
     case "usage_limit":
       return failed(
         "provider_rate_limit",
-        message ?? "The provider's usage limit was reached. Run it again when there is quota.",
+        message ?? "The provider's usage limit was reached. Run it again when quota is available.",
       );
     case "approval":
       return failed("approval_expired", message ?? "Nobody answered its question in time.");
   }
 }
 
-/** The last event of a run that ends so. */
+/** The final event of a run with this outcome. */
 export function toResultEvent(given: Outcome): Result {
   const outcome = given.status === "parked" ? failedInsteadOfParked(given) : given;
   const empty = { type: "result", reason: null, error: null } as const;
   if (outcome.status === "cancelled") {
-    const error = outcome.by === "shutdown" ? "Its runner was shut down." : null;
+    const error = outcome.by === "shutdown" ? "The runner was shut down." : null;
     return { ...empty, status: "cancelled", error, exit_code: null, result_text: null, result_data: null };
   }
   const { exit_code, text = null, data = null } = outcome;

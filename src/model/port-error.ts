@@ -1,21 +1,21 @@
-/** Why a runner port refused. A runner reacts to each of them differently. */
+/** Why a request to a runner port failed. The runner handles each case differently. */
 export type PortConflict =
-  /** Nobody answered, or not in time, or with a server's own fault: ask again later, nothing is lost. */
+  /** No answer, a timeout or a server error. Retry later; nothing is lost. */
   | "away"
-  /** The program that answered has not proved that it knows this runner's token, so nothing was sent to it. Ask again later. */
+  /** The server did not prove that it knows this runner's token, so nothing was sent. Retry later. */
   | "unproven"
-  /** This registration was replaced by a newer one of the same runner: stop. */
+  /** A newer registration of the same runner replaced this one. Stop. */
   | "old_epoch"
-  /** The other side does not know (or has forgotten) this runner: register again. */
+  /** The coordinator does not know this runner. Register again. */
   | "unknown_runner"
-  /** Another live runner has this identity: stop. */
+  /** Another live runner has this identity. Stop. */
   | "duplicate_runner"
-  /** The token is not accepted, or not for this runner: stop and tell the operator. */
+  /** The token is not accepted, or not for this runner. Stop and notify the operator. */
   | "unauthorized"
-  /** The request itself is at fault, or the protocol's version: asking again will not help. */
+  /** The request or the protocol version is invalid. Retrying does not help. */
   | "refused";
 
-/** What a RunnerPort rejects with. */
+/** The error that a RunnerPort rejects with. */
 export class PortError extends Error {
   override readonly name = "PortError";
   readonly conflict: PortConflict;

@@ -3,15 +3,15 @@ import type { ErrorCode } from "./errors.ts";
 import type { StopReason } from "./states.ts";
 
 /**
- * Seam 1, process: nothing in Drover spawns any other way.
- * In-process values, hence camelCase; what is stored of them is `ExecutionStart` and `ExecutionEnd`.
+ * Seam 1, process: the only way Drover spawns a process. The record stores `ExecutionStart` and `ExecutionEnd` instead
+ * of these types, which are used in-process only and hence camelCase.
  */
 export interface Command {
   /** A path, or a name looked up on the child's PATH. Never a shell line: see `parseCommandLine`. */
   executable: string;
   arguments?: readonly string[];
   workingDirectory?: string;
-  /** Given variables; what else the child sees is decided by `StartOptions.environment`. */
+  /** Variables set for the child. `StartOptions.environment` decides which others it sees. */
   environment?: Readonly<Record<string, string>>;
   timeoutMs?: number;
   limits?: Limits;
@@ -21,17 +21,17 @@ export interface Limits {
   cpuSeconds?: number;
   fileSizeBytes?: number;
   openFiles?: number;
-  /** By cgroup: of everything the command starts together. */
+  /** Enforced by cgroup, for the command and all its descendants together. */
   memoryBytes?: number;
-  /** By cgroup: how many processes and threads may exist at once. */
+  /** Maximum number of processes and threads at a time, enforced by cgroup. */
   processes?: number;
-  /** Watched: by how much what lies in the working directory may grow. See `StartOptions.uncounted`. */
+  /** How much the working directory may grow, checked periodically. See `StartOptions.uncounted`. */
   diskBytes?: number;
-  /** Watched: by how many the files, folders and links in the working directory may grow. */
+  /** How many files, directories and links may be added to the working directory, checked periodically. */
   files?: number;
 }
 
-/** What lies in some folders: bytes as the file system gives them out, and names. */
+/** The contents of some directories: allocated bytes, and the number of files, directories and links. */
 export interface DiskUsage {
   bytes: number;
   files: number;
@@ -45,77 +45,77 @@ export type EnvironmentMode = (typeof environmentModes)[number];
 
 export interface EnvironmentOptions {
   mode: EnvironmentMode;
-  /** Names (a trailing `*` matches a prefix) passed although they would be withheld. */
+  /** Names that are passed even if they would be withheld. A trailing `*` matches a prefix. */
   allow?: readonly string[];
-  /** Names withheld although they would be passed. */
+  /** Names that are withheld even if they would be passed. */
   deny?: readonly string[];
 }
 
 export interface StartOptions {
   isolation?: Isolation | "auto";
   environment?: EnvironmentOptions;
-  /** The environment that `merge` and `inherit` draw from; `process.env` unless given. */
+  /** The source environment for `merge` and `inherit`. Defaults to `process.env`. */
   parentEnvironment?: Readonly<Record<string, string | undefined>>;
-  /** DROVER_* ids, set in every child, also under `replace`. */
+  /** DROVER_* ids, set in every child, even with `replace`. */
   ids?: Readonly<Record<string, string>>;
-  /** `inherit` hands over Drover's own descriptor, so that a terminal stays one. */
+  /** `inherit` passes Drover's own stdin, so that the child can use the terminal. */
   stdin?: "none" | "inherit" | "pipe" | Uint8Array;
-  /** `merged`: stderr is written to stdout's pipe, in the order the command wrote. */
+  /** `merged` sends stderr to stdout's pipe, which preserves the order of writes. */
   output?: "both" | "merged" | "none";
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   graceMs?: number;
-  /** Once aborted, a kill waits no longer: the second Ctrl-C. */
+  /** Aborting it skips the grace period, as a second Ctrl-C does. */
   hurry?: AbortSignal;
-  /** How long a pipe held open by someone else may stay silent after the exit. */
+  /** How long to wait for more output after the exit while another process holds the pipe open. */
   drainMs?: number;
-  /** `keep` lets what is left after a normal exit live on; it implies isolation `group`. */
+  /** `keep` leaves descendants running after a normal exit. It implies isolation `group`. */
   leftovers?: "kill" | "keep";
-  /** Directories writable inside `sandbox`, beside the working directory. */
+  /** Directories that are writable inside `sandbox`, in addition to the working directory. */
   writable?: readonly string[];
   /**
-   * Absolute directories that the command finds empty and read-only, at `pid` and `sandbox`; `auto` becomes `group`
-   * where they cannot be hidden. One that does not exist is passed over. `group` and `none` hide nothing.
+   * Absolute directories that appear empty and read-only to the command, with `pid` and `sandbox` only. `auto` falls back
+   * to `group` if they cannot be hidden. Missing directories are ignored.
    */
   hide?: readonly string[];
   /**
-   * Directories inside hidden ones that the command sees and uses. One that does not exist is passed over. At `sandbox`
-   * the command can change only what `writable`, its working directory and its temporary folder name of them.
+   * Directories inside hidden ones that stay visible and usable. Missing directories are ignored. With `sandbox`, the
+   * command can write to them only if they are in `writable`, its working directory or its temporary directory.
    */
   show?: readonly string[];
   /** Absolute directories that the command can read but not change, under the same conditions as `hide`. */
   readOnly?: readonly string[];
   /**
-   * What the limits `diskBytes` and `files` do not count of the working directory: what it held before, which
-   * `execute` finds out by itself, and folders in it that are somebody else's.
+   * What `diskBytes` and `files` do not count: the previous contents of the working directory, which `execute` measures
+   * itself, and directories inside it that belong to somebody else.
    */
   uncounted?: { before?: DiskUsage; folders?: readonly string[] };
 }
 
 export interface Running {
   readonly pid: number | undefined;
-  /** Variable names that were not handed to the child. */
+  /** Names of variables that were withheld from the child. */
   readonly withheld: readonly string[];
   readonly stdin: Writable | null;
   readonly stdout: Readable | null;
   readonly stderr: Readable | null;
-  /** Ends everything the command started; resolves once nothing of it is alive. Idempotent. */
+  /** Kills the command and all its descendants, and resolves once none is alive. Idempotent. */
   kill(reason: StopReason): Promise<void>;
   /** Never rejects. */
   readonly result: Promise<Ended>;
 }
 
 export interface Ended {
-  /** null when killed by a signal or never started. */
+  /** null if the command was killed by a signal or never started. */
   exitCode: number | null;
   signal: NodeJS.Signals | `SIG${number}` | null;
-  /** Who ended it, where it was not the command itself. */
+  /** Why Drover stopped the command. null if the command ended by itself. */
   stopped: StopReason | null;
   startTime: Date;
   endTime: Date;
   durationMs: number;
-  /** What was really applied. null: nothing was started. */
+  /** The isolation that was applied. null if the command never started. */
   isolation: Isolation | null;
-  /** Processes still alive after the command's own exit, and killed then. */
+  /** Number of descendants that were still alive after the command's exit and were killed. */
   leftovers: number;
   resources: { userMs: number; systemMs: number; maxRssKb: number } | null;
   error: CommandFault | null;
@@ -124,22 +124,22 @@ export interface Ended {
 export interface CommandFault {
   code: ErrorCode;
   message: string;
-  /** For DROVER-EXE-009: which limit. */
+  /** The exceeded limit, for DROVER-EXE-009. */
   limit?: keyof Limits | "output";
 }
 
 export interface CaptureOptions {
-  /** `none` discards, `file` writes whole (redacted) streams to `spill` and keeps nothing in memory. */
+  /** `none` discards output. `file` writes the complete, redacted streams to `spill` and keeps nothing in memory. */
   mode: "both" | "merged" | "none" | "file";
-  /** Kept per stream: past it the head and the tail stay, with a mark between them. */
+  /** Limit per stream. Of a longer stream, the head and the tail are kept with a mark between them. */
   maxBytes: number;
-  /** `fail` ends the command with DROVER-EXE-004 when a stream passes `maxBytes`. */
+  /** `fail` stops the command with DROVER-EXE-004 when a stream exceeds `maxBytes`. */
   onLimit: "truncate" | "fail";
-  /** Where the whole streams go, redacted. Required for `file`, optional for the others. */
+  /** Files for the complete, redacted streams. Required for `file`, optional otherwise. */
   spill?: { stdout: string; stderr: string };
-  /** Applied to spill files only: what the caller gets back is what the command wrote. */
+  /** Applied to spill files only. The caller gets the original output. */
   redactor?: Redactor;
-  /** Raw bytes as they come, e.g. to a terminal. A returned promise holds the stream back. */
+  /** Receives raw bytes as they arrive, for example to show them. A returned promise applies backpressure. */
   onOutput?: (stream: OutputStream, chunk: Uint8Array) => void | Promise<void>;
 }
 
@@ -148,13 +148,13 @@ export type OutputStream = "stdout" | "stderr";
 export interface CommandResult extends Ended {
   success: boolean;
   timedOut: boolean;
-  /** Variable names that were not handed to the command. */
+  /** Names of variables that were withheld from the command. */
   withheld: readonly string[];
   stdout: Captured;
   stderr: Captured;
 }
 
-/** What was kept of a stream. `head` and `tail` are cut on UTF-8 boundaries where the text is UTF-8. */
+/** The kept part of a stream. If it is UTF-8, `head` and `tail` are cut at character boundaries. */
 export interface Captured {
   head: Uint8Array;
   /** Empty unless truncated. */
@@ -165,20 +165,20 @@ export interface Captured {
 
 export type StartCommand = (command: Command, options: StartOptions, signal: AbortSignal) => Running;
 
-/** Secrets out. Handed in to whatever writes; see src/redact. */
+/** Removes secrets from data before it is written; see src/redact. */
 export interface Redactor {
   text(text: string): string;
   bytes(bytes: Uint8Array): Uint8Array;
-  /** Strings at any depth of plain data, keys included. */
+  /** Redacts strings at any depth of plain data, including keys. */
   value<T>(value: T): T;
-  /** The same, with a pause after each millisecond's work or two. */
+  /** Like `value`, but yields every millisecond or two. */
   valueInPieces<T>(value: T): Generator<undefined, T>;
   stream(): RedactStream;
-  /** Known secrets alone, without guessing from shapes: whatever else is in there stays as it is. */
+  /** Redacts known secrets only, without detecting secrets by their format. */
   exactBytes(bytes: Uint8Array): Uint8Array;
 }
 
-/** Holds back as much as a secret split over chunks needs. */
+/** Buffers enough to detect a secret that is split across chunks. */
 export interface RedactStream {
   push(chunk: Uint8Array): Uint8Array;
   end(): Uint8Array;

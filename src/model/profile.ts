@@ -2,16 +2,16 @@ import * as z from "zod";
 import { commandSchema } from "./agent.ts";
 import { isolationLevels } from "./process.ts";
 
-const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not the name of a variable");
+const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not a valid variable name");
 
-/** What one registration of a runner offers. Unknown keys are errors, so that a misspelt one never passes in silence. */
+/** What one registration of a runner offers. Unknown keys are errors, so that a typo is never ignored. */
 export const profileSchema = z.strictObject({
   description: z.string().optional(),
-  /** The executor: one that is built in, or the name by which `command` or `module` is known. */
+  /** The name of a built-in executor, or a name of your choice for `command` or `module`. */
   type: z.string().min(1).max(100),
-  /** A program that speaks the executor protocol; its path resolves against the runner's directory, then PATH. */
+  /** A program that implements the executor protocol, looked up in the runner's directory, then in PATH. */
   command: commandSchema.optional(),
-  /** What `command` can do beside starting: a module says so itself. */
+  /** The capabilities of `command`. A module declares its own. */
   can: z
     .strictObject({
       resume: z.boolean().exactOptional(),
@@ -31,13 +31,13 @@ export const profileSchema = z.strictObject({
   agents_dir: z.string().min(1).optional(),
   tags: z.array(z.string().min(1)).default([]),
   require_matching_tags: z.boolean().default(false),
-  /** How many runs at once. */
+  /** Maximum number of concurrent runs. */
   slots: z.number().int().min(1).max(1000).default(4),
-  /** Variables of the runner that its runs get, beside the executor's own. */
+  /** Runner variables passed to its runs, in addition to those the executor asks for. */
   env_from: z.array(variableName).default([]),
-  /** Variables that `${VAR}` in an agent may name. */
+  /** Variables that agents may use as `${VAR}`. */
   allow_env: z.array(variableName).default([]),
-  /** Where a run's project_dir may lie, beside the runner's own. */
+  /** Directories that may contain a run's project_dir, in addition to the runner's own directory. */
   project_roots: z.array(z.string().min(1)).default([]),
   isolation: z.enum(["auto", ...isolationLevels]).optional(),
   leftovers: z.enum(["kill", "keep"]).optional(),

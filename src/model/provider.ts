@@ -1,18 +1,18 @@
 import type { Usage } from "./event.ts";
 
-/** Seam 5, provider: an adapter to a model service. Sessions are plain data, so that any runner can continue one. */
+/** Seam 5, provider: an adapter for a model service. Sessions are plain data, so that any runner can continue them. */
 export interface Provider {
   readonly name: string;
   createSession(options: SessionOptions): Promise<ProviderSession>;
-  /** null for an id that its store does not know. With `model`, that one answers from here on. */
+  /** Returns null for an unknown id. `model` replaces the session's model for later turns. */
   resumeSession(session_id: string, model?: string): Promise<ProviderSession | null>;
-  /** Ends what it keeps running. Its sessions stay in their store. */
+  /** Stops background work. Sessions stay in their store. */
   close(): Promise<void>;
 }
 
-/** Where a provider keeps its sessions. A state is plain JSON data. */
+/** Stores the sessions of a provider. A state is plain JSON data. */
 export interface SessionStore {
-  /** null: unknown. */
+  /** Returns null for an unknown id. */
   load(session_id: string): Promise<unknown>;
   save(session_id: string, state: unknown): Promise<void>;
 }
@@ -33,26 +33,26 @@ export interface ToolDefinition {
 export interface ProviderSession {
   readonly session_id: string;
   readonly model: string;
-  /** What the model said last; null before its first answer. */
+  /** The model's last message. null before its first answer. */
   readonly last_message: string | null;
-  /** Tools the model has called and has no result of yet: their results come before the next message. */
+  /** Tool calls without a result. Their results must be submitted before the next message. */
   readonly pending: readonly ToolUse[];
   sendMessage(text: string, options: TurnOptions): Promise<Turn>;
-  /** `message`: what a person said meanwhile, which the model reads after the results. */
+  /** `message` is user input that arrived meanwhile. The model reads it after the results. */
   submitToolResults(results: ToolResult[], options: TurnOptions & { message?: string }): Promise<Turn>;
-  /** Has the model summarize the beginning of the conversation. Pending tool uses stay pending. */
+  /** Replaces the beginning of the conversation with a summary by the model. Pending tool uses stay pending. */
   compact(options: CompactOptions): Promise<Compacted>;
 }
 
 export interface CompactOptions extends Pick<TurnOptions, "signal"> {
-  /** The most text to summarize in one request; what is in the middle of more is left out. */
+  /** Maximum length of the text to summarize. A longer text loses its middle. */
   max_characters: number;
 }
 
 export type Compacted =
   /** `summarized` and `kept` count messages. */
   | { ok: true; summary: string; summarized: number; kept: number; usage: Usage }
-  /** Nothing was asked: the conversation is too short to leave anything out. */
+  /** No request was made, because the conversation is too short to compact. */
   | { ok: true; summary: null }
   | { ok: false; error: ProviderFault };
 
@@ -67,7 +67,7 @@ export interface ToolResult {
   is_error: boolean;
 }
 
-/** A failed turn is a value, and leaves the session as it was before: the loop decides what to do. */
+/** A failed turn is a value and leaves the session unchanged. */
 export type Turn =
   | { ok: true; text: string; tool_uses: ToolUse[]; usage: Usage; stop: "end" | "tool_use" | "length" | "refused" }
   | { ok: false; error: ProviderFault };
@@ -76,7 +76,7 @@ export interface ToolUse {
   tool_use_id: string;
   name: string;
   input: unknown;
-  /** Why the input could not be read; then `input` is what came, as text. */
+  /** Why the input could not be parsed. `input` is then the raw text. */
   fault?: string;
 }
 
@@ -84,6 +84,6 @@ export interface ProviderFault {
   kind: "authentication" | "rate_limit" | "network" | "invalid_response";
   message: string;
   retry_after_ms?: number;
-  /** The conversation does not fit the model's window. */
+  /** The conversation exceeds the model's context window. */
   too_long?: true;
 }

@@ -1,4 +1,4 @@
-/** In whose name something is asked for. It is given up when `signal` is aborted: nobody waits for it any more. */
+/** On whose behalf some work is done. Aborting `signal` cancels the work. */
 export interface Requester {
   caller: string;
   signal?: AbortSignal | undefined;

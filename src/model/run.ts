@@ -8,7 +8,7 @@ import { failureReasons, runStatuses } from "./states.ts";
 
 export type { Demands } from "./demands.ts";
 
-/** One request to run an agent, whole. Lists leave out parameters, prompt and results. */
+/** A run with all its fields. Listings omit parameters, prompt and results. */
 export const runSchema = correlationSchema.extend({
   run_id: z.string(),
   agent_name: z.string(),
@@ -18,21 +18,21 @@ export const runSchema = correlationSchema.extend({
   reason: z.enum(failureReasons).nullable(),
   error: z.string().nullable(),
   waiting_for: z.string().nullable(),
-  /** Of a parked run: what it waits for, and when it goes on by itself; null where only somebody can make it. */
+  /** For a parked run: what it waits for, and when it resumes by itself (null: only when a person resumes it). */
   parked_why: z.enum(parkReasons).nullable(),
   parked_until: z.string().nullable(),
   parameters: z.record(z.string(), z.unknown()),
   prompt: z.string().nullable(),
   attended: z.boolean(),
   forked_from: z.string().nullable(),
-  /** How many turns of that session it keeps, from its beginning; null: all of them. */
+  /** How many turns of that session the fork keeps, counted from its start. null: all. */
   fork_at_turn: z.number().int().nullable(),
   parent_run_id: z.string().nullable(),
   retry_of: z.string().nullable(),
   trigger_type: z.enum(triggerTypes),
   schedule: z.string().nullable(),
   project_dir: z.string().nullable(),
-  /** Asked for in place of the agent's own; null: none was. */
+  /** The model that the request asked for. null: the agent's own. */
   model: z.string().nullable(),
   demands: demandsSchema,
   priority: z.number().int(),

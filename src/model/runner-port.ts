@@ -6,25 +6,25 @@ import type { Decision, Delta, Executor, Invocation, Outcome, UserInput } from "
 import type { StopReason } from "./states.ts";
 
 /**
- * Seam 3, runner port: how a runner and whoever keeps the journal talk. Two lanes: `poll` waits for
- * work and orders, `report` ships what happened and is the heartbeat of a busy runner. Over HTTP, or
- * in process for `exec` and `run` without a coordinator. A request sent twice has the effect of one.
+ * Seam 3, runner port: how a runner talks to the coordinator. `poll` waits for work and orders. `report` ships events
+ * and serves as the heartbeat of a busy runner. The port works over HTTP, or in-process for `exec` and `run` without a
+ * coordinator. All requests are idempotent.
  */
 export interface RunnerPort {
   register(registration: Registration): Promise<Registered>;
-  /** Held open until there is something, at most 50 s. */
+  /** Held open until there is work or an order, for at most 50 s. */
   poll(request: PollRequest, signal: AbortSignal): Promise<PollAnswer>;
   report(request: ReportRequest): Promise<ReportAnswer>;
   /**
-   * One file of a run, streamed. It is kept under its hash, and belongs to the attempt, only when whole; a `file` event then
-   * makes it a file of the run. Refused where the attempt is not this runner's.
+   * Streams one file of a run. A complete upload is stored under its hash and belongs to the attempt; a `file` event then
+   * adds it to the run. Rejected if this runner does not hold the attempt.
    */
   upload(request: UploadRequest, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<UploadAnswer>;
-  /** Which of these sessions, that the runner keeps folders for, are no more. */
+  /** Which of these sessions no longer exist, so that the runner can remove their directories. */
   sessions(request: { runner_id: string; epoch: number; session_ids: string[] }): Promise<{ gone: string[] }>;
-  /** What the executor of a run continues its session from, and the files of its work directory a page at a time. */
+  /** Loads the saved state of a run's session, and the files of its work directory page by page. */
   loadSession(request: LoadSessionRequest): Promise<LoadSessionAnswer>;
-  /** Stores the state of a run's session with the events it covers, all or nothing. Refused as a report would be. */
+  /** Atomically stores a session's state and the events it covers. Fenced like a report. */
   saveSession(request: SaveSessionRequest): Promise<SaveSessionAnswer>;
   deregister(request: { runner_id: string; epoch: number }): Promise<void>;
 }
@@ -38,22 +38,22 @@ export interface UploadRequest {
   size: number;
 }
 
-/** `mismatch`: what came is not what was announced; nothing was kept. */
+/** `mismatch`: the content does not match the announced hash and size. Nothing was stored. */
 export type UploadAnswer = { upload: "stored" | "fenced" | "mismatch" };
 
-interface OfAttempt {
+interface AttemptRequest {
   runner_id: string;
   epoch: number;
   run_id: string;
   attempt: number;
 }
 
-export interface LoadSessionRequest extends OfAttempt {
-  /** The files whose paths follow this one, in place of the state; "" for the first ones. */
+export interface LoadSessionRequest extends AttemptRequest {
+  /** Return the files whose paths follow this one, instead of the state. "" starts at the first file. */
   files_after?: string;
 }
 
-/** Contents are written in base64. */
+/** Contents are base64. */
 export type LoadSessionAnswer =
   | { load: "fenced" }
   | {
@@ -69,31 +69,31 @@ export interface PortFile {
   bytes: string;
 }
 
-export interface SaveSessionRequest extends OfAttempt {
+export interface SaveSessionRequest extends AttemptRequest {
   /** The last event that the state covers. */
   n: number;
-  /** Those up to `n` that may not have been stored yet. */
+  /** Events up to `n` that may not have been stored yet. */
   events: NumberedEvent[];
   format: string;
-  /** null: these are parts of a state that is saved next, and nothing else is stored. */
+  /** null: store only the files, which are parts of the state in the next save. */
   bytes: string | null;
   portable: boolean;
-  /** What changed since the save before; `type` null: removed. */
+  /** Changes since the previous save. A null `type` means removed. */
   files: (PortFile | { path: string; type: null })[];
-  /** Other files of the work directory that were saved before are removed. */
+  /** `files` is the complete work directory: remove all other files saved before. */
   all_files?: boolean;
 }
 
-/** `gap`: events before the first of `events` are missing, those after `n`. `too_large`: nothing was stored. */
+/** `gap`: events after `n` and before the first of `events` are missing. `too_large`: nothing was stored. */
 export type SaveSessionAnswer =
-  /** `budget`: what its agent may spend today is spent. The run parks before it asks its model again. */
+  /** `budget`: the agent's budget for today is used up. The run must park before its next model request. */
   { save: "saved"; budget?: "spent" } | { save: "fenced" | "too_large" } | { save: "gap"; n: number };
 
 export interface Registration {
   protocol: 1;
-  /** The runner's own secret identity: the same key within a lease is the same runner, restarted. */
+  /** The runner's secret. A registration with the same key within a lease is the same runner after a restart. */
   runner_key: string;
-  /** New with each registration: the same again, sent twice or late, is the same registration and has the same epoch. */
+  /** Unique per registration. A repeated or delayed request with the same id gets the same epoch. */
   registration_id?: string;
   name?: string;
   hostname: string;
@@ -104,31 +104,31 @@ export interface Registration {
     command?: string;
     module?: string;
     config: Record<string, unknown>;
-    /** What it can do. Absent where the runner does not say. */
+    /** Absent if the runner does not declare its capabilities. */
     can?: Partial<Executor["can"]>;
   };
   tags: string[];
   require_matching_tags: boolean;
   agents: Agent[];
   slots: number;
-  /** Its state directory: sessions made by one runner of a place go on with any other of it. */
+  /** The id of its state directory. Any runner with the same state directory can continue its sessions. */
   place_id?: string;
-  /** It takes only runs that demand it by its id. */
+  /** Accepts only runs that demand this runner_id. */
   only_pinned?: boolean;
-  /** Runs of this agent alone are handed to it. */
+  /** Accepts only runs of this agent. */
   only_agent?: string;
 }
 
 export interface Registered {
   runner_id: string;
-  /** Grows with each registration; requests of an older epoch are refused. */
+  /** Increases with each registration. Requests with an older epoch are rejected. */
   epoch: number;
   lease_ms: number;
-  /** Of the record behind the coordinator, for ever the same: what a runner keeps for one is not another's to judge. */
+  /** The permanent id of the coordinator's record. A runner keeps the sessions of different records apart by it. */
   store_id: string;
-  /** Larger files are refused. */
+  /** Larger files are rejected. */
   max_file_bytes: number;
-  /** Nothing was heard of a held poll for so long: it is lost. Absent where one says nothing until it is answered. */
+  /** A held poll without a keepalive for this long is lost. Absent if the port sends no keepalives. */
   poll_silence_ms?: number;
 }
 
@@ -136,14 +136,14 @@ export interface PollRequest {
   runner_id: string;
   epoch: number;
   /**
-   * The same claim_id is answered with the same claims. One that was answered without any is polled with again, which
-   * costs the other side next to nothing; another follows after claims, and after registering.
+   * A repeated claim_id gets the same claims. The runner reuses an id until it is answered with claims, which makes idle
+   * polls cheap, and picks a new one afterwards and after registering.
    */
   claim_id: string;
   want: number;
-  /** Why it wants no run although it has free slots: `GET /runs/{id}/why` repeats it. */
+  /** Why the runner accepts no runs despite free slots. `GET /runs/{id}/why` shows it. */
   shortage?: string;
-  /** Orders up to this number have been carried out. */
+  /** The last order that the runner has carried out. */
   ack_order: number;
 }
 
@@ -156,7 +156,7 @@ export interface Claim {
   run_id: string;
   attempt: number;
   invocation: Invocation;
-  /** The caller's own ids, for the audit and for what the run starts. */
+  /** The caller's ids, for the audit log and for child runs. */
   correlation: Correlation;
   attempt_token: string;
 }
@@ -170,26 +170,26 @@ export type Order = { no: number; run_id: string; attempt: number } & (
 export interface ReportRequest {
   runner_id: string;
   epoch: number;
-  /** Everything this runner holds, complete as of the answer to `as_of_claim`: a report made earlier proves nothing about later claims. */
+  /** Every run this runner had when it received the answer to `as_of_claim`. It says nothing about later claims. */
   held: [run_id: string, attempt: number][];
   /**
-   * The last claim that this runner will not poll with again; null: none since it registered. One that is still polled
-   * with may be given runs after the report was made, which would then count as lost.
+   * The last claim_id that this runner will not poll with again. null: none since it registered. A claim_id still in use
+   * could get more runs after this report was made, and they would count as lost.
    */
   as_of_claim: string | null;
   events: { run_id: string; attempt: number; events: NumberedEvent[] }[];
-  /** Best effort: may be dropped anywhere on the way. */
+  /** Best effort: may be dropped at any point. */
   partials: { run_id: string; attempt: number; delta: Delta }[];
   finishes: { run_id: string; attempt: number; last_n: number; outcome: Outcome }[];
 }
 
 export interface ReportAnswer {
-  /** Highest n stored without a gap, per attempt. */
+  /** The highest `n` stored without a gap, per attempt. */
   acked: { run_id: string; attempt: number; n: number }[];
-  /** Attempts that are no longer this runner's: nothing of them was stored. */
+  /** Attempts that this runner no longer holds. Nothing of them was stored. */
   fenced: { run_id: string; attempt: number }[];
-  /** Runs this runner holds but should end at once. */
+  /** Runs that this runner must stop at once. */
   abandon: { run_id: string; attempt: number }[];
-  /** Runs whose agent has spent what it may spend today: they park before they ask their model again. */
+  /** Runs whose agent has used up its budget for today. They must park before their next model request. */
   over_budget?: { run_id: string; attempt: number }[];
 }

@@ -4,8 +4,8 @@ import type { NewSchedule, ScheduleSource, SkipReason, Slot, StoredSchedule } fr
 export type ScheduleOp = PutSchedule | SyncSchedules | DeleteSchedule | FireSchedule;
 
 /**
- * A schedule that stands alone, or whether one of an agent is enabled. `rev` is what the caller has read: a change since is a
- * conflict. Absent: it is new.
+ * Creates or changes a standalone schedule, or enables or disables an agent's schedule. `rev` is the revision that the
+ * caller has read, and a later change is a conflict. Without `rev` the schedule is new.
  */
 export interface PutSchedule {
   op: "put_schedule";
@@ -14,8 +14,9 @@ export interface PutSchedule {
 }
 
 /**
- * The schedules of agents as they are defined now. One whose definition is the same stays as it is; one that only somebody has
- * enabled or disabled keeps that. Those of `agents` that are not listed are removed; null: of all agents of this source.
+ * Updates the stored schedules to match the agents' definitions. Unchanged definitions are left alone, and schedules that
+ * a person has enabled or disabled stay so. Schedules of `agents` that are not listed are removed; null means all agents
+ * of this source.
  */
 export interface SyncSchedules {
   op: "sync_schedules";
@@ -24,24 +25,24 @@ export interface SyncSchedules {
   schedules: readonly NewSchedule[];
 }
 
-/** Its history stays until it is too old, and comes back with a schedule of the same id. */
+/** Deletes a schedule. Its history is kept until it expires, and reappears with a schedule of the same id. */
 export interface DeleteSchedule {
   op: "delete_schedule";
   schedule_id: string;
 }
 
 /**
- * Decides slots of one schedule, each once: `skipped` in any case, `run` where the overlap policy lets it. Moves `due_at`.
- * A conflict, and nothing stored, where the schedule has changed since it was read.
+ * Decides slots of one schedule, each slot once: records the `skipped` ones, creates `run` if the overlap policy allows
+ * it, and advances `due_at`. If the schedule has changed since it was read, this is a conflict and nothing is stored.
  */
 export interface FireSchedule {
   op: "fire_schedule";
   schedule_id: string;
-  /** Absent: somebody wants a run now, whatever the times and the overlap policy say. */
+  /** Absent for a manual run, which ignores the schedule's times and overlap policy. */
   due?: { rev: number; at: string; next: string | null };
   skipped: readonly { slot: string; why: SkipReason; detail: string | null }[];
   run?: { slot: string; create: CreateRun };
-  /** When, by the clock of triggers. */
+  /** Time on the trigger clock. */
   at: string;
 }
 
@@ -49,20 +50,20 @@ export type ScheduleResult =
   | { ok: true; op: "put_schedule" }
   | { ok: true; op: "sync_schedules"; changed: number }
   | { ok: true; op: "delete_schedule" }
-  /** `decided` by this very operation: a slot that has its line already is not among them. */
+  /** `decided` counts the slots decided by this operation, without those decided before. */
   | { ok: true; op: "fire_schedule"; run_id: string | null; decided: number }
-  /** `session`: the one to continue has gone. */
+  /** `session`: the session to continue no longer exists. */
   | { ok: false; conflict: "not_found" | "changed" | "name_taken" | "session" };
 
 export interface ScheduleReads {
   schedule(schedule_id: string): Promise<StoredSchedule | null>;
-  /** By id; `before` is the last of the page before, and all have a greater one. */
+  /** Sorted by id. `after` is the last id of the previous page. */
   schedules(
     filter: { created_by?: string; agent_name?: string; name?: string },
     page: { after?: string; limit: number },
   ): Promise<StoredSchedule[]>;
   /** Newest first; `before` is a slot. */
   slots(schedule_id: string, page: { before?: string; limit: number }): Promise<Slot[]>;
-  /** What is due by then, earliest first, and the earliest slot of those that are not. */
+  /** The schedules due by then, earliest first, and the time of the next slot after that. */
   due_schedules(by: string, limit: number): Promise<{ due: StoredSchedule[]; next: string | null }>;
 }

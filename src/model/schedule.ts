@@ -3,45 +3,45 @@ import { failureReasons, runStatuses } from "./states.ts";
 
 export const overlapPolicies = ["skip", "queue", "cancel_previous", "allow"] as const;
 export const catchUpPolicies = ["none", "one"] as const;
-/** Where it is defined: in an agent file, in an agent put by the API, or on its own. */
+/** Where a schedule is defined: in an agent file, in an agent created through the API, or on its own. */
 export const scheduleSources = ["file", "agent", "api"] as const;
 export type ScheduleSource = (typeof scheduleSources)[number];
 
-/** Why a slot has no run. A closed list. */
+/** Why a slot has no run. */
 export const skipReasons = ["overlap", "queue_full", "disabled", "missed", "agent_gone", "refused"] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
-/** A cron expression, or an interval; whether it ever comes is for src/define/fire-times.ts to say. */
+/** A cron expression or an interval. src/define/fire-times.ts checks whether it is ever due. */
 const timingShape = {
   cron: z.string().min(1).max(200).optional(),
   /** Such as `15m`, `2h` or `1d`. */
   every: z
     .string()
-    .regex(/^[1-9]\d{0,8}[smhd]$/, "an interval is a number with s, m, h or d, such as 15m")
+    .regex(/^[1-9]\d{0,8}[smhd]$/, "an interval is a number followed by s, m, h or d, such as 15m")
     .optional(),
-  /** Of the cron expression: an IANA name such as Europe/Berlin. */
+  /** For the cron expression: an IANA name such as Europe/Berlin. */
   timezone: z.string().min(1).max(100),
 };
 
-/** Without the defaults: what a change may give. */
+/** The fields without defaults, as in a change request. */
 const bareShape = {
   name: z
     .string()
     .max(100)
-    .regex(namePattern, "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit"),
+    .regex(namePattern, "a name consists of letters, digits, '.', '_' and '-', and starts with a letter or digit"),
   ...timingShape,
   prompt: z.string().max(1_000_000).optional(),
   parameters: z.record(z.string(), z.unknown()),
   enabled: z.boolean(),
-  /** What happens when the last run has not ended: skip the slot, wait, stop that run, or run beside it. */
+  /** What happens if the previous run has not ended: skip the slot, queue it, stop that run, or run both. */
   overlap: z.enum(overlapPolicies),
-  /** Whether the last of the slots that were missed is made up for. */
+  /** Whether the last missed slot still gets a run. */
   catch_up: z.enum(catchUpPolicies),
-  /** Each run continues the session of the one before. */
+  /** Each run continues the session of the previous run. */
   resume_session: z.boolean(),
-  /** Whether questions go to people; what the agent says where it is left out. */
+  /** Whether questions go to people. Defaults to the agent's setting. */
   attended: z.boolean().optional(),
 };
 
@@ -57,7 +57,7 @@ const definitionShape = {
 
 export const scheduleDefinitionSchema = z.strictObject(definitionShape).refine(hasOneTiming, oneTiming());
 export type ScheduleDefinition = z.infer<typeof scheduleDefinitionSchema> & {
-  /** In the record: what it was given with, encrypted, where its parameters or prompt are redacted. */
+  /** The original parameters and prompt, encrypted, if those stored here are redacted. */
   sealed?: string;
 };
 export type Timing = Pick<ScheduleDefinition, "cron" | "every" | "timezone">;
@@ -66,7 +66,7 @@ export const newScheduleSchema = z
   .strictObject({ agent_name: z.string().min(1).max(400), ...definitionShape })
   .refine(hasOneTiming, oneTiming());
 
-/** What is left out stays as it is; null takes it away. `cron` takes the place of `every`, and the other way round. */
+/** Omitted keys keep their value, and null removes one. `cron` replaces `every`, and vice versa. */
 export const scheduleChangesSchema = z
   .strictObject({ ...bareShape, prompt: bareShape.prompt.nullable(), attended: bareShape.attended.nullable() })
   .partial()
@@ -78,7 +78,7 @@ export const previewSchema = z
   .strictObject({
     ...timingShape,
     timezone: definitionShape.timezone,
-    from: z.iso.datetime({ offset: true }).optional().describe("The slots after it; after now unless given"),
+    from: z.iso.datetime({ offset: true }).optional().describe("List the slots after this time; defaults to now"),
     count: z.int().min(1).max(50).default(5),
   })
   .refine(hasOneTiming, oneTiming());
@@ -91,39 +91,39 @@ function oneTiming(): { message: string } {
   return { message: "a schedule has either cron or every" };
 }
 
-/** What became of one slot. `fired` is not success: `run_status` says how its run is doing. */
+/** The outcome of one slot. `fired` does not mean success: `run_status` is the state of its run. */
 export const slotSchema = z.object({
   slot: z.string(),
   outcome: z.enum(["fired", "skipped"]),
-  /** null where it was fired. */
+  /** null if the slot was fired. */
   why: z.enum(skipReasons).nullable(),
-  /** For people. */
+  /** An explanation for people. */
   detail: z.string().nullable(),
-  /** Somebody asked for it, outside of its times. */
+  /** A person started it outside the schedule's times. */
   manual: z.boolean(),
-  /** When it was decided. */
+  /** When the slot was decided. */
   at: z.string(),
   run_id: z.string().nullable(),
-  /** As it is now; null where there is no run, or retention has removed it. */
+  /** The run's current status. null if there is no run or retention removed it. */
   run_status: z.enum(runStatuses).nullable(),
   run_reason: z.enum(failureReasons).nullable(),
 });
 export type Slot = z.infer<typeof slotSchema>;
 
-/** A schedule as it is kept. */
+/** A schedule as stored. */
 export interface StoredSchedule {
   schedule_id: string;
   agent_name: string;
   created_by: string;
   source: ScheduleSource;
   definition: ScheduleDefinition;
-  /** `definition.enabled`, unless somebody has said otherwise since. */
+  /** `definition.enabled`, unless a person has changed it since. */
   enabled: boolean;
-  /** `every` counts from here. */
+  /** The start of the intervals of `every`. */
   anchor: string;
-  /** The next slot; null where none comes. */
+  /** The next slot, or null if there is none. */
   due_at: string | null;
-  /** Grows with each change of the schedule. */
+  /** Increases with each change of the schedule. */
   rev: number;
   last_run_id: string | null;
   session_id: string | null;
@@ -148,10 +148,10 @@ export const scheduleSchema = z.object({
   every: z.string().nullable(),
   prompt: z.string().nullable(),
   attended: z.boolean().nullable(),
-  /** Of runs that continue each other. */
+  /** The session that its runs continue, with `resume_session`. */
   session_id: z.string().nullable(),
   next: z.array(z.string()).describe("The next five slots, in UTC; none while the schedule is disabled"),
-  last: slotSchema.nullable().describe("The newest line of its history"),
+  last: slotSchema.nullable().describe("The most recent slot of its history"),
   last_run_id: z.string().nullable(),
   created_at: z.string(),
   updated_at: z.string(),

@@ -1,15 +1,15 @@
-/** One thing that has to be found: words in a row; `prefix`: the last of them may go on. */
+/** A sequence of words to find. `prefix`: the last word only has to match the beginning of a word. */
 export interface SearchTerm {
   words: string[];
   prefix: boolean;
 }
 
-const longestWord = 64;
-export const mostSearchTerms = 32;
+const maxWordLength = 64;
+export const maxSearchTerms = 32;
 
 /**
- * What a person types: every word must be found, each at the beginning of a word; "in quotes" the words as they are and
- * in that order. `deploy/prod` is two words in a row. A single letter is found only as a whole word.
+ * Parses a search query. Every word must match the beginning of a word, and words "in quotes" must match exactly and in
+ * that order. `deploy/prod` is a sequence of two words. A single letter matches only a whole word.
  */
 export function searchTerms(text: string): SearchTerm[] {
   const terms: SearchTerm[] = [];
@@ -22,29 +22,29 @@ export function searchTerms(text: string): SearchTerm[] {
 
 export interface FoundWord {
   word: string;
-  /** Where it stands in the text. */
+  /** Start and end in the text. */
   at: number;
   end: number;
 }
 
-/** Both engines index these words alone, so that both find the same: lower case, without accents, letters and digits. */
+/** Splits text into lower-case words of letters and digits without accents. Both engines index exactly these words. */
 export function searchWords(text: string, most = Number.POSITIVE_INFINITY): FoundWord[] {
   const found: FoundWord[] = [];
   for (const { 0: raw, index } of text.matchAll(isAscii.test(text) ? asciiWord : anyWord)) {
     if (found.length >= most) break;
-    found.push({ word: plainWord(raw), at: index, end: index + raw.length });
+    found.push({ word: normalizeWord(raw), at: index, end: index + raw.length });
   }
   return found;
 }
 
 const isAscii = /^[\0-\x7f]*$/;
 const asciiWord = /[a-z0-9]+/gi;
-/** Scripts that are written without spaces have words of one character. */
+/** In scripts written without spaces, every character is a word. */
 const anyWord =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]\p{M}*|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}])[\p{L}\p{N}]\p{M}*)+/gu;
 
-function plainWord(raw: string): string {
-  const lower = raw.slice(0, longestWord).toLowerCase();
+function normalizeWord(raw: string): string {
+  const lower = raw.slice(0, maxWordLength).toLowerCase();
   if (isAscii.test(lower)) return lower;
   return lower.normalize("NFKD").replaceAll(/[^\p{L}\p{N}]/gu, "") || lower;
 }

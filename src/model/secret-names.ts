@@ -1,11 +1,10 @@
 /**
- * Does a variable of this name look like it holds a secret? By whole words, so that TOKENIZERS_PARALLELISM,
- * KEYBOARD and MAX_OUTPUT_TOKENS do not, and npm_config__authToken and githubtoken do.
+ * Whether a variable of this name probably holds a secret. Compares whole words: npm_config__authToken and githubtoken
+ * match, but TOKENIZERS_PARALLELISM, KEYBOARD and MAX_OUTPUT_TOKENS do not.
  */
 export function looksSecret(name: string): boolean {
-  if (!telling.test(name)) return false;
-  // asked for every variable of every command: most names are done with here
-  if (!worthALook.test(name)) return false;
+  // called for every variable of every command, so most names must be decided quickly
+  if (!mayBeSecret.test(name)) return false;
   const words = wordsOf(name);
   if (words.length === 0) return false;
   if (carriesLogin(words)) return true;
@@ -27,14 +26,14 @@ function wordsOf(name: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** Addresses that usually contain a password, or are one. */
+/** Names of URLs that usually contain a password, or are secret themselves. */
 function carriesLogin(words: readonly string[]): boolean {
   const last = words[words.length - 1]!;
   if (last === "DSN" || words.join("_").includes("CONNECTION_STRING")) return true;
   return (last === "URL" || last === "URI") && words.some((word) => loginUrls.has(word));
 }
 
-const worthALook = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
+const mayBeSecret = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
 const secretAnywhere =
   /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
 const secretLast = new Set([
@@ -66,9 +65,9 @@ const loginUrls = new Set([
   "RABBITMQ",
   "WEBHOOK",
 ]);
-/** Endings that say how a value is written, not what it is. */
+/** Endings that describe the encoding of a value. */
 const encodings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
-/** Endings of names that speak about a secret without holding it. */
+/** Endings of names that refer to a secret without holding it. */
 const aboutSecrets = new Set([
   "FILE",
   "PATH",
@@ -86,6 +85,3 @@ const aboutSecrets = new Set([
   "ENABLED",
 ]);
 const amounts = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);
-
-/** Every name that can be one has a part of one of these words in it: the others need no closer look. */
-const telling = /TOKEN|SECRET|PASS|KEY|CRED|AUTH|PAT|COOKIE|JWT|BEARER|DSN|CONN|UR[LI]|PWD/i;

@@ -3,43 +3,43 @@ import type { NumberedEvent } from "./event.ts";
 import type { RemovedFile, SessionFile, SessionState } from "./session-state.ts";
 
 /**
- * What an executor needs to continue a session: an opaque state under the name of its format, and the files of the
- * session's work directory. Both are kept in the record, so that any runner can continue it.
+ * Saves what an executor needs to continue a session: an opaque state with the name of its format, and the files of the
+ * session's work directory. Both are stored in the record, so that any runner can continue the session.
  */
 export interface SaveSession {
   op: "save_session";
   run_id: string;
   attempt: number;
   runner: RunnerIdentity;
-  /** The last event the state covers. */
+  /** The last event that the state covers. */
   n: number;
-  /** Events up to `n` that may not be stored yet: they are stored with the state, or neither is. */
+  /** Events up to `n` that may not be stored yet. They are stored together with the state, or neither is. */
   events: NumberedEvent[];
   format: string;
-  /** null: only the files are stored, which are parts of a state that is saved next. */
+  /** null: store only the files, which are parts of the state in the next save. */
   bytes: Uint8Array | null;
-  /** Any runner can continue it: nothing it needs lies with the runner alone. */
+  /** Whether any runner can continue the session, because nothing it needs is only on this runner. */
   portable: boolean;
   files: (SessionFile | RemovedFile)[];
-  /** These are all files of the work directory: others that were saved before are removed. */
+  /** `files` is the complete work directory: remove all other files saved before. */
   all_files?: boolean;
 }
 
 export type SaveResult =
-  /** `budget`: what the run's agent may spend today is spent. */
+  /** `budget`: the agent's budget for today is used up. */
   | { ok: true; op: "save_session"; last_n: number; budget?: "spent" }
   | { ok: false; conflict: "fenced" | "gap" | "too_large"; last_n: number };
 
 export interface LoadedSession {
-  /** null where files were asked for, or there is no state. */
+  /** null if files were requested or there is no state. */
   state: SessionState | null;
   files: SessionFile[];
-  /** There are files after the last of these. */
+  /** More files follow. */
   more: boolean;
 }
 
 export interface SessionStateReads {
-  /** The state the run continues from: its session's, and of a fork that has none yet that of its origin. */
+  /** The state that the run continues from: that of its session or, for a new fork, of the session it was forked from. */
   session_state(
     of: { run_id: string; attempt: number; runner: RunnerIdentity },
     files_after?: string,

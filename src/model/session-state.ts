@@ -4,7 +4,7 @@ export interface SessionFile {
   /** Relative to the work directory, with slashes. */
   path: string;
   type: (typeof sessionFileTypes)[number];
-  /** Of a link its target; none of a folder. */
+  /** The content of a file, or the target of a link. Empty for a folder. */
   bytes: Uint8Array;
 }
 
@@ -17,24 +17,24 @@ export interface SessionState {
   format: string;
   bytes: Uint8Array;
   portable: boolean;
-  /** The runner that asks, or one with the same state directory, saved it: the work directory there is as new. */
+  /** Saved by the requesting runner or one with the same state directory, so the local work directory is current. */
   here: boolean;
 }
 
-/** Of a state in one save, and of everything in one save. */
+/** Limits for the state in one save, and for one save in total. */
 export const maxStateBytes = 8 * 1024 * 1024;
 export const maxSaveBytes = 16 * 1024 * 1024;
-/** Of a state that is saved in parts. */
+/** Limit for a state that is saved in parts. */
 export const maxWholeStateBytes = 64 * 1024 * 1024;
-/** Of all files of a session. */
+/** Limit for all files of a session together. */
 export const maxSessionFileBytes = 50 * 1024 * 1024;
 
-/** A part of a state is kept among the session's files, by a name that no work path has: its own SHA-256. */
+/** Parts of a state are stored among the session's files as `/` and their SHA-256, which is no valid work path. */
 export function isPartPath(path: string): boolean {
   return /^\/[0-9a-f]{64}$/.test(path);
 }
 
-/** Below the work directory, by names that lead nowhere else. */
+/** Accepts relative paths that stay below the work directory. */
 export function isWorkPath(path: string): boolean {
   if (!path.isWellFormed() || path.includes("\0") || Buffer.byteLength(path) > 4096) return false;
   return path.split("/").every((part) => part !== "" && part !== "." && part !== "..");

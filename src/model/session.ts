@@ -2,34 +2,34 @@ import * as z from "zod";
 import { runModes } from "./demands.ts";
 import { runStatuses } from "./states.ts";
 
-/** A conversation that runs continue. A procedural run has one of its own, bound to itself. */
+/** A conversation that runs can continue. A procedural run has a session that belongs to this run only. */
 export const sessionSchema = z.object({
   session_id: z.string(),
-  /** The executor's own name for it; null until the executor told it. */
+  /** The executor's id of the session. null until the executor reports it. */
   executor_session_id: z.string().nullable(),
   agent_name: z.string(),
   created_by: z.string(),
   hostname: z.string().nullable(),
   executor_profile: z.string().nullable(),
-  /** The state directory it lies in, where any runner with its profile continues it; null where its runner named none. */
+  /** The state directory that holds it. Any runner there with its profile can continue it. null if the runner has no id for it. */
   place_id: z.string().nullable(),
-  /** The runner that had it last, and without a place_id the only one that continues it; null until one has claimed it. */
+  /** The last runner that had it, which is the only one to continue it if place_id is null. null until a run is claimed. */
   runner_id: z.string().nullable(),
   /** The directory of that runner. */
   runner_dir: z.string().nullable(),
-  /** The record has all that continuing it takes: any runner with its profile can. */
+  /** The record holds everything needed, so any runner with its profile can continue it. */
   portable: z.boolean(),
   project_dir: z.string().nullable(),
   run_count: z.number().int(),
   created_at: z.string(),
   last_used_at: z.string(),
-  /** The session this one was forked from, and how many turns of it were kept; null: all of them. */
+  /** The session this one was forked from, and how many of its turns were kept (null: all). */
   forked_from: z.string().nullable(),
   fork_at_turn: z.number().int().nullable(),
 });
 export type Session = z.infer<typeof sessionSchema>;
 
-/** One run of a session, and the run it went on from: the one before it, or the last of the session it was forked from. */
+/** One run of a session. `parent` is the previous run, or the last run of the session it was forked from. */
 export const sessionVersionSchema = z.object({
   run_id: z.string(),
   mode: z.enum(runModes),
@@ -54,14 +54,14 @@ export const sessionNodeSchema = sessionSchema
   .extend({ runs: z.array(sessionVersionSchema.pick({ run_id: true, mode: true, status: true })) });
 export type SessionNode = z.infer<typeof sessionNodeSchema>;
 
-/** Binding the same id again changes nothing; another one where one is bound is `bound_otherwise`. */
+/** Sets the executor's session id. The same id again is a no-op, and a different one is `bound_otherwise`. */
 export interface BindSession {
   op: "bind_session";
   session_id: string;
   executor_session_id: string;
 }
 
-/** A session and its right to be continued end; refused while a run of it is active. Its runs stay. */
+/** Deletes a session, so that it can no longer be continued. Rejected while one of its runs is active. Its runs are kept. */
 export interface DeleteSession {
   op: "delete_session";
   session_id: string;
@@ -73,15 +73,15 @@ export type SessionResult =
 
 export interface SessionReads {
   session(session_id: string): Promise<Session | null>;
-  /** Newest first; `before` is the last session_id of the page before. */
+  /** Newest first. `before` is the last session_id of the previous page. */
   sessions(
     filter: { agent_name?: string; created_by?: string },
     page: { before?: string; limit: number },
   ): Promise<Session[]>;
-  /** What was forked from it, oldest first, at most so many. */
+  /** Sessions forked from this one, oldest first. */
   forks(session_id: string, limit: number): Promise<Session[]>;
-  /** Its runs, newest first, at most 1,000. */
+  /** The session's runs, newest first, at most 1,000. */
   versions(session_id: string): Promise<SessionVersion[]>;
-  /** Which of these there is no session of. */
+  /** The ids among these that belong to no session. */
   gone_sessions(session_ids: readonly string[]): Promise<string[]>;
 }

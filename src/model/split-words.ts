@@ -1,9 +1,9 @@
 export type Words = { ok: true; words: string[] } | { ok: false; problem: string };
 
 /**
- * Splits a command into words with the quoting of a POSIX shell, and none of its expansions: single quotes keep
- * everything, double quotes let a backslash escape `$`, a backtick, `"`, `\` and a newline, and outside of quotes a
- * backslash keeps the next character. An escaped newline disappears.
+ * Splits a command into words with the quoting rules of a POSIX shell, but without its expansions. Single quotes preserve
+ * everything. In double quotes a backslash escapes `$`, a backtick, `"`, `\` and a newline; outside quotes it escapes the
+ * next character. An escaped newline is removed.
  */
 export function splitWords(text: string): Words {
   const words: string[] = [];

@@ -1,4 +1,4 @@
-/** The states of a run and the moves between them. docs/states.md draws this table. */
+/** The states of a run and the transitions between them. docs/states.md shows the diagram. */
 export const runStatuses = [
   "pending",
   "claimed",
@@ -13,13 +13,13 @@ export const runStatuses = [
 export type RunStatus = (typeof runStatuses)[number];
 
 /**
- * `next`: where a run may go from there. `held`: a runner has it, and the run has its directory and session to itself.
- * `busy`: it takes one of its runner's slots and a place under its agent's cap.
+ * `next`: the allowed transitions. `held`: a runner has the run, and the run has exclusive use of its directory and
+ * session. `busy`: the run occupies a runner slot and counts toward its agent's `max_concurrent`.
  */
 const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?: true }> = {
-  // to parked: its agent's budget of the day, or a usage limit that it shares, is spent
+  // to parked: the agent's daily budget or a shared usage limit is used up
   pending: { next: ["claimed", "running", "parked", "failed", "cancelled"] },
-  // back to pending: a claim that never reached its runner, a lost runner, a drain
+  // back to pending: the claim never reached its runner, the runner was lost, or it drained
   claimed: {
     next: ["running", "pending", "parked", "stopping", "completed", "failed", "cancelled"],
     held: true,
@@ -31,7 +31,7 @@ const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?
     busy: true,
   },
   waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], held: true },
-  // nothing of it is alive: see docs/decisions/0025-questions-and-parking.md
+  // no process is alive: see docs/decisions/0025-questions-and-parking.md
   parked: { next: ["pending", "failed", "cancelled"] },
   stopping: { next: ["completed", "failed", "cancelled"], held: true, busy: true },
   completed: { next: [] },
@@ -65,7 +65,7 @@ export function isBusy(status: RunStatus): boolean {
   return states[status].busy === true;
 }
 
-/** Why a run failed: a closed list. `no_output` never applies to procedural runs. */
+/** Why a run failed. `no_output` never applies to procedural runs. */
 export const failureReasons = [
   "exit_nonzero",
   "signalled",
@@ -95,7 +95,7 @@ export const failureReasons = [
 ] as const;
 export type FailureReason = (typeof failureReasons)[number];
 
-/** Why something that runs is being ended from outside. */
+/** Why Drover stops a run or a process. */
 export const stopReasons = [
   "user",
   "timeout",

@@ -20,18 +20,18 @@ import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
 export type { CreateRun } from "./create-run.ts";
 
 /**
- * Seam 4, store. An operation is plain data and stands or falls as a whole; all operations of one
- * `apply`, and of every `apply` that waits at the same moment, share one transaction. The promise
- * resolves when that transaction is durable. A conflict is a result; a throw is a HostError.
+ * Seam 4, store. An operation is plain data and atomic. All operations of one `apply`, and of every `apply` that waits
+ * at the same time, share one transaction, and the promise resolves when it is durable. A conflict is returned as a
+ * result; a HostError is thrown.
  *
- * execution_started and execution_ended events are what is audited: storing one appends it to the
- * audit chain in the same transaction, whichever operation brought it.
+ * The audit chain consists of execution_started and execution_ended events. Storing one appends it to the chain in the
+ * same transaction, whichever operation contains it.
  */
 export interface Store {
   apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }>;
   readonly read: Reads;
   readonly blobs: Blobs;
-  /** Calls back after each commit of this store, in the order of commits, until the returned function is called. */
+  /** Calls `listener` after each commit, in commit order, until the returned function is called. */
   changes(listener: (change: Change) => void): () => void;
   close(): Promise<void>;
 }
@@ -50,13 +50,13 @@ export type Op =
   | TriggerOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
-/** What an operation is answered with. */
+/** The result type of an operation. */
 export type ResultOf<O> = O extends RunOp
   ? OpResult
   : O extends { op: infer Name }
     ? Extract<AnyResult, { op: Name }> | ConflictOf<O>
     : never;
-/** Of any operation at all. */
+/** The result of any operation. */
 export type StoreResult = OpResult | AnyResult;
 type AnyResult =
   | DispatchResult
@@ -86,21 +86,21 @@ type ConflictOf<O> = O extends DispatchOp
                 ? Extract<TriggerResult, { ok: false }>
                 : Extract<AgentResult, { ok: false }>;
 
-/** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
+/** Hints about what a commit changed. Listeners read the store to find out more. */
 export interface Change {
-  /** Runs whose log has grown; null: any may have. */
+  /** Runs with new events. null: possibly all. */
   runs: ReadonlySet<string> | null;
-  /** What became free to claim, one entry for each run. */
+  /** The demands of runs that became claimable, one entry per run. */
   claimable: readonly Demands[];
-  /** The same of runs that go on after an answer: runners take these even without a free slot. */
+  /** The demands of runs that resume after an answer. Runners take these even without a free slot. */
   resumed?: readonly Demands[];
   /** Runners that have a new order. */
   ordered: ReadonlySet<string>;
-  /** Schedules, or when they are due next. */
+  /** Schedules or their due times changed. */
   schedules?: true;
-  /** Another process wrote: what it was is not known. */
+  /** Another process committed. What it changed is unknown. */
   foreign: boolean;
-  /** Runs that ended, and those that went back to pending; of this process's own commits alone. */
+  /** Runs that ended or returned to pending. Only for commits of this process. */
   ended?: readonly RunEnd[];
   requeued?: readonly Requeued[];
 }
@@ -114,21 +114,21 @@ export interface RunEnd {
 
 export interface Requeued {
   run_id: string;
-  /** It counts as a failure of the run; else it was given back at no cost. */
+  /** Counts as a failure of the run. Otherwise the run was returned at no cost. */
   lost: boolean;
 }
 
-/** Already stored `n` are skipped; a gap is refused and reports the last one stored. */
+/** Appends events. Numbers that are already stored are skipped. A gap is rejected and reports the last stored number. */
 export interface AppendEvents {
   op: "append_events";
   run_id: string;
   attempt: number;
   events: NumberedEvent[];
-  /** Who writes: refused where the attempt is not this runner's in this epoch. */
+  /** Rejected if this runner does not hold the attempt in this epoch. */
   runner?: RunnerIdentity;
 }
 
-/** The last events of an attempt, then the result event, and the run's final columns. */
+/** Stores the last events of an attempt and the result event, and finishes the run. */
 export interface FinishRun {
   op: "finish_run";
   run_id: string;
@@ -136,29 +136,29 @@ export interface FinishRun {
   at: string;
   events: NumberedEvent[];
   result: Extract<RunEvent, { type: "result" }>;
-  /** Left as it is where not given. */
+  /** Keeps the current summary if absent. */
   summary?: string;
-  /** Where a runner writes, what its execution_ended events said stands instead. */
+  /** Ignored if `runner` is set: the isolation then comes from the execution_ended events. */
   isolation: Run["isolation"];
   runner?: RunnerIdentity;
-  /** Everything up to it must be stored by then; a gap otherwise. */
+  /** All events up to this number must be stored; otherwise it is a gap. */
   last_n?: number;
   /**
-   * What its runner could not bring to an end goes back to pending instead: `at_no_cost` after a drain,
-   * `as_failure` after a crash, which counts and leaves `result` standing where no attempt is left.
-   * A run that was being stopped is cancelled in any case.
+   * Returns the run to pending instead of finishing it: `at_no_cost` after a drain, `as_failure` after a crash. The latter
+   * counts as a failed attempt, and the run finishes with `result` if no attempt is left. A run that was being stopped is
+   * cancelled in any case.
    */
   give_back?: "at_no_cost" | "as_failure";
   /**
-   * Nothing of it is alive, and it continues later: at no cost, from what it has saved. `result` stands instead where
-   * its agent does not want that, and a run that was being stopped is cancelled.
+   * Parks the run, so that it continues later from its saved state at no cost. If its agent does not allow parking, the
+   * run finishes with `result`. A run that was being stopped is cancelled.
    */
   parked?: { why: ParkReason; until?: string; message?: string };
 }
 
 export type OpResult =
   | { ok: true; last_n: number }
-  /** The same thing was stored before: nothing was changed. */
+  /** The operation was applied before. Nothing was changed. */
   | { ok: true; last_n: number; repeated: true; run_id?: string }
   | {
       ok: false;
@@ -182,19 +182,19 @@ export interface Reads
   run_row(run_id: string): Promise<RunRow | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**
-   * Runs with all words of `text`, see ./search-terms.ts, and where. The pages of a search are its own: `next` is what to
-   * pass as `before`. `indexing`: runs may be missing that the index has not taken in yet.
+   * Runs that contain all words of `text` (see ./search-terms.ts), and where they match. Pass `next` as `before` to get the
+   * next page. `indexing`: recent runs may be missing because they are not indexed yet.
    */
   search(
     text: string,
     filter: RunFilter,
     page: Page,
   ): Promise<{ items: FoundRun[]; next: string | null; indexing: boolean }>;
-  /** At most `limit`, and fewer where they are long: about `maxBytes`, 512 KB unless given. There may be more even so, up to `last_position`. */
+  /** At most `limit` events and about `maxBytes` (default 512 KB). A short page is not the end: compare with `last_position`. */
   events(run_id: string, after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
-  /** The same of all runs, in commit order. */
+  /** Like `events`, but of all runs in commit order. */
   feed(after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
-  /** The `seq` of the last event of this run, or the cursor of the last one of all that are kept (null); 0 without any. */
+  /** The `seq` of the run's last event or, for null, the `cursor` of the last event of all runs. 0 if there is none. */
   last_position(run_id: string | null): Promise<number>;
   execution(execution_id: string): Promise<Execution | null>;
   executions(filter: { run_id?: string; open?: boolean }, page: Page): Promise<Execution[]>;
@@ -211,28 +211,28 @@ export interface RunFilter {
   tool_call_id?: string;
   worktree_id?: string;
   repo_sha?: string;
-  /** ISO times, inclusive and exclusive. */
+  /** ISO times. `since` is inclusive, `until` exclusive. */
   since?: string;
   until?: string;
 }
 
-/** Newest first; `before` is the last run_id (or execution_id) of the page before. */
+/** Newest first. `before` is the last run_id (or execution_id) of the previous page. */
 export interface Page {
   before?: string;
   limit: number;
 }
 
-/** What a list shows: a run without its parameters, prompt and results. */
+/** A run in a listing, without its parameters, prompt and results. */
 export type RunRow = Omit<Run, "parameters" | "prompt" | "result_text" | "result_data">;
 
-/** With where it matches what was searched for. */
+/** A search result, with the place of the match. */
 export type FoundRun = RunRow & { match: SearchMatch };
 
-/** The audit record of one spawned process: its start and, once there is one, its end. */
+/** The audit record of one spawned process: its start and, once it has ended, its end. */
 export interface Execution {
   run_id: string;
   attempt: number;
-  /** When the start and the end were recorded, by the store's clock; the times in them are by the runner's. */
+  /** When the start and the end were recorded, on the store's clock. The times inside them are on the runner's clock. */
   received_at: string;
   end_received_at: string | null;
   start: ExecutionStart;

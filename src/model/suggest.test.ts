@@ -12,13 +12,13 @@ it.each([
   expect(suggest(typed, ["timeout", "default_timeout_seconds", "exec", "json"])).toBe(expected);
 });
 
-it("compares nothing with what is too long to be a slip", () => {
+it("does not compare texts that are too long to be a typo", () => {
   const candidates = Array.from({ length: 1000 }, (_, at) => `${at}${"x".repeat(1000)}`);
   expect(suggest("x".repeat(5_000_000), candidates)).toBeUndefined();
   expect(suggest("timeou", ["x".repeat(5_000_000), "timeout"])).toBe("timeout");
 });
 
-it("ends before it has compared what takes long", () => {
+it("stops comparing after a limited amount of work", () => {
   let asked = 0;
   function* names() {
     for (; asked < 1_000_000; asked += 1) yield `${asked}`.padStart(60, "x");

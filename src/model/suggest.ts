@@ -1,16 +1,16 @@
-/** Nobody mistypes more than this; and comparing costs the product of both lengths. */
-const longest = 300;
-/** Pairs of characters in all, some milliseconds: strangers choose what is compared, and some of what it is compared with. */
-const mostCompared = 500_000;
+/** Longer input is not a typo, and a comparison costs the product of both lengths. */
+const maxLength = 300;
+/** Total number of character pairs to compare, a few milliseconds' work. Callers control the input and some candidates. */
+const maxComparisons = 500_000;
 
-/** "Did you mean": the candidate a slip of the keyboard away from what was typed, if any is close enough. */
+/** Finds the candidate for "did you mean": the one closest to the input, if it is close enough. */
 export function suggest(typed: string, candidates: Iterable<string>): string | undefined {
-  if (typed.length > longest) return undefined;
-  let left = mostCompared;
+  if (typed.length > maxLength) return undefined;
+  let left = maxComparisons;
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
   for (const candidate of candidates) {
-    // each character too many, or too few, is one step
+    // the distance is at least the difference in length
     if (Math.abs(candidate.length - typed.length) >= bestDistance) continue;
     if ((left -= candidate.length * typed.length) < 0) break;
     const distance = editDistance(typed.toLowerCase(), candidate.toLowerCase());
@@ -19,7 +19,7 @@ export function suggest(typed: string, candidates: Iterable<string>): string | u
   return best;
 }
 
-/** Insertions, deletions, replacements, and swaps of neighbours. */
+/** Counts insertions, deletions, replacements, and swaps of adjacent characters. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -6,19 +6,19 @@ export interface ArgumentFault {
   message: string;
 }
 
-/** Linux takes no single argument of this size or more, its closing NUL included. */
+/** Linux rejects a single argument of this size or more, including its terminating NUL. */
 const maxArgumentBytes = 128 * 1024;
-/** Half of what Linux gives arguments and environment together by default. */
+/** Half of Linux's default limit for arguments and environment together. */
 const maxTotalBytes = 1024 * 1024;
 
-/** What of these parameters could not be handed to a command so that it reads what was meant. */
+/** Lists the parameters that a command line cannot represent. */
 export function checkArguments(parameters: Readonly<Record<string, unknown>>, listStyle: ListStyle): ArgumentFault[] {
   return toArguments(parameters, listStyle).faults;
 }
 
 /**
- * Parameters as options: `--key value`; `--key=value` where the value begins with a dash, so that it is never
- * read as an option. `true` is a bare flag; `false`, `null` and empty lists are left out; objects are JSON.
+ * Converts parameters to options: `--key value`, or `--key=value` if the value starts with a dash and could be mistaken
+ * for an option. `true` becomes a bare flag, `false`, `null` and empty lists are omitted, and objects become JSON.
  */
 export function toArguments(
   parameters: Readonly<Record<string, unknown>>,
@@ -32,26 +32,29 @@ export function toArguments(
       faults.push({
         path,
         message:
-          "cannot be the name of an option: use letters, digits, '.', '_' and '-', not beginning with '.' or '-'",
+          "cannot be the name of an option: use letters, digits, '.', '_' and '-', and do not start with '.' or '-'",
       });
       continue;
     }
     for (const { text, at } of textsOf(value, path, listStyle, faults)) {
       const words = text === null ? [`--${name}`] : text.startsWith("-") ? [`--${name}=${text}`] : [`--${name}`, text];
-      faults.push(...words.flatMap((word) => judge(word, at)));
+      faults.push(...words.flatMap((word) => checkWord(word, at)));
       result.push(...words);
     }
   }
   const total = result.reduce((sum, word) => sum + utf8Length(word) + 1, 0);
   if (faults.length === 0 && total > maxTotalBytes) {
-    faults.push({ path: "", message: `take ${total} bytes as arguments; a command line carries ${maxTotalBytes}` });
+    faults.push({
+      path: "",
+      message: `need ${total} bytes as arguments; a command line holds at most ${maxTotalBytes}`,
+    });
   }
   return { arguments: result, faults };
 }
 
 const namePattern = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,199}$/u;
 
-/** What follows `--name`, once per use of it; null is a bare flag. */
+/** The text after each occurrence of `--name`. A null text is a bare flag. */
 function textsOf(
   value: unknown,
   path: string,
@@ -72,13 +75,13 @@ function textsOf(
     if (isNull)
       faults.push({
         path: at,
-        message: 'null cannot stand in a list that is not handed over as JSON (list_style: "json")',
+        message: 'null is only possible in a list that is passed as JSON (list_style: "json")',
       });
     else if (listStyle === "comma" && text.includes(",")) {
       faults.push({
         path: at,
         message:
-          'has a comma, which separates the items of this list; the agent can take such items with list_style "repeat" or "json"',
+          'contains a comma, which separates the items of this list; set the agent\'s list_style to "repeat" or "json" to allow it',
       });
     }
   }
@@ -89,13 +92,13 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function judge(word: string, path: string): ArgumentFault[] {
-  if (word.includes("\0")) return [{ path, message: "has a NUL character, which no command line can carry" }];
+function checkWord(word: string, path: string): ArgumentFault[] {
+  if (word.includes("\0")) return [{ path, message: "contains a NUL character, which a command line cannot hold" }];
   if (/\p{Surrogate}/u.test(word))
-    return [{ path, message: "has half of a surrogate pair, which no command line can carry" }];
+    return [{ path, message: "contains half of a surrogate pair, which a command line cannot hold" }];
   const bytes = utf8Length(word);
   if (bytes < maxArgumentBytes) return [];
-  return [{ path, message: `is ${bytes} bytes long; one argument carries less than ${maxArgumentBytes}` }];
+  return [{ path, message: `is ${bytes} bytes long; an argument must be shorter than ${maxArgumentBytes} bytes` }];
 }
 
 function utf8Length(text: string): number {
@@ -107,12 +110,12 @@ function utf8Length(text: string): number {
   return bytes;
 }
 
-/** One step of a JSON pointer. */
+/** Escapes a key for use as one step of a JSON pointer. */
 export function escapePointer(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** The steps of a JSON pointer. */
+/** Splits a JSON pointer into its unescaped steps. */
 export function pointerSteps(pointer: string): string[] {
   return pointer
     .split("/")

@@ -1,11 +1,11 @@
-/** Who may do what over HTTP. Only the hash of a token is ever stored; the token itself is shown once. */
+/** The roles that a token can grant over HTTP. Only the hash of a token is stored; the token itself is shown once. */
 export const tokenRoles = ["admin", "user", "viewer", "runner"] as const;
 export type TokenRole = (typeof tokenRoles)[number];
 
 /**
- * An `access` token is a bearer token. An `enrolment` token does one thing, once: a runner exchanges it
- * for an access token of role `runner` with the same subject. A `link` is what a sign-in link carries: a browser
- * exchanges it, once, for a `browser` token, which it sends as a cookie. Both derive from an access token and end with it.
+ * An `access` token is a bearer token. A runner exchanges an `enrolment` token, once, for an access token with role
+ * `runner` and the same subject. A browser exchanges the `link` token of a sign-in link, once, for a `browser` token,
+ * which it sends as a cookie. Link and browser tokens derive from an access token and end with it.
  */
 export const tokenKinds = ["access", "enrolment", "link", "browser"] as const;
 
@@ -13,30 +13,30 @@ export interface Token {
   token_id: string;
   kind: (typeof tokenKinds)[number];
   role: TokenRole;
-  /** Whose requests these are: what a run's `created_by` and a runner's `owner` become. */
+  /** The identity behind the requests. It becomes a run's `created_by` and a runner's `owner`. */
   subject: string;
-  /** A person's own note, e.g. "laptop". */
+  /** A free-form note, such as "laptop". */
   label: string | null;
   created_by: string;
   created_at: string;
-  /** ISO time from which it is refused; null: never. */
+  /** ISO time from which the token is rejected. null: it never expires. */
   expires_at: string | null;
-  /** ISO time from which it is refused as well. Lies ahead on one that was replaced and is still good for a while. */
+  /** ISO time from which the token is rejected. It is in the future for a rotated token that stays valid for a while. */
   revoked_at: string | null;
-  /** Set once on an enrolment token that was exchanged. */
+  /** When an enrolment token was exchanged. */
   used_at: string | null;
 }
 
 export type TokenOp = PutToken | RevokeToken | RevokeSubject | UseEnrolment | UseLink | RotateToken;
 
-/** `hash` is the lower-case hexadecimal SHA-256 of the whole token text. A known hash or token_id is `exists`. */
+/** Stores a token. `hash` is the lower-case hexadecimal SHA-256 of the token. A known hash or token_id is `exists`. */
 export interface PutToken {
   op: "put_token";
   token: Token;
   hash: string;
 }
 
-/** Revoking twice keeps the earlier time: one that is to end later can still be ended at once. Ends what derives from it too. */
+/** Revokes a token and all tokens derived from it. Of two revocations the earlier time counts. */
 export interface RevokeToken {
   op: "revoke_token";
   token_id: string;
@@ -44,57 +44,56 @@ export interface RevokeToken {
 }
 
 /**
- * Revokes what a subject has that has not ended by `at`, or by the store's time if that is earlier: all there is in the
- * moment it is stored. A token that a rotation or an enrolment makes of one of them is among those, or is never made.
+ * Revokes all tokens of a subject that are still valid at `at`, or at the store's time if that is earlier. No token
+ * escapes: one that a concurrent rotation or enrolment creates is either revoked too or never created.
  */
 export interface RevokeSubject {
   op: "revoke_subject";
   subject: string;
-  /** Those of other roles are left. */
+  /** Tokens with other roles stay valid. */
   roles: readonly TokenRole[];
   at: string;
 }
 
 /**
- * Marks the enrolment token used and stores the runner's own token, both or neither. Refused where the
- * enrolment is unknown or of another kind (`not_found`), was exchanged before (`used`), is revoked, or
- * `at` is not before its end (`expired`).
+ * Atomically marks the enrolment token as used and stores the runner's token. Rejected if the enrolment token is unknown
+ * or of another kind (`not_found`), already exchanged (`used`), revoked, or expired at `at`.
  */
 export interface UseEnrolment {
   op: "use_enrolment";
   hash: string;
   at: string;
-  /** Role and subject are taken from the enrolment token, whatever stands here. */
+  /** Role and subject are ignored here and taken from the enrolment token. */
   token: Token;
   token_hash: string;
 }
 
 /**
- * Marks a link used and stores the browser's token, both or neither. Refused as an enrolment is; also where the token
- * that the link derives from has ended.
+ * Atomically marks a link as used and stores the browser's token. Rejected like an enrolment, and also if the token that
+ * the link derives from is no longer valid.
  */
 export interface UseLink {
   op: "use_link";
   hash: string;
   at: string;
-  /** Its own part of the new token's id: the whole one begins with the token that the link derives from. */
+  /** The second part of the new token's id; see `derivedTokenId`. */
   id: string;
-  /** Role and subject are taken from the link; it ends no later than the token it derives from. */
+  /** Role and subject are taken from the link. It expires no later than the token it derives from. */
   token: Omit<Token, "token_id" | "role" | "subject">;
   token_hash: string;
 }
 
 /**
- * Stores a token in the place of another, which is revoked as of `ends_at`, or as of the time it was to be revoked at
- * before, if that is earlier: both or neither. Refused where the other is unknown or an enrolment (`not_found`), was
- * revoked as of `at` or before (`revoked`), or `at` is not before its end (`expired`).
+ * Atomically stores a new token and revokes the old one as of `ends_at`, or its existing revocation time if that is
+ * earlier. Rejected if the old token is unknown or an enrolment token (`not_found`), or at `at` is already revoked
+ * (`revoked`) or expired (`expired`).
  */
 export interface RotateToken {
   op: "rotate_token";
   token_id: string;
   at: string;
   ends_at: string;
-  /** Role, subject and label are taken from the token it replaces, whatever stands here. */
+  /** Role, subject and label are ignored here and taken from the old token. */
   token: Token;
   token_hash: string;
 }
@@ -102,24 +101,24 @@ export interface RotateToken {
 export type TokenResult =
   | { ok: true; op: "put_token" }
   | { ok: true; op: "revoke_token" }
-  /** `token_ids`: of those that it ended. */
+  /** `token_ids`: the revoked tokens. */
   | { ok: true; op: "revoke_subject"; token_ids: string[] }
   | { ok: true; op: "use_enrolment"; subject: string }
   | { ok: true; op: "use_link"; token: Token }
-  /** `ends_at`: when the token that was replaced is refused. */
+  /** `ends_at`: from when the old token is rejected. */
   | { ok: true; op: "rotate_token"; ends_at: string }
   | { ok: false; conflict: "exists" | "not_found" | "used" | "revoked" | "expired" };
 
 export interface TokenReads {
-  /** By hash; revoked and expired ones too, so that the caller can say so. */
+  /** Also returns revoked and expired tokens, so that the caller can report the reason. */
   token(hash: string): Promise<Token | null>;
-  /** The whole hash that begins so, of a token of any kind; revoked and expired ones too. */
+  /** The full hash with this prefix, of a token of any kind, including revoked and expired ones. */
   token_hash(beginning: string): Promise<string | null>;
   /** Newest first. */
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
 }
 
-/** The id of a link or a browser's token names the token that it derives from: what ends that one finds it by its id. */
+/** The id of a link or browser token contains the id of its access token, so that revoking that one finds it. */
 export function derivedTokenId(token_id: string, id: string): string {
   return `${rootTokenId(token_id)}.${id}`;
 }
@@ -128,7 +127,7 @@ export function rootTokenId(token_id: string): string {
   return token_id.split(".", 1)[0]!;
 }
 
-/** Why a token is refused at this time; null while it is good. Both times are in the one form of `toISOString`. */
+/** Why a token is rejected at this time, or null if it is valid. All times must be in the format of `toISOString`. */
 export function tokenRejection(
   token: Pick<Token, "expires_at" | "revoked_at">,
   at: string,

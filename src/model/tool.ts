@@ -1,14 +1,14 @@
 import type { Command, Running } from "./process.ts";
 
-/** What a tool does to the world: permission modes decide by this. */
+/** What a tool affects. Permission modes decide by this. */
 export const effects = ["read", "edit", "execute", "network"] as const;
 export type Effect = (typeof effects)[number];
 
-/** One thing a model may call. Every failure it can expect is a result that the model can act on. */
+/** A tool that a model may call. Expected failures are results, so that the model can react to them. */
 export interface Tool {
   name: string;
   description: string;
-  /** JSON Schema of its input. */
+  /** JSON Schema of the input. */
   input_schema: Record<string, unknown>;
   effect: Effect;
   run(input: unknown, context: ToolContext): Promise<ToolAnswer>;
@@ -16,7 +16,7 @@ export interface Tool {
 
 export interface ToolContext {
   signal: AbortSignal;
-  /** How a tool starts a process: audited where there is a run. */
+  /** Starts a process. It is audited if the tool belongs to a run. */
   start(command: Command): Promise<Running>;
 }
 

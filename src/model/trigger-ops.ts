@@ -3,7 +3,7 @@ import type { Run } from "./run.ts";
 import type { WebhookEvent } from "./webhook-events.ts";
 import type { Delivery, Webhook } from "./webhook.ts";
 
-/** The store operations of webhooks and chains. `secret` is sealed by the caller: the store never has one in the clear. */
+/** The store operations for hooks, webhooks and chains. The caller encrypts each `secret` before it reaches the store. */
 export type TriggerOp =
   | PutHook
   | DeleteHook
@@ -14,7 +14,7 @@ export type TriggerOp =
   | Redeliver
   | RefuseChain;
 
-/** `create`: a known name is `exists`. Otherwise an unknown one is `not_found`, and without a secret the old one stays. */
+/** With `create`, a known name is `exists`. Otherwise an unknown name is `not_found`, and the secret changes only if given. */
 export interface PutHook {
   op: "put_hook";
   hook: Hook;
@@ -34,43 +34,43 @@ export interface PutWebhook {
   create: boolean;
 }
 
-/** With its deliveries. */
+/** Deletes a webhook and its deliveries. */
 export interface DeleteWebhook {
   op: "delete_webhook";
   name: string;
 }
 
 /**
- * Hands out deliveries that are due, each to one caller: nobody else is given it for `lease_ms`, and after that it counts
- * as an attempt whose end nobody saw.
+ * Leases due deliveries, each to one caller for `lease_ms`. A delivery that is not settled by then counts as a failed
+ * attempt.
  */
 export interface ClaimDeliveries {
   op: "claim_deliveries";
   limit: number;
   lease_ms: number;
-  /** At most so many of one webhook. Those of `busy` get none: a receiver that hangs holds up nobody else. */
+  /** Maximum per webhook. Webhooks in `busy` get none, so that a slow receiver does not delay the others. */
   of_one: number;
   busy: readonly string[];
 }
 
-/** By the holder of this attempt alone; another is `stale`. */
+/** Settles a delivery attempt. Only its holder may do so; anybody else gets `stale`. */
 export interface SettleDelivery {
   op: "settle_delivery";
   delivery_id: string;
   attempt: number;
-  /** After so long it is tried again, unless that is past the day it is given. */
+  /** `retry_in_ms`: when to retry, unless the delivery's 24 hours are over by then. */
   outcome: { delivered: true } | { delivered: false; error: string; retry_in_ms: number | null };
   response_status: number | null;
   response: string | null;
 }
 
-/** Due now, and for another day. */
+/** Makes a delivery due now and retries it for another 24 hours. */
 export interface Redeliver {
   op: "redeliver";
   delivery_id: string;
 }
 
-/** The run that was to follow cannot be submitted: it is stored as a child that failed as `refused`. */
+/** Records that the next run of a chain cannot be submitted, as a child run that failed with `refused`. */
 export interface RefuseChain {
   op: "refuse_chain";
   parent_run_id: string;
@@ -94,18 +94,18 @@ export interface ClaimedDelivery {
   attempt: number;
   webhook: string;
   url: string;
-  /** Sealed. */
+  /** Encrypted. */
   secret: string;
   payload: unknown;
   event: WebhookEvent;
   at: string;
-  /** The state that the event is about, whatever became of the run since. */
+  /** The run's fields at the time of the event. */
   state: Partial<Run>;
-  /** null: it was removed meanwhile. */
+  /** The run as it is now. null if it was removed. */
   run: Run | null;
 }
 
-/** A run that was submitted with the end of another, until it is made. */
+/** A run that follows a finished run and has not been created yet. */
 export interface PendingChain {
   parent_run_id: string;
   created_by: string;
@@ -113,7 +113,7 @@ export interface PendingChain {
   agent_name: string;
   parameters: Record<string, unknown>;
   prompt: string | null;
-  /** Why it cannot be made. */
+  /** Why it cannot be created. */
   fault: string | null;
 }
 
@@ -123,12 +123,12 @@ export interface TriggerReads {
   webhook(name: string): Promise<{ webhook: Webhook; secret: string } | null>;
   webhooks(): Promise<Webhook[]>;
   delivery(delivery_id: string): Promise<(Delivery & { owner: string }) | null>;
-  /** Newest first; `before` as in the page before. */
+  /** Newest first. `before` is the `next` of the previous page. */
   deliveries(
     filter: { webhook?: string; run_id?: string; status?: Delivery["status"]; owner?: string },
     page: { before?: string; limit: number },
   ): Promise<{ items: Delivery[]; next: string | null }>;
-  /** Whether something is to be delivered, or to follow a run that ended. */
+  /** Whether deliveries are due, or chained runs have to be created. */
   triggers_due(now: Date): Promise<{ deliveries: boolean; chains: boolean }>;
   pending_chains(limit: number): Promise<PendingChain[]>;
 }

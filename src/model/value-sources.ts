@@ -1,15 +1,15 @@
 import * as z from "zod";
 import { placeholder, type ValueSource } from "./json-values.ts";
 
-/** RFC 6901: "" is the whole document, "/a/0" the first item of its `a`. */
+/** RFC 6901: "" is the whole document, and "/a/0" is the first item of `a`. */
 export const pointerSchema = z
   .string()
   .max(500)
-  .regex(/^(?:\/(?:[^~/]|~[01])*)*$/, 'a JSON pointer is "" or begins with "/", such as /pull_request/title');
+  .regex(/^(?:\/(?:[^~/]|~[01])*)*$/, 'a JSON pointer is "" or starts with "/", such as /pull_request/title');
 
 /**
- * Where one value comes from. Text, numbers and lists stand for themselves; `{from}` takes the value at a JSON pointer, or
- * `default` where there is none; `{value}` is for objects.
+ * Where one value comes from. Strings, numbers, booleans and lists are literals. `{from}` takes the value at a JSON
+ * pointer, or `default` if there is none. `{value}` is a literal of any type, for objects.
  */
 const valueSourceSchema: z.ZodType<ValueSource> = z.union([
   z.string(),
@@ -24,7 +24,7 @@ export const valueSourcesSchema = z
   .record(z.string().min(1).max(200), valueSourceSchema)
   .refine((sources) => Object.keys(sources).length <= 100, "at most 100 parameters");
 
-/** `{{/a/b}}` in a text is the value at that JSON pointer. */
+/** A text in which `{{/a/b}}` inserts the value at that JSON pointer. */
 export const templateSchema = z
   .string()
   .max(100_000)

@@ -1,3 +1,3 @@
-/** What happens to a run that receivers can be notified of. Apart from the schemas: every end of a run needs it. */
+/** The events that webhooks can be notified of. Not in webhook.ts, so that ending a run does not load zod. */
 export const webhookEvents = ["completed", "failed", "cancelled", "waiting", "parked"] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];

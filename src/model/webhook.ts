@@ -9,20 +9,20 @@ const definition = {
   events: z
     .array(z.enum(webhookEvents))
     .min(1)
-    .refine((events) => new Set(events).size === events.length, "each event once"),
-  /** `all`: every run its owner sees. `named`: runs whose agent or request names it. */
+    .refine((events) => new Set(events).size === events.length, "must not repeat an event"),
+  /** `all`: every run that its owner can see. `named`: runs whose agent or request names this webhook. */
   scope: z.enum(["all", "named"]),
-  /** What is sent instead of Drover's own body: JSON whose texts are templates over that body. */
+  /** Replaces Drover's default body. JSON whose strings are templates over the default body. */
   payload: z.unknown(),
   enabled: z.boolean(),
 };
 
-/** An address that is notified of what happens to runs. */
+/** An address that Drover notifies about runs. */
 export const webhookSchema = z.object({
   name: z.string(),
   ...definition,
   created_by: z.string(),
-  /** An admin's: for the runs of everyone. */
+  /** Created by an admin: covers the runs of all users. */
   everyones: z.boolean(),
   created_at: z.string(),
 });
@@ -44,9 +44,9 @@ export const webhookChangesSchema = z
   .partial();
 export const createdWebhookSchema = webhookSchema.extend({ secret: z.string().optional() });
 
-/** One notification, and what became of it. */
+/** One notification and its outcome. */
 export const deliverySchema = z.object({
-  /** The same in every attempt: receivers tell repeated deliveries by it. */
+  /** The same in every attempt, so that receivers can recognize repeated deliveries. */
   delivery_id: z.string(),
   webhook: z.string(),
   url: z.string(),
@@ -55,16 +55,16 @@ export const deliverySchema = z.object({
   at: z.string(),
   status: z.enum(deliveryStatuses),
   attempts: z.int(),
-  /** When it is tried again; null once it is settled. */
+  /** When the next attempt is due. null once the delivery is settled. */
   next_attempt_at: z.string().nullable(),
-  /** Of the last attempt. */
+  /** The HTTP status of the last attempt. */
   response_status: z.int().nullable(),
-  /** The first bytes of the answer. */
+  /** The first bytes of the last response. */
   response: z.string().nullable(),
   error: z.string().nullable(),
   settled_at: z.string().nullable(),
 });
 export type Delivery = z.infer<typeof deliverySchema>;
 
-/** Names of webhooks with scope `named`, of an agent or a run. */
+/** Names of webhooks with scope `named`, listed by an agent or a run. */
 export const webhookNamesSchema = z.array(triggerNameSchema).max(20);

@@ -8,7 +8,7 @@ import { demandsSchema } from "../model/demands.ts";
 import { questionSchema, usageRowSchema } from "../model/question.ts";
 import { runSchema } from "../model/run.ts";
 import { searchMatchSchema } from "../model/search.ts";
-import { mostSearchTerms, searchTerms } from "../model/search-terms.ts";
+import { maxSearchTerms, searchTerms } from "../model/search-terms.ts";
 import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
 import { statsSchema } from "../model/stats.ts";
@@ -52,8 +52,8 @@ const searchText = z
   .superRefine((text, context) => {
     const { length } = searchTerms(text);
     if (length === 0) context.addIssue({ code: "custom", message: "contains no word to search for" });
-    if (length > mostSearchTerms)
-      context.addIssue({ code: "custom", message: `contains more than ${mostSearchTerms} words` });
+    if (length > maxSearchTerms)
+      context.addIssue({ code: "custom", message: `contains more than ${maxSearchTerms} words` });
   })
   .describe(
     'Words that must all occur in a run\'s prompt, parameters, result, error or tool input; use "quotes" for a phrase',
