@@ -34,10 +34,10 @@ export async function checkAgentEntry(
 }
 
 /** Paths in a definition are relative to the file that contains them. */
-export function resolvePaths(fields: Record<string, unknown>, folder: string): Record<string, unknown> {
+export function resolvePaths(fields: Record<string, unknown>, directory: string): Record<string, unknown> {
   const found = ["script", "working_directory"].flatMap((key) => {
     const path = fields[key];
-    return typeof path === "string" && path !== "" && !isAbsolute(path) ? [[key, resolve(folder, path)]] : [];
+    return typeof path === "string" && path !== "" && !isAbsolute(path) ? [[key, resolve(directory, path)]] : [];
   });
   return found.length === 0 ? fields : { ...fields, ...Object.fromEntries(found) };
 }

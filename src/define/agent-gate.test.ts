@@ -23,13 +23,13 @@ import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
 const schemas = openSchemaChecker();
 afterAll(() => schemas.stop());
 let base: string;
-let folder: string;
+let directory: string;
 let latest: LoadedAgents | null;
 let watches: AgentsWatch[];
 beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), "drover-gate-"));
-  folder = join(base, "agents");
-  mkdirSync(folder);
+  directory = join(base, "agents");
+  mkdirSync(directory);
   latest = null;
   watches = [];
   put("a", "ls");
@@ -40,14 +40,14 @@ afterEach(async () => {
 });
 
 const put = (name: string, command: string, file = `${name}.json`): void =>
-  writeFileSync(join(folder, file), JSON.stringify({ name, command }));
-const serve = (gate: AgentGate = createAgentGate(folder, base)): Promise<AgentsWatch> =>
+  writeFileSync(join(directory, file), JSON.stringify({ name, command }));
+const serve = (gate: AgentGate = createAgentGate(directory, base)): Promise<AgentsWatch> =>
   new Promise((resolve) => {
     const told = (loaded: LoadedAgents): void => {
       latest = loaded;
       resolve(watch);
     };
-    const watch = watchAgents(folder, schemas, told, new AbortController().signal, { gate });
+    const watch = watchAgents(directory, schemas, told, new AbortController().signal, { gate });
     watches.push(watch);
   });
 const offered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);
@@ -66,7 +66,7 @@ it("offers the definitions that were there at the start, and holds later ones un
     .toMatchObject([
       {
         code: "DROVER-AGT-010",
-        file: join(folder, "evil.json"),
+        file: join(directory, "evil.json"),
         next: expect.stringContaining("drover agents accept evil"),
       },
     ]);
@@ -98,7 +98,7 @@ it("accepts what was held, not later edits of the file", async () => {
   await expect.poll(offered).toEqual(["a: ls"]);
 });
 
-/** A folder with the agent that is known, and another. */
+/** A directory with the known agent and another one. */
 const theirs = (): string => {
   mkdirSync(join(base, "theirs"));
   for (const [name, command] of Object.entries({ a: "ls", evil: "x" }))
@@ -108,49 +108,52 @@ const theirs = (): string => {
 
 const ways: [what: string, change: () => void][] = [
   [
-    "a file that is renamed into the folder",
-    () => (put("evil", "x", "evil.tmp"), renameSync(join(folder, "evil.tmp"), join(folder, "evil.json"))),
+    "a file that is renamed into the directory",
+    () => (put("evil", "x", "evil.tmp"), renameSync(join(directory, "evil.tmp"), join(directory, "evil.json"))),
   ],
   [
     "a link to a file elsewhere",
     () => (
       writeFileSync(join(base, "x.json"), '{"name":"evil","command":"x"}'),
-      symlinkSync(join(base, "x.json"), join(folder, "evil.json"))
+      symlinkSync(join(base, "x.json"), join(directory, "evil.json"))
     ),
   ],
-  ["a fleet file", () => writeFileSync(join(folder, "fleet.yaml"), "agents:\n  - { name: evil, command: x }\n")],
-  ["a markdown file", () => writeFileSync(join(folder, "evil.md"), "# Evil\n\nYou are evil.\n")],
-  ["the old name in a new file", () => (rmSync(join(folder, "a.json")), put("a", "x", "z.json"))],
+  ["a fleet file", () => writeFileSync(join(directory, "fleet.yaml"), "agents:\n  - { name: evil, command: x }\n")],
+  ["a markdown file", () => writeFileSync(join(directory, "evil.md"), "# Evil\n\nYou are evil.\n")],
+  ["the old name in a new file", () => (rmSync(join(directory, "a.json")), put("a", "x", "z.json"))],
   [
-    "a whole folder in its place",
-    () => (renameSync(folder, join(base, "old")), mkdirSync(folder), put("a", "ls"), put("evil", "x")),
+    "a whole directory in its place",
+    () => (renameSync(directory, join(base, "old")), mkdirSync(directory), put("a", "ls"), put("evil", "x")),
   ],
-  ["a YAML file", () => writeFileSync(join(folder, "evil.yaml"), "name: evil\ncommand: x\n")],
+  ["a YAML file", () => writeFileSync(join(directory, "evil.yaml"), "name: evil\ncommand: x\n")],
   [
     "a hard link to a file elsewhere",
     () => (
       writeFileSync(join(base, "x.json"), '{"name":"evil","command":"x"}'),
-      linkSync(join(base, "x.json"), join(folder, "evil.json"))
+      linkSync(join(base, "x.json"), join(directory, "evil.json"))
     ),
   ],
-  ["a link in place of the folder", () => (renameSync(folder, join(base, "old")), symlinkSync(theirs(), folder))],
+  [
+    "a link in place of the directory",
+    () => (renameSync(directory, join(base, "old")), symlinkSync(theirs(), directory)),
+  ],
   [
     "an edit that keeps its size and its times",
     () => {
-      const { atime, mtime } = statSync(join(folder, "a.json"));
+      const { atime, mtime } = statSync(join(directory, "a.json"));
       put("a", "rm");
-      utimesSync(join(folder, "a.json"), atime, mtime);
+      utimesSync(join(directory, "a.json"), atime, mtime);
     },
   ],
   [
     "a command that is added to its end",
-    () => writeFileSync(join(folder, "a.json"), '{"name":"a","command":"ls","on_finish":"x"}'),
+    () => writeFileSync(join(directory, "a.json"), '{"name":"a","command":"ls","on_finish":"x"}'),
   ],
   [
     "a schedule that is added",
     () =>
       writeFileSync(
-        join(folder, "a.json"),
+        join(directory, "a.json"),
         '{"name":"a","command":"ls","schedules":[{"name":"n","cron":"* * * * *"}]}',
       ),
   ],
@@ -165,7 +168,7 @@ it.each(ways)("holds %s", async (_, change) => {
 
 it("withdraws a removed definition, and offers it again if it comes back unchanged", async () => {
   await serve();
-  rmSync(join(folder, "a.json"));
+  rmSync(join(directory, "a.json"));
   await expect.poll(offered).toEqual([]);
   put("a", "ls");
   await expect.poll(offered).toEqual(["a: ls"]);
@@ -173,7 +176,7 @@ it("withdraws a removed definition, and offers it again if it comes back unchang
 
 it("keeps the last valid definition after a bad edit", async () => {
   await serve();
-  writeFileSync(join(folder, "a.json"), "{");
+  writeFileSync(join(directory, "a.json"), "{");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
   expect(offered()).toEqual(["a: ls"]);
 });
@@ -191,27 +194,27 @@ it("keeps holding across a restart, and admits what was added while stopped", as
 });
 
 it("holds definitions in a directory created after startup", async () => {
-  rmSync(folder, { recursive: true });
+  rmSync(directory, { recursive: true });
   await serve();
   expect(offered()).toEqual([]);
-  mkdirSync(folder);
+  mkdirSync(directory);
   put("evil", "x");
   await expect.poll(held).toEqual(["evil"]);
   expect(offered()).toEqual([]);
 });
 
 it("writes nothing for a short-lived command", async () => {
-  await serve(createAgentGate(folder, null));
+  await serve(createAgentGate(directory, null));
   put("evil", "x");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-010" }]);
   expect([offered(), readdirSync(base)]).toEqual([["a: ls"], ["agents"]]);
 });
 
 it("is not needed if this user cannot write to the directory", () => {
-  expect(isReadOnlyForUser(folder)).toBe(false);
-  chmodSync(folder, 0o555);
-  // its owner can change that again
-  expect(isReadOnlyForUser(folder)).toBe(false);
-  if (process.getuid?.() === 0) chownSync(folder, 65534, 65534);
-  expect(isReadOnlyForUser(folder)).toBe(false);
+  expect(isReadOnlyForUser(directory)).toBe(false);
+  chmodSync(directory, 0o555);
+  // the owner can change the mode again
+  expect(isReadOnlyForUser(directory)).toBe(false);
+  if (process.getuid?.() === 0) chownSync(directory, 65534, 65534);
+  expect(isReadOnlyForUser(directory)).toBe(false);
 });

@@ -40,7 +40,7 @@ const heldDirectory = (stateDirectory: string): string => heldAgentsDirectory(re
 const acceptedDirectory = (stateDirectory: string): string => acceptedAgentsDirectory(recordDirectory(stateDirectory));
 
 /** Without a state directory nothing is stored and nothing can be accepted. Short-lived commands use it that way. */
-export function createAgentGate(folder: string, stateDirectory: string | null): AgentGate {
+export function createAgentGate(directory: string, stateDirectory: string | null): AgentGate {
   const accepted = new Set<string>();
   const lastAccepted = new Map<string, LoadedAgent>();
   let holding = new Set<string>();
@@ -63,7 +63,7 @@ export function createAgentGate(folder: string, stateDirectory: string | null): 
       const held = new Map<string, HeldAgent>();
       const agents = loaded.agents.flatMap((each): LoadedAgent[] => {
         const { name } = each.agent;
-        const hash = hashOf(folder, each);
+        const hash = hashOf(directory, each);
         if (isAccepted(hash)) {
           lastAccepted.set(name, each);
           return [each];
@@ -104,9 +104,9 @@ export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
  * Whether no process of this user can change the directory or its files, so any change was made by another user. For
  * root this is only true of a read-only mount.
  */
-export function isReadOnlyForUser(folder: string): boolean {
-  const files = namesIn(folder).map((name) => join(folder, name));
-  for (let path = folder; ; path = dirname(path)) {
+export function isReadOnlyForUser(directory: string): boolean {
+  const files = namesIn(directory).map((name) => join(directory, name));
+  for (let path = directory; ; path = dirname(path)) {
     files.push(path);
     if (dirname(path) === path) break;
   }
@@ -130,9 +130,9 @@ function isOwn(path: string): boolean {
   }
 }
 
-function hashOf(folder: string, { agent }: LoadedAgent): string {
+function hashOf(directory: string, { agent }: LoadedAgent): string {
   return createHash("sha256")
-    .update(`${folder}\n${JSON.stringify(agent)}`)
+    .update(`${directory}\n${JSON.stringify(agent)}`)
     .digest("hex");
 }
 
@@ -177,9 +177,9 @@ function parseHeld(file: string): Pick<HeldAgent, "name" | "file"> | null {
   }
 }
 
-function namesIn(folder: string): string[] {
+function namesIn(directory: string): string[] {
   try {
-    return readdirSync(folder).filter((name) => !name.startsWith("."));
+    return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {
     errorCode(error);
     return [];

@@ -45,9 +45,9 @@ function readRepoSha(repository: string): string | null {
 }
 
 function findRepository(directory: string): string | null {
-  for (let folder = directory; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, ".git"))) return folder;
-    if (dirname(folder) === folder) return null;
+  for (let current = directory; ; current = dirname(current)) {
+    if (existsSync(join(current, ".git"))) return current;
+    if (dirname(current) === current) return null;
   }
 }
 
@@ -60,8 +60,8 @@ function findGitDirectory(repository: string): string {
 
 function resolveRef(ref: string, gitDirectory: string): string | null {
   const common = commonDirectory(gitDirectory);
-  for (const folder of gitDirectory === common ? [common] : [gitDirectory, common]) {
-    const loose = readIfExists(join(folder, ref))?.trim();
+  for (const directory of gitDirectory === common ? [common] : [gitDirectory, common]) {
+    const loose = readIfExists(join(directory, ref))?.trim();
     if (loose && isSha(loose)) return loose;
   }
   const packed = readIfExists(join(common, "packed-refs")) ?? "";

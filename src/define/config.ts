@@ -26,8 +26,8 @@ export function loadConfig(file: string): Config {
   if (checked.ok) {
     const { agents, profiles } = checked.value;
     // paths are relative to the real file: a link to a trusted file must not pull in the directory of the link
-    const folder = dirname(realpathSync.native(file));
-    const beside = (path: string | null): string | null => path && resolve(folder, path);
+    const directory = dirname(realpathSync.native(file));
+    const beside = (path: string | null): string | null => path && resolve(directory, path);
     return { ...checked.value, agents: beside(agents), profiles: beside(profiles) };
   }
   const [first] = checked.faults;

@@ -47,7 +47,7 @@ test.each(documented())("fires as documented: $cron in $timezone on $day", ({ ti
   const here = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" });
   const times = fireTimes({ cron, timezone }, 0);
   const found: string[] = [];
-  // from a moment that is before that day everywhere
+  // start at a moment that is before that day in every timezone
   for (let at = times.next(utc(`${day} 00:00`) - 86_400_000); at !== null; at = times.next(at)) {
     const local = here.format(at);
     if (local > day) break;
@@ -94,7 +94,7 @@ test("counts an interval from its anchor, regardless of daylight saving", () => 
   expect(times.next(anchor)).toBe(anchor + 5_400_000);
   expect(times.next(anchor + 5_400_000)).toBe(anchor + 2 * 5_400_000);
   expect(times.next(anchor + 100 * 5_400_000 - 1)).toBe(anchor + 100 * 5_400_000);
-  // the clock went back since it was made
+  // the clock went back after the anchor
   expect(times.next(anchor - 3_600_000)).toBe(anchor + 5_400_000);
 });
 

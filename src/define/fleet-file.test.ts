@@ -7,20 +7,20 @@ import { openSchemaChecker } from "./json-schema/checker.ts";
 import { watchAgents } from "./watch-agents.ts";
 
 const schemas = openSchemaChecker();
-let folder: string;
+let directory: string;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-fleet-"));
+  directory = mkdtempSync(join(tmpdir(), "drover-fleet-"));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 afterAll(() => schemas.stop());
 
-const put = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+const put = (name: string, text: string): void => writeFileSync(join(directory, name), text);
 const namesOf = ({ agents }: LoadedAgents): string[] => agents.map(({ agent }) => agent.name);
-/** As `drover agents check` prints them, without the folder. */
+/** As `drover agents check` prints them, without the directory. */
 const faultsOf = ({ faults }: LoadedAgents): string[] =>
   faults.map(({ file, line, path, message, code }) =>
-    [`${file}:${line}`, code, path, message].join(" ").replaceAll(`${folder}/`, ""),
+    [`${file}:${line}`, code, path, message].join(" ").replaceAll(`${directory}/`, ""),
   );
 
 test("applies the defaults to every agent of a fleet: merges objects, replaces lists and values", async () => {
@@ -41,7 +41,7 @@ agents:
     mcp_servers: { github: { env: { B: other } }, docs: { url: "http://127.0.0.1" } }
 `,
   );
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(faults).toEqual([]);
   expect(agents.map(({ agent, line }) => ({ ...agent, line }))).toMatchObject([
     {
@@ -49,7 +49,7 @@ agents:
       model: "sonnet",
       max_turns: 20,
       permissions: { mode: "plan", allowed_tools: ["Read", "Grep"] },
-      working_directory: join(folder, "work"),
+      working_directory: join(directory, "work"),
       line: 8,
     },
     {
@@ -64,24 +64,24 @@ agents:
 });
 
 test("lets a fleet refer to an agent's file and override its keys", async () => {
-  mkdirSync(join(folder, "more"));
+  mkdirSync(join(directory, "more"));
   put("more/writer.md", "---\nmodel: haiku\nworking_directory: here\n---\n# Writer\nYou write.\n");
   put(
     "fleet.json",
     JSON.stringify({ defaults: { model: "sonnet", max_turns: 3 }, agents: [{ path: "more/writer.md", max_turns: 9 }] }),
   );
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(faults).toEqual([]);
   expect(agents).toMatchObject([
     {
-      file: join(folder, "more/writer.md"),
-      source: join(folder, "fleet.json"),
+      file: join(directory, "more/writer.md"),
+      source: join(directory, "fleet.json"),
       agent: {
         name: "writer",
         model: "haiku",
         max_turns: 9,
         system_prompt: "You write.",
-        working_directory: join(folder, "more/here"),
+        working_directory: join(directory, "more/here"),
       },
     },
   ]);
@@ -91,15 +91,15 @@ test("does not load a file separately if a fleet refers to it", async () => {
   put("writer.yaml", "name: writer\n");
   put("inner.yaml", "agents: [{ name: inner }]\n");
   put("zoo.yaml", "include: [inner.yaml]\nagents: [{ path: writer.yaml }]\n");
-  const loaded = await loadAgents(folder, schemas);
+  const loaded = await loadAgents(directory, schemas);
   expect([namesOf(loaded), loaded.faults]).toEqual([["writer", "inner"], []]);
 });
 
 test("passes the defaults of a fleet on to included fleets, which may override them", async () => {
   put("a.yaml", "defaults: { model: sonnet, max_turns: 5 }\ninclude: [sub/b.yaml]\n");
-  mkdirSync(join(folder, "sub"));
+  mkdirSync(join(directory, "sub"));
   put("sub/b.yaml", "defaults: { model: opus }\nagents: [{ name: deep }]\n");
-  const { agents, faults } = await loadAgentFiles([join(folder, "a.yaml")], schemas);
+  const { agents, faults } = await loadAgentFiles([join(directory, "a.yaml")], schemas);
   expect([faults, agents[0]?.agent]).toMatchObject([[], { name: "deep", model: "opus", max_turns: 5 }]);
 });
 
@@ -108,7 +108,7 @@ test("skips defaults that have no effect on a procedural agent", async () => {
     "fleet.yaml",
     "defaults: { executor: claude-sdk, model: sonnet, timeout_seconds: 9 }\nagents: [{ name: ls, command: ls }]\n",
   );
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(faults).toEqual([]);
   expect(agents[0]!.agent).toMatchObject({ name: "ls", type: "procedural", timeout_seconds: 9 });
   expect(agents[0]!.agent).not.toHaveProperty("executor");
@@ -136,7 +136,7 @@ include: [good.yaml]
 `,
   );
   put("good.yaml", "name: alone\n");
-  const loaded = await loadAgentFiles([join(folder, "fleet.yaml")], schemas);
+  const loaded = await loadAgentFiles([join(directory, "fleet.yaml")], schemas);
   expect(namesOf(loaded)).toEqual([]);
   expect(faultsOf(loaded)).toEqual([
     expect.stringMatching(/^fleet.yaml:3 DROVER-AGT-004 defaults.budget.cost_usd .*budget.cost_usd has a wrong value/),
@@ -151,16 +151,16 @@ include: [good.yaml]
     expect.stringMatching(/^fleet.yaml:13 DROVER-AGT-004 name name is missing/),
   ]);
   put("fleet.yaml", "agents: [{ name: good }, { name: wrong, modle: x }, { path: missing.yaml }]\n");
-  expect(namesOf(await loadAgentFiles([join(folder, "fleet.yaml")], schemas))).toEqual(["good"]);
+  expect(namesOf(await loadAgentFiles([join(directory, "fleet.yaml")], schemas))).toEqual(["good"]);
 });
 
 test("refuses a malformed fleet as a whole and suggests the intended key", async () => {
   put("fleet.yaml", "agents: []\ndefault: {}\n");
-  expect(faultsOf(await loadAgents(folder, schemas))).toEqual([
+  expect(faultsOf(await loadAgents(directory, schemas))).toEqual([
     "fleet.yaml:2 DROVER-AGT-003 default unknown key default. Did you mean defaults?",
   ]);
   put("fleet.yaml", "agents: { name: a }\n");
-  expect(faultsOf(await loadAgents(folder, schemas))).toEqual([
+  expect(faultsOf(await loadAgents(directory, schemas))).toEqual([
     expect.stringMatching(/^fleet.yaml:1 DROVER-AGT-004 agents agents has a wrong value/),
   ]);
 });
@@ -168,11 +168,11 @@ test("refuses a malformed fleet as a whole and suggests the intended key", async
 test("reports both locations of a duplicate name, in one fleet and across files", async () => {
   put("fleet.yaml", "agents:\n  - name: a\n  - name: a\n  - name: b\n");
   put("other.json", '{"name": "b"}');
-  const loaded = await loadAgents(folder, schemas);
+  const loaded = await loadAgents(directory, schemas);
   expect(namesOf(loaded)).toEqual([]);
   expect(loaded.faults.map(({ code }) => code)).toEqual(["DROVER-AGT-005", "DROVER-AGT-005"]);
-  expect(loaded.faults[0]!.message).toContain(`${join(folder, "fleet.yaml")}:2, ${join(folder, "fleet.yaml")}:3`);
-  expect(loaded.faults[1]!.message).toContain(`${join(folder, "fleet.yaml")}:4, ${join(folder, "other.json")}:1`);
+  expect(loaded.faults[0]!.message).toContain(`${join(directory, "fleet.yaml")}:2, ${join(directory, "fleet.yaml")}:3`);
+  expect(loaded.faults[1]!.message).toContain(`${join(directory, "fleet.yaml")}:4, ${join(directory, "other.json")}:1`);
 });
 
 test.each([
@@ -188,8 +188,8 @@ test.each([
   ["by a link", { "a.yaml": "include: [link.yaml]\nagents: [{ name: a }]\n" }],
 ])("a fleet that includes %s is refused with the way round, and its agents load", async (_, files) => {
   for (const [name, text] of Object.entries(files)) put(name, text);
-  symlinkSync("a.yaml", join(folder, "link.yaml"));
-  const loaded = await loadAgentFiles([join(folder, "a.yaml")], schemas);
+  symlinkSync("a.yaml", join(directory, "link.yaml"));
+  const loaded = await loadAgentFiles([join(directory, "a.yaml")], schemas);
   expect(namesOf(loaded)).toEqual(["a"]);
   expect(loaded.faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
   expect(loaded.faults[0]!.message).toMatch(/^the fleet file includes itself: .*a\.yaml -> /);
@@ -198,14 +198,14 @@ test.each([
 test("reports the cycle if two files of a directory include each other", async () => {
   put("a.yaml", "include: [b.yaml]\n");
   put("b.yaml", "include: [a.yaml]\n");
-  expect((await loadAgents(folder, schemas)).faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
+  expect((await loadAgents(directory, schemas)).faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
 });
 
 test("reads a fleet file once even if it is referred to twice", async () => {
   for (let level = 0; level < 30; level++)
     put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
   put("f30.yaml", "agents: [{ name: last }]\n");
-  const loaded = await loadAgentFiles([join(folder, "f0.yaml")], schemas);
+  const loaded = await loadAgentFiles([join(directory, "f0.yaml")], schemas);
   expect(namesOf(loaded)).toEqual(["last"]);
   expect(loaded.faults).toHaveLength(30);
   expect(loaded.faults[0]!.message).toContain("is named twice");
@@ -213,30 +213,30 @@ test("reads a fleet file once even if it is referred to twice", async () => {
 
 test("keeps the last valid definition of a fleet's agent, and drops a removed agent", async () => {
   put("fleet.yaml", "agents:\n  - { name: a, model: one }\n  - { name: b }\n  - { name: c }\n");
-  const first = await loadAgents(folder, schemas);
+  const first = await loadAgents(directory, schemas);
   put("fleet.yaml", "agents:\n  - { name: a, modle: two }\n  - { name: b }\n");
-  const second = await loadAgents(folder, schemas, first.agents);
+  const second = await loadAgents(directory, schemas, first.agents);
   expect(second.agents).toMatchObject([
     { agent: { name: "a", model: "one" }, fault: expect.stringContaining("modle") },
     { agent: { name: "b" } },
   ]);
   put("fleet.yaml", "agents: [\n");
-  const third = await loadAgents(folder, schemas, second.agents);
+  const third = await loadAgents(directory, schemas, second.agents);
   expect(third.agents).toMatchObject([
     { agent: { name: "a" }, fault: expect.any(String) },
     { agent: { name: "b" }, fault: expect.stringContaining("not valid YAML") },
   ]);
-  rmSync(join(folder, "fleet.yaml"));
-  expect((await loadAgents(folder, schemas, third.agents)).agents).toEqual([]);
+  rmSync(join(directory, "fleet.yaml"));
+  expect((await loadAgents(directory, schemas, third.agents)).agents).toEqual([]);
 });
 
 test("watches a fleet file given instead of a directory, and the files it refers to", async () => {
-  mkdirSync(join(folder, "elsewhere"));
+  mkdirSync(join(directory, "elsewhere"));
   put("elsewhere/a.yaml", "name: a\nmodel: one\n");
   put("fleet.yaml", "agents: [{ path: elsewhere/a.yaml }]\n");
   let now: LoadedAgents | null = null;
   const ended = new AbortController();
-  const watch = watchAgents(join(folder, "fleet.yaml"), schemas, (loaded) => void (now = loaded), ended.signal);
+  const watch = watchAgents(join(directory, "fleet.yaml"), schemas, (loaded) => void (now = loaded), ended.signal);
   const model = (): unknown => now?.agents.map(({ agent }) => agent.model);
   await expect.poll(model).toEqual(["one"]);
   put("elsewhere/a.yaml", "name: a\nmodel: another\n");

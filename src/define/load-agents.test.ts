@@ -7,15 +7,15 @@ import { loadAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
 
 const schemas = openSchemaChecker();
-let folder: string;
+let directory: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "drover-agents-"));
+  directory = await mkdtemp(join(tmpdir(), "drover-agents-"));
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(() => rm(directory, { recursive: true, force: true }));
 afterAll(() => schemas.stop());
 
-const put = (name: string, text: string | Uint8Array) => writeFile(join(folder, name), text);
+const put = (name: string, text: string | Uint8Array) => writeFile(join(directory, name), text);
 
 test("reports an invalid file and still loads the others", async () => {
   await put("a.json", '{"name": "a", "command": "ls"}');
@@ -23,15 +23,15 @@ test("reports an invalid file and still loads the others", async () => {
   await put("c.yaml", "name: c\nsystem_prompt: x\n");
   await put("d.md", "# D\nx\n");
   await put("e.yml", "name: e\nlist_style: 4\n");
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(agents.map(({ agent, file }) => [agent.name, file])).toEqual([
-    ["a", join(folder, "a.json")],
-    ["c", join(folder, "c.yaml")],
-    ["d", join(folder, "d.md")],
+    ["a", join(directory, "a.json")],
+    ["c", join(directory, "c.yaml")],
+    ["d", join(directory, "d.md")],
   ]);
   expect(faults.map(({ file, line }) => [file, line])).toEqual([
-    [join(folder, "b.json"), 3],
-    [join(folder, "e.yml"), 2],
+    [join(directory, "b.json"), 3],
+    [join(directory, "e.yml"), 2],
   ]);
 });
 
@@ -39,11 +39,11 @@ test("loads neither of two agents with the same name and reports both files", as
   await put("one.json", '{"name": "twin", "command": "ls"}');
   await put("two.md", "---\ntags: [x]\n---\n# Twin\nx\n");
   await put("other.md", "# Other\nx\n");
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(agents.map(({ agent }) => agent.name)).toEqual(["other"]);
   expect(faults).toMatchObject([{ code: "DROVER-AGT-005", line: 1 }]);
-  expect(faults[0]!.message).toContain(`${join(folder, "one.json")}:1`);
-  expect(faults[0]!.message).toContain(`${join(folder, "two.md")}:4`);
+  expect(faults[0]!.message).toContain(`${join(directory, "one.json")}:1`);
+  expect(faults[0]!.message).toContain(`${join(directory, "two.md")}:4`);
 });
 
 test("reports the line of an invalid schema", async () => {
@@ -53,7 +53,7 @@ test("reports the line of an invalid schema", async () => {
   );
   await put("b.json", '{"name":"b","command":"ls",\n"output_schema": {"type":"object",\n"requried":["x"]}}');
   await put("c.json", '{"name":"c","command":"ls","parameters_schema":{"properties":{"x":{"pattern":"("}}}}');
-  const { agents, faults } = await loadAgents(folder, schemas);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(agents).toEqual([]);
   expect(faults.every(({ code }) => code === "DROVER-AGT-006")).toBe(true);
   expect(faults.filter(({ file }) => file?.endsWith("a.yaml"))).toMatchObject([
@@ -73,7 +73,7 @@ test("reports all faults of a file at once, with their lines", async () => {
   );
   await put("b.md", "---\ntitle: B\nmax_turns: 0\n---\n# B\nx\n");
   await put("c.yaml", "name: c\nname: d\ncommand: ls\ncommand: cat\n");
-  const { faults } = await loadAgents(folder, schemas);
+  const { faults } = await loadAgents(directory, schemas);
   const of = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
   expect(new Set(of("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
     new Set([
@@ -98,7 +98,7 @@ test.each([
   ["a.md", "---\nparameters_schema: { properties: { id: { maximum: 12345678901234567890 } } }\n---\n# A\nx\n"],
 ])("a number in %s that would be altered is a fault at its line", async (name, text) => {
   await put(name, text);
-  const { faults } = await loadAgents(folder, schemas);
+  const { faults } = await loadAgents(directory, schemas);
   expect(faults).toMatchObject([
     {
       code: "DROVER-AGT-004",
@@ -115,13 +115,13 @@ test("ignores files that are not agents and reports unreadable ones", async () =
   await put("notes.txt", "x");
   await put("latin1.yaml", Buffer.from("name: x\ntitle: \xe9\n", "latin1"));
   await put("huge.md", `# Huge\n${"x".repeat(2 * 1024 * 1024)}`);
-  await mkdir(join(folder, "folder.json"));
-  await symlink(join(folder, "nowhere"), join(folder, "dangling.json"));
-  execFileSync("mkfifo", [join(folder, "pipe.json")]);
-  const { agents, faults } = await loadAgents(folder, schemas);
+  await mkdir(join(directory, "directory.json"));
+  await symlink(join(directory, "nowhere"), join(directory, "dangling.json"));
+  execFileSync("mkfifo", [join(directory, "pipe.json")]);
+  const { agents, faults } = await loadAgents(directory, schemas);
   expect(agents).toEqual([]);
-  expect(faults.map(({ file, code }) => [file?.slice(folder.length + 1), code])).toEqual(
-    ["dangling.json", "folder.json", "huge.md", "latin1.yaml", "pipe.json"].map((name) => [
+  expect(faults.map(({ file, code }) => [file?.slice(directory.length + 1), code])).toEqual(
+    ["dangling.json", "directory.json", "huge.md", "latin1.yaml", "pipe.json"].map((name) => [
       name,
       name === "huge.md" ? "DROVER-AGT-009" : "DROVER-AGT-001",
     ]),
@@ -130,8 +130,8 @@ test("ignores files that are not agents and reports unreadable ones", async () =
 });
 
 test("reports a missing directory", async () => {
-  const { faults } = await loadAgents(join(folder, "none"), schemas);
+  const { faults } = await loadAgents(join(directory, "none"), schemas);
   expect(faults).toMatchObject([
-    { code: "DROVER-AGT-001", file: join(folder, "none"), next: "Create it, or correct the path." },
+    { code: "DROVER-AGT-001", file: join(directory, "none"), next: "Create it, or correct the path." },
   ]);
 });

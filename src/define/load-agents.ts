@@ -34,19 +34,19 @@ export interface LoadedAgent {
  * that was valid `before` keeps its previous agents, so a slip in an editor does not unpublish them.
  */
 export async function loadAgents(
-  folder: string,
+  directory: string,
   checks: AgentChecks,
   before: readonly LoadedAgent[] = [],
 ): Promise<LoadedAgents> {
   try {
-    if ((await stat(folder)).isFile()) return await loadAgentFiles([folder], checks, before);
-    const entries = (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
-    const files = entries.filter(({ name }) => isAgentFile(name)).map(({ name }) => join(folder, name));
+    if ((await stat(directory)).isFile()) return await loadAgentFiles([directory], checks, before);
+    const entries = (await readdir(directory, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
+    const files = entries.filter(({ name }) => isAgentFile(name)).map(({ name }) => join(directory, name));
     const subdirectories = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
     const loaded = await loadAgentFiles(files, checks, before);
-    return { ...loaded, subdirectories: subdirectories.map(({ name }) => join(folder, name)) };
+    return { ...loaded, subdirectories: subdirectories.map(({ name }) => join(directory, name)) };
   } catch (error) {
-    const faults = [unreadable(folder, error)];
+    const faults = [unreadable(directory, error)];
     const agents = isMissing(error) ? [] : before.map((each) => ({ ...each, fault: describeFault(faults[0]!) }));
     return { agents, faults, files: 0, subdirectories: [], referenced: [] };
   }

@@ -18,7 +18,7 @@ import { recordDirectory } from "../model/state-layout.ts";
 import { findLocations } from "./locations.ts";
 import { projectStateDirectory } from "./user-state.ts";
 
-/** Agents' sandboxes put a .git into the usual folder for temporary files while they run, and it would be found. */
+/** Not the usual temporary directory: agents' sandboxes put a .git there while they run, which the search would find. */
 const quiet = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
 
 let top: string;
@@ -43,7 +43,7 @@ it("resolves a relative DROVER_STATE_DIR against the working directory", () => {
 
 it("otherwise uses the project's state in the user's directory, by the nearest drover.yaml or repository", () => {
   mkdirSync(join(top, ".git"));
-  const own = (folder: string) => projectStateDirectory("/home/someone/.local/state/drover", folder);
+  const own = (directory: string) => projectStateDirectory("/home/someone/.local/state/drover", directory);
   expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
     stateDirectory: own(top),
     configFile: null,
@@ -79,9 +79,9 @@ it("treats a worktree as a separate project", () => {
 it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
   "gives the project %j a plain directory name",
   (name) => {
-    const folder = join(top, name);
-    mkdirSync(join(folder, ".git"), { recursive: true });
-    expect(findLocations(home, folder).stateDirectory.split("/").at(-1)).toMatch(
+    const directory = join(top, name);
+    mkdirSync(join(directory, ".git"), { recursive: true });
+    expect(findLocations(home, directory).stateDirectory.split("/").at(-1)).toMatch(
       /^[A-Za-z0-9_][\w.-]{0,39}-[0-9a-f]{12}$/,
     );
   },
@@ -92,8 +92,8 @@ describe("the user's state directory", () => {
     [{ XDG_STATE_HOME: "/state" }, "/state/drover"],
     [{ XDG_STATE_HOME: "relative" }, "/home/someone/.local/state/drover"],
     [{ XDG_STATE_HOME: "" }, "/home/someone/.local/state/drover"],
-  ])("with %j is %s", (env, folder) => {
-    expect(findLocations({ ...home, ...env }, top).stateDirectory).toBe(`${folder}/user`);
+  ])("with %j is %s", (env, directory) => {
+    expect(findLocations({ ...home, ...env }, top).stateDirectory).toBe(`${directory}/user`);
   });
 
   it.each([{}, { HOME: "" }, { HOME: "here" }])(
@@ -105,16 +105,16 @@ describe("the user's state directory", () => {
 });
 
 describe("a .drover/ in a directory", () => {
-  /** As a command with DROVER_STATE_DIR leaves it. */
-  const madeHere = (folder: string) => {
-    const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(folder, ".drover") };
+  /** Creates it as a command with DROVER_STATE_DIR would. */
+  const madeHere = (directory: string) => {
+    const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(directory, ".drover") };
     mkdirSync(recordDirectory(env.DROVER_STATE_DIR), { recursive: true });
-    const { headCopy } = findLocations(env, folder);
+    const { headCopy } = findLocations(env, directory);
     mkdirSync(dirname(headCopy!), { recursive: true });
     writeFileSync(headCopy!, "");
   };
   const env = () => ({ HOME: join(top, "home") });
-  const trusting = (folder: string) => ({ ...env(), DROVER_TRUST: folder });
+  const trusting = (directory: string) => ({ ...env(), DROVER_TRUST: directory });
   const elsewhere = () => join(top, "home/.local/state/drover/user");
 
   it("that came with a repository is ignored, even if the directory is trusted", () => {
@@ -191,11 +191,11 @@ asRoot("what belongs to someone else is no place of ours", () => {
     expect(seen.ignoredState).toBeUndefined();
   }
   chmodSync(top, 0o700);
-  // nor does a folder that may not even be searched stop us
+  // a directory without search permission does not stop the search either
   expect(asNobody(() => findLocations(home, join(top, "a")))).toMatchObject(none);
 });
 
-/** The effective user alone: a test process must be able to come back. */
+/** Changes only the effective user, so that the test process can switch back. */
 function asNobody<T>(work: () => T): T {
   const getuid = process.getuid;
   process.seteuid?.(65534);

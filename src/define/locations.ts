@@ -26,43 +26,44 @@ export interface Locations {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export function findLocations(env: Environment, cwd: string): Locations {
-  const userFolder = userStateDirectory(env);
+  const userDirectory = userStateDirectory(env);
   const given = env["DROVER_STATE_DIR"];
   let state: string | null = given ? resolve(cwd, given) : null;
   let ignoredState: Locations["ignoredState"];
   let configFile: string | null = null;
   let repository: string | null = null;
-  for (let folder = cwd; ; folder = dirname(folder)) {
-    const inFolder = join(folder, ".drover");
-    if (!state && isOurStateDirectory(inFolder)) {
-      const made = isMadeHere(inFolder, userFolder);
-      if (made && isTrusted(folder, env)) state = inFolder;
-      else ignoredState ??= { path: inFolder, made };
+  for (let directory = cwd; ; directory = dirname(directory)) {
+    const candidate = join(directory, ".drover");
+    if (!state && isOurStateDirectory(candidate)) {
+      const made = isMadeHere(candidate, userDirectory);
+      if (made && isTrusted(directory, env)) state = candidate;
+      else ignoredState ??= { path: candidate, made };
     }
-    if (!configFile && isOurs(join(folder, "drover.yaml"), constants.R_OK)) configFile = join(folder, "drover.yaml");
-    if (!repository && statIfVisible(join(folder, ".git"), statSync)) repository = folder;
-    if (dirname(folder) === folder) break;
+    if (!configFile && isOurs(join(directory, "drover.yaml"), constants.R_OK))
+      configFile = join(directory, "drover.yaml");
+    if (!repository && statIfVisible(join(directory, ".git"), statSync)) repository = directory;
+    if (dirname(directory) === directory) break;
   }
   const project = configFile ? dirname(configFile) : repository;
-  const stateDirectory = state ?? defaultState(userFolder, project);
+  const stateDirectory = state ?? defaultState(userDirectory, project);
   return {
     stateDirectory,
     configFile,
     repository,
-    ...(userFolder === null ? {} : { headCopy: headCopyFile(userFolder, recordDirectory(stateDirectory)) }),
+    ...(userDirectory === null ? {} : { headCopy: headCopyFile(userDirectory, recordDirectory(stateDirectory)) }),
     ...(ignoredState === undefined ? {} : { ignoredState }),
   };
 }
 
 /** Never inside the project, where commands and the repository could modify the record. */
-function defaultState(userFolder: string | null, project: string | null): string {
-  if (userFolder === null) throw missingHome();
-  return project === null ? userWideStateDirectory(userFolder) : projectStateDirectory(userFolder, project);
+function defaultState(userDirectory: string | null, project: string | null): string {
+  if (userDirectory === null) throw missingHome();
+  return project === null ? userWideStateDirectory(userDirectory) : projectStateDirectory(userDirectory, project);
 }
 
 /** A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own state. */
-function isMadeHere(stateDirectory: string, userFolder: string | null): boolean {
-  return userFolder !== null && existsSync(headCopyFile(userFolder, recordDirectory(stateDirectory)));
+function isMadeHere(stateDirectory: string, userDirectory: string | null): boolean {
+  return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
 }
 
 function isOurStateDirectory(path: string): boolean {

@@ -24,12 +24,12 @@ afterEach(() => rmSync(work, { recursive: true, force: true }));
 const path = process.env["PATH"];
 const clients = ["claude", "claude-sdk", "codex", "gemini", "code-review"];
 const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
-const folderOf = (name: "bundled" | "examples"): string =>
+const directoryOf = (name: "bundled" | "examples"): string =>
   findPackageDirectory(name) ?? expect.fail(`${name} is missing`);
 
 test("loads the profiles that ship with the package, and their agents", async () => {
   const { profiles, faults } = findProfiles(
-    [join(folderOf("bundled"), "profiles"), join(folderOf("examples"), "profiles")],
+    [join(directoryOf("bundled"), "profiles"), join(directoryOf("examples"), "profiles")],
     host,
   );
   expect(faults).toEqual([]);
@@ -51,20 +51,20 @@ test("loads the profiles that ship with the package, and their agents", async ()
   });
 });
 
-async function agentOf(folder: "bundled" | "examples", under: string, name: string): Promise<Agent> {
-  const { agents } = await loadAgents(join(folderOf(folder), under), schemas);
+async function agentOf(directory: "bundled" | "examples", under: string, name: string): Promise<Agent> {
+  const { agents } = await loadAgents(join(directoryOf(directory), under), schemas);
   return agents.find(({ agent }) => agent.name === name)!.agent;
 }
 
-/** As the procedural executor would: checked, built, run; and the output against its schema. */
-async function run(folder: "bundled" | "examples", agent: Agent, parameters: Record<string, unknown>) {
+/** Runs an agent as the procedural executor would, and checks the output against its schema. */
+async function run(directory: "bundled" | "examples", agent: Agent, parameters: Record<string, unknown>) {
   expect(await checkParameters(agent, parameters, schemas)).toEqual([]);
   const built = buildArguments(agent.command!, parameters, agent.list_style);
   if (!built.ok) return expect.fail(JSON.stringify(built.faults));
   const [command, ...args] = built.argv;
-  const found = findCommand(command, folderOf(folder), path);
+  const found = findCommand(command, directoryOf(directory), path);
   if (!("found" in found)) return expect.fail(`${command} is missing`);
-  // not spawnSync: this process may be the server the script asks
+  // not spawnSync: the script may send requests to a server in this process
   const child = spawn(found.found, args, { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const)
@@ -97,7 +97,7 @@ test("echo returns any message unchanged", async () => {
 });
 
 const echo = (...args: string[]) =>
-  spawnSync(join(folderOf("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
+  spawnSync(join(directoryOf("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
 
 test("echo accepts its message as one word or two and validates it", () => {
   expect(echo("--message", "a").stdout).toBe('{"message":"a"}\n');

@@ -11,25 +11,25 @@ const host: ProfileHost = {
   hasCommand: (command, directory) => "found" in findCommand(command.split(" ")[0]!, directory, "/usr/bin:/bin"),
 };
 let root: string;
-let folder: string;
+let directory: string;
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "drover-profiles-"));
-  folder = join(root, "profiles");
-  await mkdir(folder);
+  directory = join(root, "profiles");
+  await mkdir(directory);
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-const put = (name: string, text: string) => writeFile(join(folder, name), text);
+const put = (name: string, text: string) => writeFile(join(directory, name), text);
 
-function profileOf(nameOrPath: string, folders = [folder]) {
-  const result = loadProfile(nameOrPath, folders, host);
+function profileOf(nameOrPath: string, directories = [directory]) {
+  const result = loadProfile(nameOrPath, directories, host);
   if (!result.ok) throw new Error(result.faults.map(describeFault).join("\n"));
   return result.profile;
 }
 
-function faultOf(nameOrPath: string, folders = [folder]) {
-  const result = loadProfile(nameOrPath, folders, host);
+function faultOf(nameOrPath: string, directories = [directory]) {
+  const result = loadProfile(nameOrPath, directories, host);
   if (result.ok) throw new Error("it has no fault");
   return result.faults[0]!;
 }
@@ -39,7 +39,7 @@ test("finds a profile by name and by path, with its defaults", async () => {
   const profile = profileOf("plain");
   expect(profile).toEqual({
     name: "plain",
-    file: join(folder, "plain.json"),
+    file: join(directory, "plain.json"),
     directory: root,
     agentsDirectory: join(root, "agents", "plain"),
     module: null,
@@ -56,7 +56,7 @@ test("finds a profile by name and by path, with its defaults", async () => {
       project_roots: [],
     },
   });
-  expect(profileOf(join(folder, "plain.json"), [])).toEqual(profile);
+  expect(profileOf(join(directory, "plain.json"), [])).toEqual(profile);
 });
 
 test("uses the directory of a profile that is outside a profiles directory", async () => {
@@ -132,7 +132,7 @@ test("lists the known profiles for an unknown name", async () => {
   await put("echo.json", '{"type": "procedural"}');
   expect(faultOf("ehco")).toMatchObject({ code: "DROVER-PRF-001", next: "Known profiles: echo." });
   expect(faultOf("ehco").message).toContain("Did you mean echo?");
-  expect(faultOf(join(folder, "none.json")).code).toBe("DROVER-PRF-001");
+  expect(faultOf(join(directory, "none.json")).code).toBe("DROVER-PRF-001");
 });
 
 test("prefers the first directory's profile of a name; reports two in the same directory", async () => {
@@ -142,9 +142,9 @@ test("prefers the first directory's profile of a name; reports two in the same d
   await writeFile(join(second, "a.yaml"), "type: claude\n");
   await writeFile(join(second, "b.yaml"), "type: claude\n");
   await writeFile(join(second, "c.yaml"), "type: claude\ncommnd: x\n");
-  expect(profileOf("a", [folder, second]).profile.type).toBe("procedural");
-  expect(profileOf("a", [join(root, "missing"), second, folder]).profile.type).toBe("claude");
-  const found = findProfiles([folder, second, join(root, "missing")], host);
+  expect(profileOf("a", [directory, second]).profile.type).toBe("procedural");
+  expect(profileOf("a", [join(root, "missing"), second, directory]).profile.type).toBe("claude");
+  const found = findProfiles([directory, second, join(root, "missing")], host);
   expect(found.profiles.map(({ name, profile }) => [name, profile.type])).toEqual([
     ["a", "procedural"],
     ["b", "claude"],
@@ -152,7 +152,7 @@ test("prefers the first directory's profile of a name; reports two in the same d
   expect(found.faults).toMatchObject([{ file: join(second, "c.yaml"), line: 2 }]);
   await put("a.yaml", "type: procedural\n");
   expect(faultOf("a").code).toBe("DROVER-PRF-006");
-  expect(findProfiles([folder], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
+  expect(findProfiles([directory], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
 });
 
 test("skips a profile whose program is missing, but reports it if it was requested by name", async () => {
@@ -160,11 +160,11 @@ test("skips a profile whose program is missing, but reports it if it was request
   const without: ProfileHost = { ...host, missing: (type) => (type === "claude" ? lack : null) };
   await put("claude.json", '{"type": "claude"}');
   await put("other.json", '{"type": "claude", "command": "true"}');
-  const found = findProfiles([folder], without);
+  const found = findProfiles([directory], without);
   expect(found.profiles.map(({ name }) => name)).toEqual(["other"]);
   expect(found.faults).toEqual([]);
   expect(found.absent).toMatchObject([{ code: "DROVER-PRF-005", message: "profile claude: claude is missing" }]);
-  const named = loadProfile("claude", [folder], without);
+  const named = loadProfile("claude", [directory], without);
   expect(named).toMatchObject({
     ok: false,
     faults: [{ message: "profile claude: claude is missing", next: "Install it." }],

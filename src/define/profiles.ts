@@ -39,16 +39,20 @@ export interface ProfileHost {
 const endings = new Set([".json", ".yaml", ".yml"]);
 
 /** Loads a profile by path (anything with a slash or a known extension), or by name from the first directory that has it. */
-export function loadProfile(nameOrPath: string, searchFolders: readonly string[], host: ProfileHost): ProfileResult {
+export function loadProfile(
+  nameOrPath: string,
+  searchDirectories: readonly string[],
+  host: ProfileHost,
+): ProfileResult {
   if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
-  for (const folder of searchFolders) {
-    const files = profileFiles(folder).filter((file) => nameOf(file) === nameOrPath);
+  for (const directory of searchDirectories) {
+    const files = profileFiles(directory).filter((file) => nameOf(file) === nameOrPath);
     if (files.length > 1) return { ok: false, faults: [duplicateFault(nameOrPath, files)] };
     if (files[0] !== undefined) return readProfile(files[0], host);
   }
-  const known = [...new Set(searchFolders.flatMap(profileFiles).map(nameOf))];
+  const known = [...new Set(searchDirectories.flatMap(profileFiles).map(nameOf))];
   const near = suggest(nameOrPath, known);
-  const message = `profile ${nameOrPath} not found in ${searchFolders.join(", ") || "any directory"}.${near ? ` Did you mean ${near}?` : ""}`;
+  const message = `profile ${nameOrPath} not found in ${searchDirectories.join(", ") || "any directory"}.${near ? ` Did you mean ${near}?` : ""}`;
   const next =
     known.length > 0
       ? `Known profiles: ${known.join(", ")}.`
@@ -58,12 +62,12 @@ export function loadProfile(nameOrPath: string, searchFolders: readonly string[]
 
 /** Loads all profiles of these directories. If a name occurs in several, the first directory wins, as in `loadProfile`. */
 export function findProfiles(
-  folders: readonly string[],
+  directories: readonly string[],
   host: ProfileHost,
 ): { profiles: LoadedProfile[]; faults: DefinitionFault[]; absent: DefinitionFault[] } {
   const seen = new Set<string>();
-  const results = folders.flatMap((folder) => {
-    const files = profileFiles(folder);
+  const results = directories.flatMap((directory) => {
+    const files = profileFiles(directory);
     const names = [...new Set(files.map(nameOf))].filter((name) => !seen.has(name));
     return names.map((name): ProfileResult => {
       seen.add(name);
@@ -151,8 +155,8 @@ const shape = {
 
 /** The parent of the `profiles/` directory. For a profile file anywhere else, the directory it is in. */
 function runnerDirectory(file: string): string {
-  const folder = dirname(file);
-  return basename(folder) === "profiles" ? dirname(folder) : folder;
+  const directory = dirname(file);
+  return basename(directory) === "profiles" ? dirname(directory) : directory;
 }
 
 function executorFault(
@@ -213,12 +217,12 @@ function missingProgramFault(
   return found && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${found.message}`, found.next), path: "type" };
 }
 
-function profileFiles(folder: string): string[] {
+function profileFiles(directory: string): string[] {
   try {
-    return readdirSync(folder)
+    return readdirSync(directory)
       .filter((name) => !name.startsWith(".") && endings.has(extname(name)))
       .sort()
-      .map((name) => join(folder, name));
+      .map((name) => join(directory, name));
   } catch (error) {
     // the directory is optional
     if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return [];

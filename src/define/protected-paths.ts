@@ -16,33 +16,33 @@ export function protectedPaths(
   stateDirectory: string,
   env: Environment,
 ): Required<Pick<StartOptions, "hide" | "show" | "readOnly">> {
-  const userFolder = userStateDirectory(env);
+  const userDirectory = userStateDirectory(env);
   const cache = cacheDirectory(stateDirectory);
-  const isInUserFolder = userFolder !== null && stateDirectory.startsWith(`${userFolder}/`);
+  const isInUserDirectory = userDirectory !== null && stateDirectory.startsWith(`${userDirectory}/`);
   return {
-    hide: [...hiddenFromCommands(stateDirectory), ...prepare(userFolder)],
+    hide: [...hiddenFromCommands(stateDirectory), ...prepare(userDirectory)],
     show: [runsDirectory(stateDirectory)],
-    readOnly: [...(isInUserFolder ? [cache] : prepare(cache)), ...prepare(userConfigDirectory(env))],
+    readOnly: [...(isInUserDirectory ? [cache] : prepare(cache)), ...prepare(userConfigDirectory(env))],
   };
 }
 
 /** Creates the directory if it is missing: the launcher cannot mount over a path that does not exist, and a command could then create it. */
-function prepare(folder: string | null): string[] {
-  if (folder === null) return [];
+function prepare(directory: string | null): string[] {
+  if (directory === null) return [];
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return [folder];
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    return [directory];
   } catch (error) {
-    return errorCode(error) === "EACCES" && isClosedByOthers(folder) ? [] : [folder];
+    return errorCode(error) === "EACCES" && isClosedByOthers(directory) ? [] : [directory];
   }
 }
 
 /** Commands cannot reach what another user closed. A command could reopen what our own user closed. */
-function isClosedByOthers(folder: string): boolean {
+function isClosedByOthers(directory: string): boolean {
   try {
-    return statSync(folder).uid !== process.getuid?.();
+    return statSync(directory).uid !== process.getuid?.();
   } catch (error) {
     errorCode(error);
-    return isClosedByOthers(dirname(folder));
+    return isClosedByOthers(dirname(directory));
   }
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readJson } from "./structured-text.ts";
 
-/** Too long for the quick way. */
+/** Too long for the fast path. */
 const padded = (text: string): string => text + " ".repeat(20_000);
 
 const readable = (text: string) => {
@@ -53,7 +53,7 @@ test("reads short and long texts alike", () => {
   );
 });
 
-/** Lists and maps are texts already. */
+/** Lists and maps are already text. */
 function toText(value: unknown): string {
   return typeof value === "string" && /^[[{]/.test(value) ? value : (JSON.stringify(value) ?? "null");
 }

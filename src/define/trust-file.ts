@@ -44,9 +44,9 @@ export function userConfigDirectory(env: Environment): string | null {
 
 /** Ignores the file unless it is a regular file that only this user can write. */
 export function readTrustFile(env: Environment): TrustFile {
-  const folder = userConfigDirectory(env);
-  if (folder === null) return { entries: [], problem: null };
-  const file = join(folder, "trusted.json");
+  const directory = userConfigDirectory(env);
+  if (directory === null) return { entries: [], problem: null };
+  const file = join(directory, "trusted.json");
   const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
   let fd: number;
   try {
@@ -72,12 +72,12 @@ export function readTrustFile(env: Environment): TrustFile {
 
 /** Only one process at a time changes the file. Readers see the old or the new version, never a partial one. */
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
-  const folder = userConfigDirectory(env);
-  if (folder === null)
+  const directory = userConfigDirectory(env);
+  if (directory === null)
     throw refused("HOME is not set, so trust decisions cannot be stored.", "Set HOME, or use DROVER_TRUST.");
-  const file = join(folder, "trusted.json");
+  const file = join(directory, "trusted.json");
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
     withLock(`${file}.lock`, () => {
       const { entries, problem } = readTrustFile(env);
       if (problem !== null) throw refused(problem, "Fix or remove that file, then repeat the command.");

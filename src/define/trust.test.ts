@@ -35,7 +35,7 @@ const make = (path: string): string => {
 };
 const file = (): string => join(base, "home/.config/drover/trusted.json");
 
-describe("a folder", () => {
+describe("a directory", () => {
   it("is trusted with everything below it until that is revoked", () => {
     const project = make("project/below");
     expect(isTrusted(dirname(project), env)).toBe(false);
@@ -209,7 +209,7 @@ describe("the trust file", () => {
       /not a regular file/,
     ],
     [
-      "a folder",
+      "a directory",
       () => {
         rmSync(file());
         mkdirSync(file());

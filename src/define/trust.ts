@@ -11,8 +11,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Whether the contents of this directory (or file) may extend what Drover does. Decisions are by real path. A trusted
  * directory covers everything below it, and the nearest decision wins. A path that does not exist is not trusted.
  */
-export function isTrusted(folder: string, env: Environment): boolean {
-  const real = realPath(folder);
+export function isTrusted(directory: string, env: Environment): boolean {
+  const real = realPath(directory);
   if (real === null) return false;
   const above = withAncestors(real);
   const named = new Set([...trustedByEnvironment(env), findPackageRoot()].map((each) => each && realPath(each)));
@@ -23,15 +23,15 @@ export function isTrusted(folder: string, env: Environment): boolean {
 }
 
 /** Whether somebody already decided about this directory or one above it. If so, Drover does not ask again. */
-export function isDecided(folder: string, env: Environment): boolean {
-  const real = realPath(folder);
+export function isDecided(directory: string, env: Environment): boolean {
+  const real = realPath(directory);
   if (real === null) return false;
   return isTrusted(real, env) || nearestDecision(withAncestors(real), readTrustFile(env).entries)?.trusted === false;
 }
 
 /** Records the directory as trusted and returns its real path. */
-export function trustDirectory(folder: string, env: Environment, now = new Date()): string {
-  return trustPath(existingDirectory(folder), env, now);
+export function trustDirectory(directory: string, env: Environment, now = new Date()): string {
+  return trustPath(existingDirectory(directory), env, now);
 }
 
 /** Like `trustDirectory`, for a file or directory given by its real path. */
@@ -47,9 +47,9 @@ export function trustPath(path: string, env: Environment, now = new Date()): str
 }
 
 /** Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path. */
-export function revokeTrust(folder: string, env: Environment, now = new Date()): string {
+export function revokeTrust(directory: string, env: Environment, now = new Date()): string {
   // a directory that no longer exists can still be revoked by its recorded path
-  const path = realPath(folder) ?? folder;
+  const path = realPath(directory) ?? directory;
   changeTrustFile(env, (entries) => {
     const others = entries.filter((entry) => !withAncestors(entry.path).includes(path));
     const covered = nearestDecision(withAncestors(path), others)?.trusted === true;
@@ -59,8 +59,8 @@ export function revokeTrust(folder: string, env: Environment, now = new Date()):
 }
 
 /** Records that somebody was asked about the directory and declined. */
-export function declineTrust(folder: string, env: Environment, now = new Date()): void {
-  const path = existingDirectory(folder);
+export function declineTrust(directory: string, env: Environment, now = new Date()): void {
+  const path = existingDirectory(directory);
   changeTrustFile(env, (entries) => [
     ...entries.filter((entry) => entry.path !== path),
     { path, trusted: false, owner: null, at: now.toISOString() },
@@ -83,8 +83,8 @@ function trustedByEnvironment(env: Environment): string[] {
 }
 
 function nearestDecision(above: readonly string[], entries: readonly TrustEntry[]): TrustEntry | undefined {
-  for (const folder of above) {
-    const found = entries.find(({ path }) => path === folder);
+  for (const directory of above) {
+    const found = entries.find(({ path }) => path === directory);
     if (found) return found;
   }
   return undefined;
@@ -96,10 +96,10 @@ function nearestDecision(above: readonly string[], entries: readonly TrustEntry[
  */
 function belongsToOwner(real: string, { path, owner }: TrustEntry): boolean {
   const us = process.getuid?.() ?? 0;
-  for (let folder = real; ; folder = dirname(folder)) {
-    const found = tryStat(folder);
+  for (let directory = real; ; directory = dirname(directory)) {
+    const found = tryStat(directory);
     if (!found || isWorldWritable(found)) return false;
-    if (folder === path) return found.uid === owner;
+    if (directory === path) return found.uid === owner;
     if (found.uid !== owner && found.uid !== us && found.uid !== 0) return false;
   }
 }
@@ -135,13 +135,13 @@ function tryStat(path: string): Stats | undefined {
   }
 }
 
-function existingDirectory(folder: string): string {
-  const path = realPath(folder);
+function existingDirectory(directory: string): string {
+  const path = realPath(directory);
   if (path !== null && tryStat(path)?.isDirectory()) return path;
   throw new RequestError({
     code: path === null ? "DROVER-USE-003" : "DROVER-USE-004",
     field: "DIR",
-    message: path === null ? `There is no ${folder}.` : `${folder} is not a directory.`,
+    message: path === null ? `There is no ${directory}.` : `${directory} is not a directory.`,
     next: "Name a directory that exists.",
   });
 }

@@ -12,8 +12,8 @@ const maxEntries = 5000;
  * Whether nothing in this directory was created or changed since then. Compares ctime, which no program can set, so a
  * command started since then cannot have written an unchanged file.
  */
-export function isUnchangedSince(folder: string, since: number): boolean {
-  const pending = [folder];
+export function isUnchangedSince(directory: string, since: number): boolean {
+  const pending = [directory];
   for (let seen = 0; pending.length > 0; seen += 1) {
     const path = pending.pop()!;
     const found = tryStat(path);
@@ -25,8 +25,8 @@ export function isUnchangedSince(folder: string, since: number): boolean {
 
 /** Whether this user's trust decisions are unchanged since then. */
 export function isTrustUnchangedSince(env: Environment, since: number): boolean {
-  const folder = userConfigDirectory(env);
-  return folder === null || tryStat(folder) === null || isUnchangedSince(folder, since);
+  const directory = userConfigDirectory(env);
+  return directory === null || tryStat(directory) === null || isUnchangedSince(directory, since);
 }
 
 /** Returns null if the path does not exist. */

@@ -9,12 +9,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The directory of this user's Drover state; null if the user has no home and XDG_STATE_HOME is not set. */
 export function userStateDirectory(env: Environment): string | null {
-  const base = env["XDG_STATE_HOME"];
+  const xdg = env["XDG_STATE_HOME"];
   // the XDG specification says to ignore a relative path
-  if (base && isAbsolute(base)) return join(base, "drover");
+  if (xdg && isAbsolute(xdg)) return join(xdg, "drover");
   const home = env["HOME"];
-  const folder = home && isAbsolute(home) ? home : systemHome();
-  return folder && join(folder, ".local", "state", "drover");
+  const base = home && isAbsolute(home) ? home : systemHome();
+  return base && join(base, ".local", "state", "drover");
 }
 
 /** The home directory in the user database. A shared directory such as /tmp would not be safe as a fallback. */
@@ -38,21 +38,21 @@ export function missingHome(): HostError {
 }
 
 /** The state directory of a project. Uses the real path, so two clones are two projects and a link to a project is the same project. */
-export function projectStateDirectory(userFolder: string, project: string): string {
+export function projectStateDirectory(userDirectory: string, project: string): string {
   const real = realPathOf(project);
   const slug = basename(real)
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
     .replace(/^[.-]+/, "")
     .slice(0, 40);
-  return join(userFolder, "projects", `${slug || "project"}-${hashOf(real).slice(0, 12)}`);
+  return join(userDirectory, "projects", `${slug || "project"}-${hashOf(real).slice(0, 12)}`);
 }
 
 /** The state directory for commands outside of any project. */
-export const userWideStateDirectory = (userFolder: string): string => join(userFolder, "user");
+export const userWideStateDirectory = (userDirectory: string): string => join(userDirectory, "user");
 
 /** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that this user's Drover created the record. */
-export function headCopyFile(userFolder: string, record: string): string {
-  return join(userFolder, "heads", hashOf(realPathOf(record)).slice(0, 32));
+export function headCopyFile(userDirectory: string, record: string): string {
+  return join(userDirectory, "heads", hashOf(realPathOf(record)).slice(0, 32));
 }
 
 function hashOf(path: string): string {

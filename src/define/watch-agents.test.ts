@@ -8,19 +8,19 @@ import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
 
 const schemas = openSchemaChecker();
 let root: string;
-let folder: string;
+let directory: string;
 let told: LoadedAgents[];
 let watch: AgentsWatch;
 let controller: AbortController;
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "drover-watch-"));
-  folder = join(root, "agents");
-  await mkdir(folder);
-  await writeFile(join(folder, "a.json"), agent("a"));
+  directory = join(root, "agents");
+  await mkdir(directory);
+  await writeFile(join(directory, "a.json"), agent("a"));
   told = [];
   controller = new AbortController();
-  watch = watchAgents(folder, schemas, (loaded) => void told.push(loaded), controller.signal);
+  watch = watchAgents(directory, schemas, (loaded) => void told.push(loaded), controller.signal);
   await eventually(["a"]);
 });
 afterEach(async () => {
@@ -34,46 +34,46 @@ const eventually = (names: string[]) =>
   expect.poll(() => told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(names);
 
 test("reports files that are added, changed, broken and removed", async () => {
-  await writeFile(join(folder, "b.json"), agent("b"));
+  await writeFile(join(directory, "b.json"), agent("b"));
   await eventually(["a", "b"]);
-  await writeFile(join(folder, "b.json"), agent("renamed"));
+  await writeFile(join(directory, "b.json"), agent("renamed"));
   await eventually(["a", "renamed"]);
-  await writeFile(join(folder, "b.json"), "{");
-  await expect.poll(() => told.at(-1)?.faults).toMatchObject([{ file: join(folder, "b.json") }]);
-  await unlink(join(folder, "b.json"));
+  await writeFile(join(directory, "b.json"), "{");
+  await expect.poll(() => told.at(-1)?.faults).toMatchObject([{ file: join(directory, "b.json") }]);
+  await unlink(join(directory, "b.json"));
   await expect.poll(() => told.at(-1)).toMatchObject({ faults: [] });
   expect(told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(["a"]);
 });
 
 test("keeps the last valid definition after a bad edit and reports the fault until the file is fixed or removed", async () => {
   const latest = () => told.at(-1)?.agents.map((one) => [one.agent.command, one.fault?.split(": ")[0]]);
-  await writeFile(join(folder, "a.json"), '{"name": "a", "command": "pwd", "comand": 1}');
-  await expect.poll(latest).toEqual([["ls", join(folder, "a.json:1")]]);
-  await writeFile(join(folder, "a.json"), '{"name": "a"');
+  await writeFile(join(directory, "a.json"), '{"name": "a", "command": "pwd", "comand": 1}');
+  await expect.poll(latest).toEqual([["ls", join(directory, "a.json:1")]]);
+  await writeFile(join(directory, "a.json"), '{"name": "a"');
   await expect.poll(() => told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
-  expect(latest()).toEqual([["ls", join(folder, "a.json:1")]]);
-  await writeFile(join(folder, "twin.json"), agent("a", "cat"));
-  await writeFile(join(folder, "a.json"), agent("a", "pwd"));
-  await expect.poll(latest).toEqual([["pwd", join(folder, "a.json:1")]]);
+  expect(latest()).toEqual([["ls", join(directory, "a.json:1")]]);
+  await writeFile(join(directory, "twin.json"), agent("a", "cat"));
+  await writeFile(join(directory, "a.json"), agent("a", "pwd"));
+  await expect.poll(latest).toEqual([["pwd", join(directory, "a.json:1")]]);
   expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
-  await unlink(join(folder, "a.json"));
+  await unlink(join(directory, "a.json"));
   await expect.poll(latest).toEqual([["cat", undefined]]);
 });
 
 test("notices a file replaced by a rename, as editors do", async () => {
-  await writeFile(join(folder, ".a.json.tmp"), agent("a", "pwd"));
-  await rename(join(folder, ".a.json.tmp"), join(folder, "a.json"));
+  await writeFile(join(directory, ".a.json.tmp"), agent("a", "pwd"));
+  await rename(join(directory, ".a.json.tmp"), join(directory, "a.json"));
   await expect.poll(() => told.at(-1)?.agents[0]?.agent.command).toBe("pwd");
 });
 
 test("keeps watching a directory that is removed and recreated", async () => {
-  await rm(folder, { recursive: true });
+  await rm(directory, { recursive: true });
   await eventually([]);
-  expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: folder }]);
-  await mkdir(folder);
-  await writeFile(join(folder, "c.json"), agent("c"));
+  expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: directory }]);
+  await mkdir(directory);
+  await writeFile(join(directory, "c.json"), agent("c"));
   await eventually(["c"]);
-  await writeFile(join(folder, "d.json"), agent("d"));
+  await writeFile(join(directory, "d.json"), agent("d"));
   await eventually(["c", "d"]);
 });
 
@@ -81,15 +81,15 @@ test("does not report a directory again if nothing changed", async () => {
   let reads = 0;
   const counting: SchemaChecker = { ...schemas, checkSchema: (schema) => (reads++, schemas.checkSchema(schema)) };
   const text = '{"name": "a", "command": "ls", "parameters_schema": {"type": "object"}}';
-  await writeFile(join(folder, "a.json"), text);
+  await writeFile(join(directory, "a.json"), text);
   const other: LoadedAgents[] = [];
-  const second = watchAgents(folder, counting, (loaded) => void other.push(loaded), controller.signal);
+  const second = watchAgents(directory, counting, (loaded) => void other.push(loaded), controller.signal);
   try {
     await expect.poll(() => other.length).toBe(1);
     const before = reads;
-    await writeFile(join(folder, "a.json"), ` ${text}`);
+    await writeFile(join(directory, "a.json"), ` ${text}`);
     await expect.poll(() => reads).toBeGreaterThan(before);
-    await writeFile(join(folder, "b.json"), agent("b"));
+    await writeFile(join(directory, "b.json"), agent("b"));
     await expect.poll(() => other.at(-1)?.agents.length).toBe(2);
     expect(other).toHaveLength(2);
   } finally {
@@ -100,14 +100,14 @@ test("does not report a directory again if nothing changed", async () => {
 test("reports nothing after a stop, which is idempotent and may come from the signal", async () => {
   await Promise.all([watch.stop(), watch.stop()]);
   const other: LoadedAgents[] = [];
-  const second = watchAgents(folder, schemas, (loaded) => void other.push(loaded), controller.signal);
+  const second = watchAgents(directory, schemas, (loaded) => void other.push(loaded), controller.signal);
   await expect.poll(() => other.length).toBe(1);
   controller.abort();
   await second.stop();
-  // a third one that still looks tells when the change could have been seen
-  const third = watchAgents(folder, schemas, (loaded) => void told.push(loaded), new AbortController().signal);
+  // a third watch that is still active shows when the change could have been noticed
+  const third = watchAgents(directory, schemas, (loaded) => void told.push(loaded), new AbortController().signal);
   try {
-    await writeFile(join(folder, "late.json"), agent("late"));
+    await writeFile(join(directory, "late.json"), agent("late"));
     await eventually(["a", "late"]);
     expect(other).toHaveLength(1);
   } finally {
@@ -117,6 +117,6 @@ test("reports nothing after a stop, which is idempotent and may come from the si
 
 test("starts nothing if the signal is already aborted", async () => {
   const other: LoadedAgents[] = [];
-  await watchAgents(folder, schemas, (loaded) => void other.push(loaded), AbortSignal.abort()).stop();
+  await watchAgents(directory, schemas, (loaded) => void other.push(loaded), AbortSignal.abort()).stop();
   expect(other).toEqual([]);
 });

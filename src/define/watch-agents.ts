@@ -23,7 +23,7 @@ const pollMs = 1000;
  * loaded when it appears.
  */
 export function watchAgents(
-  folder: string,
+  directory: string,
   schemas: SchemaChecker,
   onChange: (loaded: LoadedAgents) => void | Promise<void>,
   signal: AbortSignal,
@@ -40,14 +40,14 @@ export function watchAgents(
   let hinted = true;
 
   const refresh = async (): Promise<void> => {
-    const state = await fingerprint(folder, referenced);
-    if (state.folder !== watched || watcher === undefined) renewWatcher(state.folder);
+    const state = await fingerprint(directory, referenced);
+    if (state.directory !== watched || watcher === undefined) renewWatcher(state.directory);
     const now = `${state.all}\n${gate?.state() ?? ""}`;
     const changed = hinted || now !== seen;
     hinted = false;
     seen = now;
     if (!changed) return;
-    const found = await loadAgents(folder, schemas, before);
+    const found = await loadAgents(directory, schemas, before);
     before = found.agents;
     referenced = found.referenced;
     const loaded = gate?.admit(found) ?? found;
@@ -57,13 +57,13 @@ export function watchAgents(
     await onChange(loaded);
   };
 
-  const renewWatcher = (folderId: string): void => {
+  const renewWatcher = (directoryId: string): void => {
     watcher?.close();
     watcher = undefined;
-    watched = folderId;
-    if (folderId === "") return;
+    watched = directoryId;
+    if (directoryId === "") return;
     try {
-      watcher = watch(folder, { persistent: false }, hint);
+      watcher = watch(directory, { persistent: false }, hint);
       watcher.on("error", () => {
         watcher?.close();
         watcher = undefined;
@@ -115,15 +115,18 @@ export function watchAgents(
  * A cheap summary of names, sizes and times. The directory's inode shows that it was removed and recreated. `referenced`
  * are files elsewhere that fleet files refer to.
  */
-async function fingerprint(folder: string, referenced: readonly string[]): Promise<{ folder: string; all: string }> {
+async function fingerprint(
+  directory: string,
+  referenced: readonly string[],
+): Promise<{ directory: string; all: string }> {
   try {
-    const found = await stat(folder);
-    const names = found.isFile() ? [] : (await readdir(folder)).filter(isAgentFile).sort();
-    const watched = [...(found.isFile() ? [folder] : names.map((name) => join(folder, name))), ...referenced];
+    const found = await stat(directory);
+    const names = found.isFile() ? [] : (await readdir(directory)).filter(isAgentFile).sort();
+    const watched = [...(found.isFile() ? [directory] : names.map((name) => join(directory, name))), ...referenced];
     const files = await Promise.all(watched.map(fileState));
-    return { folder: `${found.dev}:${found.ino}`, all: `${found.dev}:${found.ino}\n${files.join("\n")}` };
+    return { directory: `${found.dev}:${found.ino}`, all: `${found.dev}:${found.ino}\n${files.join("\n")}` };
   } catch (error) {
-    return { folder: "", all: errorCode(error) };
+    return { directory: "", all: errorCode(error) };
   }
 }
 

@@ -39,7 +39,7 @@ it.each<[string, unknown[]]>([
   ["capture.mode", ["true", { capture: { mode: "some" } }]],
   ["capture.onLimit", ["true", { capture: { onLimit: "shrug" } }]],
 ])("refuses a wrong %s by name, and says how it is called", async (field, given) => {
-  // as a caller in JavaScript may
+  // a caller in plain JavaScript can do this
   const refused = execute(...(given as Parameters<typeof execute>));
   await expect(refused).rejects.toMatchObject({
     code: "DROVER-USE-001",

@@ -9,17 +9,17 @@ import type { Run } from "../model/run.ts";
 import { openStore } from "../record/open.ts";
 
 const made: string[] = [];
-afterAll(() => made.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+afterAll(() => made.forEach((directory) => rmSync(directory, { recursive: true, force: true })));
 
-/** A state directory, and an agent that says these turns. */
+/** A state directory, and an agent that answers with these turns. */
 function place(turns: readonly unknown[] = [{ text: "It is done." }]) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-library-"));
-  made.push(folder);
-  const script = join(folder, "turns.json");
+  const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
+  made.push(directory);
+  const script = join(directory, "turns.json");
   writeFileSync(script, JSON.stringify({ turns }));
   const agent = { name: "helper", executor: "model", provider: "scripted", script } satisfies ResolvedAgentConfig;
-  const stateDir = join(folder, "state");
-  return { folder, stateDir, agent, runner: new AgentRunner(stateDir) };
+  const stateDir = join(directory, "state");
+  return { directory, stateDir, agent, runner: new AgentRunner(stateDir) };
 }
 
 async function runsOf(stateDir: string): Promise<Run[]> {
@@ -78,9 +78,9 @@ describe("runAgent", () => {
   });
 
   it("stops the run when its signal is aborted, and refuses a signal that was aborted before", async () => {
-    const { stateDir, folder } = place();
+    const { stateDir, directory } = place();
     const stop = new AbortController();
-    const began = join(folder, "began");
+    const began = join(directory, "began");
     const agent = { name: "slow", command: `sh -c 'touch ${began}; sleep 600'` };
     const running = runAgent({ agent, prompt: "", stateDir, signal: stop.signal });
     await expect.poll(() => existsSync(began)).toBe(true);
@@ -108,14 +108,14 @@ describe("runAgent", () => {
     expect(silent).not.toHaveProperty("summary");
   });
 
-  const asking = (folder: string) => [
-    { tools: [{ name: "command.run", input: { command: `echo made >${folder}/made` } }] },
+  const asking = (directory: string) => [
+    { tools: [{ name: "command.run", input: { command: `echo made >${directory}/made` } }] },
     { text: "Thank you." },
   ];
 
   it("denies a call whose edited input does not match the tool, and reports it to the caller", async () => {
-    const { agent, stateDir, folder } = place();
-    writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
+    const { agent, stateDir, directory } = place();
+    writeFileSync(agent.script, JSON.stringify({ turns: asking(directory) }));
     const asked: unknown[] = [];
     const result = await runAgent({
       agent,
@@ -130,13 +130,13 @@ describe("runAgent", () => {
     expect(result.callbackErrors).toMatchObject([
       { message: "The edited input does not fit the tool command.run.", field: "body.input.command" },
     ]);
-    expect(existsSync(join(folder, "made"))).toBe(false);
+    expect(existsSync(join(directory, "made"))).toBe(false);
     expect(result.run).toMatchObject({ result_text: "Thank you." });
   });
 
   it("uses an answer that somebody else gives while the caller is deciding", async () => {
-    const { agent, stateDir, folder } = place();
-    writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
+    const { agent, stateDir, directory } = place();
+    writeFileSync(agent.script, JSON.stringify({ turns: asking(directory) }));
     const result = await runAgent({
       agent,
       prompt: "x",
@@ -155,19 +155,19 @@ describe("runAgent", () => {
     });
     expect(result, String(result.error)).toMatchObject({ success: true, summary: "Thank you." });
     expect(result).not.toHaveProperty("callbackErrors");
-    expect(readFileSync(join(folder, "made"), "utf8")).toBe("made\n");
+    expect(readFileSync(join(directory, "made"), "utf8")).toBe("made\n");
   });
 
   it("works in the agent's working_directory", async () => {
-    const { folder, stateDir } = place();
-    const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: folder };
+    const { directory, stateDir } = place();
+    const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: directory };
     expect(await runAgent({ agent, prompt: "", stateDir })).toMatchObject({ success: true });
-    expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
+    expect(readFileSync(join(directory, "made.txt"), "utf8")).toBe("made\n");
   });
 
   it("runs an agent of a fleet file, and lists its agents if the name is missing or unknown", async () => {
-    const { folder, stateDir } = place();
-    const path = join(folder, "fleet.yaml");
+    const { directory, stateDir } = place();
+    const path = join(directory, "fleet.yaml");
     writeFileSync(
       path,
       "defaults: { executor: model, provider: scripted, script: turns.json }\nagents: [{ name: one }, { name: two }]\n",
@@ -228,7 +228,7 @@ describe("runAgent", () => {
     [{ agent: { name: "a", permissions: { mode: "yolo" } }, prompt: "x", stateDir: "s" }, "agent.permissions.mode"],
     [{ agent: echo, prompt: "x", stateDir: "s", coordinator: "environment", env: {} }, "coordinator"],
   ])("refuses %j and names the field", async (options, field) => {
-    // as a caller in JavaScript may
+    // a caller in plain JavaScript can do this
     const refused: unknown = await runAgent(options as Parameters<typeof runAgent>[0]).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(RequestError);
     expect(refused).toMatchObject({ field, next: expect.any(String) });

@@ -38,25 +38,25 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** The package of the real Agent SDK is installed here. */
+/** The real Agent SDK is installed here. */
 const clients = join(import.meta.dirname, "../../test/clients");
 
-/** The real SDK in this process, on a model that says what the script says. */
+/** Runs the real SDK in this process against a scripted model. */
 async function place(script: Script) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-library-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
+  closing.push(() => rmSync(directory, { recursive: true, force: true }));
   const server = await startModelServer(script);
   closing.push(() => server.stop());
-  for (const name of ["home", "work"]) mkdirSync(join(folder, name));
-  const stateDir = join(folder, "state");
+  for (const name of ["home", "work"]) mkdirSync(join(directory, name));
+  const stateDir = join(directory, "state");
   const env = {
     PATH: process.env["PATH"],
-    HOME: join(folder, "home"),
+    HOME: join(directory, "home"),
     ANTHROPIC_BASE_URL: server.url,
     ANTHROPIC_API_KEY: "sk-ant-scripted",
     CLAUDE_CODE_MAX_RETRIES: "0",
   };
-  const agent: ResolvedAgentConfig = { name: "coder", working_directory: join(folder, "work") };
+  const agent: ResolvedAgentConfig = { name: "coder", working_directory: join(directory, "work") };
   const options = { env, cwd: clients };
   const runner = new AgentRunner(stateDir);
   async function record<T>(read: (store: Awaited<ReturnType<typeof openStore>>) => Promise<T>): Promise<T> {
@@ -77,7 +77,7 @@ async function place(script: Script) {
     agent,
     runner,
     options,
-    work: join(folder, "work"),
+    work: join(directory, "work"),
     run: (more: Partial<RunnerOptionsWithCallbacks> = {}) =>
       runAgent({ agent, prompt: "Do it", stateDir, ...options, ...more }),
     record,
@@ -101,7 +101,7 @@ const eventsOf = ({ record }: { record: Awaited<ReturnType<typeof place>>["recor
     (await read.events(run_id, 0, 1000)).map(({ event }) => event),
   );
 
-/** Writes a.txt, then says that it is over. */
+/** Writes a.txt, then says that it is done. */
 const writes: Script = [
   {
     when: "Do it",
@@ -134,7 +134,7 @@ describe("runAgent on the Agent SDK", () => {
     expect(types).toContain("assistant");
     expect(types).toContain("user");
     expect(types.at(-1)).toBe("result");
-    // in the log on disk before the caller gets it
+    // each message is in the log on disk before the caller gets it
     expect(seen.filter(({ isLogged }) => !isLogged)).toEqual([]);
     const init = seen[0]!.message;
     expect(init).toMatchObject({ subtype: "init", session_id: result.sessionId });

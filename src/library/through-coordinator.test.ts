@@ -14,27 +14,27 @@ afterEach(async () => {
 
 /** A coordinator with a runner of the executor `model`. */
 async function fleet() {
-  const folder = mkdtempSync(join(tmpdir(), "drover-library-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
+  closing.push(() => rmSync(directory, { recursive: true, force: true }));
   const coordinator = await startTestCoordinator();
   closing.push(coordinator.dispose);
-  mkdirSync(join(folder, "profiles"));
-  writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", env_from: [] }));
-  const folders = [join(folder, "profiles")];
-  const env = { PATH: process.env["PATH"], HOME: folder };
-  const opened = await openProfiles({ wanted: ["model"], folders, env, onNotice: expect.fail });
+  mkdirSync(join(directory, "profiles"));
+  writeFileSync(join(directory, "profiles", "model.json"), JSON.stringify({ type: "model", env_from: [] }));
+  const directories = [join(directory, "profiles")];
+  const env = { PATH: process.env["PATH"], HOME: directory };
+  const opened = await openProfiles({ wanted: ["model"], folders: directories, env, onNotice: expect.fail });
   closing.push(opened.stop);
   const runner = await startRunner({
     port: coordinator.port,
     profiles: opened.profiles,
-    stateDirectory: join(folder, "runner"),
-    projectDir: folder,
+    stateDirectory: join(directory, "runner"),
+    projectDir: directory,
     env,
     maxOutputKb: 1024,
     onNotice: () => undefined,
   });
   closing.push(runner.stop);
-  return { coordinator, folder, at: { url: coordinator.url, token: coordinator.adminToken } };
+  return { coordinator, directory, at: { url: coordinator.url, token: coordinator.adminToken } };
 }
 
 it("runs a definition, and an agent by its name, through a coordinator", async () => {
@@ -93,8 +93,8 @@ it("rejects another user's session with a SessionError that does not reveal its 
 });
 
 it("returns the run it can no longer follow, and why, when its token is revoked", async () => {
-  const { coordinator, at, folder } = await fleet();
-  const [began, go, script] = ["began", "go", "turns.json"].map((name) => join(folder, name));
+  const { coordinator, at, directory } = await fleet();
+  const [began, go, script] = ["began", "go", "turns.json"].map((name) => join(directory, name));
   const command = `touch ${began}; until test -e ${go}; do sleep 0.05; done`;
   const turns = [{ tools: [{ name: "command.run", input: { command } }] }, { text: "It is done." }];
   writeFileSync(script!, JSON.stringify({ turns }));
@@ -113,7 +113,7 @@ it("returns the run it can no longer follow, and why, when its token is revoked"
   expect(result).toMatchObject({ success: false, jobId: expect.any(String), error: { name: "RunnerError" } });
   expect(result.error!.message).toContain(`The run ${result.jobId} of the agent slow could not be followed`);
   expect(result.error!.cause).toMatchObject({ code: expect.stringMatching(/^DROVER-API-/) });
-  // the run itself goes on
+  // the run itself continues
   writeFileSync(go!, "");
   await expect.poll(async () => (await coordinator.client.runs.get(result.jobId)).status).toBe("completed");
 });

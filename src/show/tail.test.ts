@@ -153,7 +153,7 @@ test("sends an event after a pause at once", async () => {
   };
   const one = reader(0);
   hub.follow(source, 0, one.sink);
-  // it has read that there is nothing, and shares
+  // by now it has found nothing more to read and shares the reader
   hub.changed(["r"]);
   await new Promise((resolve) => setImmediate(resolve));
   log = [stored(1)];
@@ -178,7 +178,7 @@ test("shares pages among readers that are a page behind", async () => {
   for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
   await finish("run-1", 1001);
   for (const { ended } of readers) expect(await ended).toHaveLength(1002);
-  // each of the 20 for itself would be hundreds
+  // if each of the 20 read for itself, there would be hundreds of reads
   expect(reads - before).toBeLessThan(150);
 });
 
@@ -191,7 +191,7 @@ test("sends new events to a follower that claims a position past the end, withou
     ...source,
     async read(...page) {
       reads += 1;
-      // else one that reads without a pause would let nobody else have a turn, this test included
+      // otherwise a follower that reads without a pause would starve everything else, including this test
       await new Promise(setImmediate);
       return source.read(...page);
     },
@@ -211,7 +211,7 @@ test("sends new events to a follower that claims a position past the end, withou
     await expect.poll(() => ordinary.seen().length).toBe(7);
     await expect.poll(() => ahead.seen().map(({ seq }) => seq)).toEqual([6, 7]);
   }
-  // a log at rest is not read
+  // an idle log is not read
   const before = reads;
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(reads - before).toBeLessThan(10);
@@ -303,14 +303,14 @@ function writer(store: SqliteStore) {
   };
 }
 
-/** The source's own reads are replaced: nothing of the store is asked for. */
+/** A source with its own reads, which does not use the store. */
 const noReads = {} as Reads;
 
 function line(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
 }
 
-/** Takes one piece, then is full for so many milliseconds, with so much of it not passed on. */
+/** A sink that accepts one write and is then full for this many milliseconds, with this many bytes unsent. */
 function reader(slowMs: number, waiting = Infinity) {
   let text = "";
   let writes = 0;
@@ -336,6 +336,6 @@ function reader(slowMs: number, waiting = Infinity) {
 }
 
 function newRun(run_id: string, created_by: string): Run {
-  // its ids need not be ids
+  // the ids need not be valid here
   return { ...sampleRun({ created_by, started_at: null }), run_id, created_at: new Date().toISOString() };
 }

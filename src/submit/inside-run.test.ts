@@ -82,7 +82,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     expect(answers.map((answer) => "repeated" in answer && answer.repeated)).toEqual([false, false, false, false]);
     expect(await ask(key)).toEqual({ ...owners, repeated: true });
     expect(await ask(key, one.inside)).toEqual({ ...answers[1], repeated: true });
-    // nobody is in the way of anybody
+    // the keys do not conflict
     expect(await ask({ ...key, priority: 3 }, one.inside)).toEqual({ code: "DROVER-SUB-004" });
     expect(await ask({ idempotency_key: "other", priority: 3 }, one.inside)).toMatchObject({ repeated: false });
     expect(await ask({ idempotency_key: "other" })).toMatchObject({ repeated: false });
@@ -101,7 +101,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     const children = await Promise.all(Array.from({ length: 100 }, () => ask({}, inside)));
     expect(children.every((answer) => "run_id" in answer)).toBe(true);
     expect(await ask({}, inside)).toEqual({ code: "DROVER-SUB-009" });
-    // a person may go on, and so may the run when one has ended
+    // a person may still submit, and so may the run once a child has finished
     expect(await ask({ parent_run_id: inside.run_id })).toMatchObject({ repeated: false });
     await stop("run_id" in children[0]! ? children[0].run_id : "");
     await stop("run_id" in children[1]! ? children[1].run_id : "");

@@ -49,7 +49,7 @@ test("skips the schema if the script validates, but still applies command line r
   expect(await checkParameters(judged, { "--x": 1 }, schemas)).toMatchObject([{ code: "DROVER-PAR-002" }]);
 });
 
-/** As a body would bring them. */
+/** Parses the parameters from JSON, as from a request body. */
 const refused = (parameters: unknown) => checkParameters(agent(), parameters as Record<string, unknown>, schemas);
 
 test("refuses special keys, oversized values and deep nesting first", async () => {

@@ -118,7 +118,7 @@ it("continues a session where it is stored, and never another user's", async () 
   const resumed = await host.run(await host.submit({ agent_name: "chat", mode: "resume", session_id }));
   expect(resumed).toMatchObject({
     session_id,
-    // that of the run, not of the runner: a scratch session must not become one that works in place
+    // the run's directory, not the runner's: a scratch session must not start working in the project
     project_dir: null,
     demands: { hostname: "there", executor_profile: "claude", runner_id: runner.runner_id },
   });

@@ -22,7 +22,7 @@ test("blocks a hundred address tricks, at registration and again when connecting
     const url = withPort(trick);
     const fault = rules.checkUrl(url);
     if (fault !== null && !fault.includes("not a public address")) continue;
-    // a host that is a name after all is resolved, to nothing here
+    // a host that turns out to be a name is resolved, here to nothing
     const resolve = (_: string, done: (fault: Error | null, found: []) => void) => done(null, []);
     const posted = await send(new URL(url), { resolve });
     expect(posted, trick).toHaveProperty("error");
@@ -70,7 +70,7 @@ test("connects to what the operator allows by address, range and name", async ()
     const resolve = (_: string, done: Parameters<NonNullable<Parameters<typeof post>[1]["resolve"]>>[1]) =>
       done(null, [{ address: "127.0.0.1", family: 4 }]);
     expect(await send(new URL(url), { rules: allowed, resolve }), allow).toEqual({ status: 200, excerpt: "thanks" });
-    // and nothing else with it
+    // and nothing else is allowed
     expect(allowed.checkUrl("http://10.0.0.1/")).not.toBeNull();
   }
 });

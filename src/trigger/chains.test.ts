@@ -42,7 +42,7 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
   const finish = async ({ client, store }: TestCoordinator, result_data: unknown) => {
     const d = drive(store, () => new Date());
     const runner = await d.register("r");
-    // the runs that follow stay pending meanwhile
+    // the following runs stay pending meanwhile
     const demands = { runner_id: "r" };
     const { run_id } = await client.submit({ agent_name: "change", project_dir: "/srv/project", demands, priority: 1 });
     expect(await d.claim(runner)).toEqual([run_id]);

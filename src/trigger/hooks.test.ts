@@ -49,7 +49,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
       ...headers,
     });
   const problem = async (response: Response) => {
-    // every refusal of a coordinator is one
+    // every refusal of a coordinator is a problem document
     const { status, code } = (await response.json()) as Problem;
     return { status, code };
   };
@@ -60,7 +60,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     await add({ prompt: "Review {{/pull/title}}, number {{/n}}.", attended: true });
     const answer = await deliver(good(3));
     expect(answer.status).toBe(202);
-    // by its contract
+    // as its contract says
     const { run_id } = (await answer.json()) as { run_id: string };
     expect(await coordinator.client.runs.get(run_id)).toMatchObject({
       agent_name: "review",
@@ -122,7 +122,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     await coordinator.client.hooks.change("in", { agent_name: "gone" });
     expect(await problem(await deliver(good(), at))).toEqual({ status: 404, code: "DROVER-SUB-001" });
     await coordinator.client.hooks.change("in", { agent_name: "review" });
-    // nothing came of it before, so it is no repetition
+    // it created no run before, so it is not a replay
     expect((await deliver(good(), at)).status).toBe(202);
   });
 
@@ -145,7 +145,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
       expect(answer.status).toBe(202);
       expect(await answer.json()).toMatchObject({ run_id: null, skipped: expect.any(String) });
     }
-    // the other scheme's signature is no way around the delivery ids
+    // the other scheme's signature does not bypass the delivery ids
     expect(await problem(await deliver(opened("four")))).toMatchObject({ code: "DROVER-HOK-001" });
   });
 

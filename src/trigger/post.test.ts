@@ -42,7 +42,7 @@ test("uses the status of an endless response and stops reading it", async () => 
     response.on("close", () => (cut = true));
     const megabyte = Buffer.alloc(1024 * 1024, "x");
     const more = (): void => {
-      // a gigabyte, if anybody took it
+      // would be a gigabyte if the client kept reading
       while (written++ < 1024 && response.write(megabyte));
     };
     response.on("drain", more);
@@ -56,7 +56,7 @@ test("uses the status of an endless response and stops reading it", async () => 
 test("reports a receiver that is unreachable or does not speak HTTP", async () => {
   const server = createServer((socket) => void socket.resume().end("hello\r\n\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // it listens on a port
+  // a server on a TCP port always has an AddressInfo
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   expect(await send(url)).toMatchObject({ error: expect.stringMatching(/HPE_|Parse/) });
   await new Promise((resolve) => server.close(resolve));
@@ -75,7 +75,7 @@ test("stops at once when aborted, even before it started", async () => {
 });
 
 test("checks the certificate of a receiver", async () => {
-  // a server that speaks no TLS at all is the simplest that has no valid one
+  // a server without TLS is the simplest one without a valid certificate
   expect(await send(receiver.url.replace("http:", "https:"))).toHaveProperty("error");
   expect(receiver.requests).toEqual([]);
 });

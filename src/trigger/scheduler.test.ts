@@ -18,7 +18,7 @@ const secret = Buffer.alloc(32, 7);
 const patient = { timeout: 30_000 };
 type Body = Parameters<TestCoordinator["client"]["schedules"]["create"]>[0];
 
-/** A real coordinator whose clock of triggers moves by hand; `again` starts another one on the same record. */
+/** A real coordinator with a manual trigger clock. `again` starts another one on the same record. */
 async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<CoordinatorOptions> = {}) {
   const clock = handClock("2026-01-01T00:00:30.000Z");
   const record = engine === "PostgreSQL" ? await emptyRecord(secret) : null;
@@ -40,7 +40,7 @@ async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<Coordinat
   return { coordinator, client, clock, create, again };
 }
 
-/** As "HH:MM outcome" or "HH:MM why", oldest first. */
+/** The history as "HH:MM outcome" or "HH:MM why", oldest first. */
 async function history(client: TestCoordinator["client"], schedule_id: string): Promise<string[]> {
   const { items } = await client.schedules.history(schedule_id, { limit: 1000 });
   return items.toReversed().map(({ slot, outcome, why }) => `${slot.slice(11, 16)} ${why ?? outcome}`);
@@ -187,16 +187,16 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
   });
 
   test("keeps schedules of agent files as long as their agents", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "drover-agents-"));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-    const file = join(folder, "report.yaml");
+    const directory = mkdtempSync(join(tmpdir(), "drover-agents-"));
+    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    const file = join(directory, "report.yaml");
     const write = (cron: string) => {
       const text = `name: report\ncommand: "true"\nschedules:\n  - name: nightly\n    cron: "${cron}"\n`;
       writeFileSync(file, text);
     };
     write("* * * * *");
     const { coordinator, clock, again } = await setUp(engine, {
-      agentsDirectory: folder,
+      agentsDirectory: directory,
       onAgentFaults: () => undefined,
     });
     const named = async () => (await coordinator.client.schedules.list({ agent_name: "report" })).items;
@@ -211,7 +211,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     await expect(coordinator.client.schedules.remove(schedule_id)).rejects.toThrow(/defines the schedule/);
     write("30 * * * *");
     await expect.poll(named, patient).toMatchObject([{ schedule_id, cron: "30 * * * *", enabled: false }]);
-    // a slip in an editor takes nothing away
+    // a slip in an editor removes nothing
     write("61 * * * *");
     await coordinator.stop();
     const after = await again();
@@ -318,7 +318,7 @@ test("changes a schedule, previews slots, and pages through the list", async () 
   expect(second.next_cursor).toBeNull();
 });
 
-/** A runner takes the next run, and ends it so. */
+/** A runner claims the next run and finishes it with this outcome. */
 async function endNext({ port }: TestCoordinator, outcome: Outcome): Promise<void> {
   const { runner_id, epoch } = await port.register(registration("hand"));
   const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };

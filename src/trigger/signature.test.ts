@@ -8,7 +8,7 @@ const secret = "whsec_0123456789abcdef";
 const body = Buffer.from('{"text":"grüße"}');
 const now = new Date("2026-03-01T12:00:00.500Z");
 
-/** An implementation that is not ours. */
+/** An independent implementation to compare with. */
 function openssl(key: string, input: Uint8Array): string {
   const printed = execFileSync("openssl", ["dgst", "-sha256", "-hmac", key], { input, encoding: "utf8" });
   return printed.trim().split(" ").at(-1)!;
@@ -24,7 +24,7 @@ test("accepts what openssl signed, in both schemes, and recognizes replays by th
   const seconds = String(Math.floor(now.getTime() / 1000));
   const timed = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
   expect(verifyTimestamped(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
-  // another spelling is the same delivery
+  // a signature in another case is the same delivery
   expect(verifyTimestamped(`t=${seconds},v1=${timed.toUpperCase()}`, secret, body, now)).toEqual({
     ok: true,
     key: timed,

@@ -65,19 +65,19 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of schedules and hooks, on %s",
     expect(await claimed()).toMatchObject({ parameters: given, prompt: `use ${token}` });
     expect(await stored("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
 
-    // other changes leave them as they are
+    // other changes do not affect them
     const changed = await schedules.change(made.schedule_id, { every: "2d" });
     expect(changed.parameters).toEqual(shown);
     await schedules.run(made.schedule_id);
     expect(await claimed()).toMatchObject({ parameters: given, prompt: `use ${token}` });
 
-    // and a new prompt leaves the parameters
+    // a new prompt does not affect the parameters
     await schedules.change(made.schedule_id, { prompt: "plain" });
     expect(await stored("schedules")).not.toMatch(new RegExp(`${word}|${token}`));
     await schedules.run(made.schedule_id);
     expect(await claimed()).toMatchObject({ parameters: given, prompt: "plain" });
 
-    // what is shown cannot be given back as if it were the secret
+    // the redacted value cannot be sent back in place of the secret
     await expect(schedules.change(made.schedule_id, { parameters: shown })).rejects.toMatchObject({
       code: "DROVER-PAR-007",
     });
@@ -115,7 +115,7 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of schedules and hooks, on %s",
     await agents.put("deploy", open);
     await expect(schedules.change(made.schedule_id, { prompt: "x" })).rejects.toMatchObject({ code: "DROVER-API-030" });
     for (const table of ["hooks", "schedules"] as const) expect(await stored(table)).not.toContain(word);
-    // given anew, the owner decides
+    // if they are given again, the owner decides
     expect(await hooks.change("in", { agent_name: "open", parameters: { to: "x" } })).toMatchObject({
       parameters: { to: "x" },
     });

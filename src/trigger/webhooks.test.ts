@@ -48,7 +48,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
       .toBe(true);
     return (await client.webhooks.deliveries()).items;
   };
-  /** A run that ends with this result. */
+  /** A run that finishes with this result. */
   const finishOne = async (coordinator: TestCoordinator, how: "completed" | "failed", request: object = {}) => {
     const { client, store } = coordinator;
     await client.agents.put("work", { type: "procedural", command: "true" });
@@ -111,7 +111,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
   it("that hang or answer endlessly delay nobody else", async () => {
     const slow = await startReceiver(() => undefined);
     const coordinator = await start({
-      // a hanging attempt ends only with the coordinator
+      // a hanging attempt is aborted only when the coordinator stops
       deliveries: { everyMs: 20, timeoutMs: 600_000, leaseMs: 600_000 },
     });
     await coordinator.client.webhooks.add({ name: "a-slow", url: slow.url });

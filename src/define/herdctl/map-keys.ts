@@ -7,14 +7,14 @@ import { mapVariables } from "./map-variables.ts";
 type Keys = Record<string, unknown>;
 
 /** Converts the keys of an agent, of the defaults or of an agent's overrides to Drover's keys. Makes paths absolute. */
-export function mapKeys(source: Source, folder: string): Keys {
+export function mapKeys(source: Source, directory: string): Keys {
   const mapped: Keys = {};
   for (const [key, value] of Object.entries(source.keys)) {
     if (value === null || value === undefined) continue;
     const map = Object.hasOwn(maps, key) ? maps[key] : undefined;
     if (map === undefined) note(source, [key], "is not a key that this import knows; it was left out");
     else if (typeof map === "string") note(source, [key], map);
-    else merge(mapped, map(value, source, folder));
+    else merge(mapped, map(value, source, directory));
   }
   return mapVariables(mapped, source);
 }
@@ -24,7 +24,7 @@ function merge(into: Keys, from: Keys): void {
     into[key] = isRecord(value) && isRecord(into[key]) ? { ...into[key], ...value } : value;
 }
 
-type Map = (value: unknown, source: Source, folder: string) => Keys;
+type Map = (value: unknown, source: Source, directory: string) => Keys;
 const same =
   (key: string): Map =>
   (value) => ({ [key]: value });
@@ -67,7 +67,7 @@ const maps: Record<string, Map | string> = {
 };
 
 function directory(key: string): Map {
-  return (value, source, folder) => {
+  return (value, source, base) => {
     const root = isRecord(value) ? value["root"] : value;
     if (isRecord(value))
       for (const other of Object.keys(value))
@@ -77,7 +77,7 @@ function directory(key: string): Map {
       return {};
     }
     if (root.startsWith("~")) note(source, [key], "starts with ~, which Drover does not expand: write the whole path");
-    return { working_directory: root.startsWith("~") || root.includes("${") ? root : resolve(folder, root) };
+    return { working_directory: root.startsWith("~") || root.includes("${") ? root : resolve(base, root) };
   };
 }
 

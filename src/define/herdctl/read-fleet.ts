@@ -73,8 +73,8 @@ async function readFleet(
   const { version: _version, fleet, defaults, agents, fleets, ...others } = source.keys;
   for (const key of Object.keys(others))
     note(source, [key], fleetKeys[key] ?? "is not a key that this import knows; it was left out");
-  const folder = dirname(source.file);
-  const own = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), folder) : {};
+  const directory = dirname(source.file);
+  const own = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), directory) : {};
   const merged = prefix === null ? {} : mergeKeys(inherited, own);
   const hasDirectory = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
   const found: Fleet["agents"] = [];
@@ -85,7 +85,7 @@ async function readFleet(
       note(source, ["agents", index], "names no path; it was left out");
       continue;
     }
-    const agent = await read(resolve(folder, path), context);
+    const agent = await read(resolve(directory, path), context);
     if (agent === null) continue;
     const changes = isRecord(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
     found.push(agentOf([agent, ...changes], merged, prefix, hasDirectory));
@@ -130,8 +130,8 @@ function agentOf(
 ): ImportedFleet["agents"][number] | null {
   const [first] = sources;
   // herdctl resolves paths in overrides relative to the agent's file too
-  const folder = dirname(first!.file);
-  const mapped = sources.map((source) => mapKeys(source, folder)).reduce(mergeKeys);
+  const directory = dirname(first!.file);
+  const mapped = sources.map((source) => mapKeys(source, directory)).reduce(mergeKeys);
   const own = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
   const keys = mergeKeys(defaults, own);
   if (typeof keys["name"] !== "string") {
@@ -140,7 +140,7 @@ function agentOf(
   }
   const name = prefix === null ? keys["name"] : `${prefix}.${keys["name"]}`;
   const workingDirectory =
-    keys["working_directory"] === undefined && !hasDirectory ? { working_directory: folder } : {};
+    keys["working_directory"] === undefined && !hasDirectory ? { working_directory: directory } : {};
   return { ...keys, ...workingDirectory, name };
 }
 

@@ -81,7 +81,7 @@ test("a caller that uses up the checker's time is refused for a while, and other
   expect(refused).toMatchObject({ why: "busy", retryAfterSeconds: expect.any(Number) });
   expect(await checker.checkSchema({ type: "object" }, { caller: "slow" })).toMatchObject({ why: "busy" });
   expect(await checker.check(evil, { x: "aa" }, limits, { caller: "other" })).toEqual({ faults: [] });
-  // Drover's own are nobody's to use up
+  // Drover's own checks have no allowance
   expect(await checker.check(evil, { x: "aa" }, limits)).toEqual({ faults: [] });
 });
 

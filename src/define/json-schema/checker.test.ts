@@ -12,7 +12,7 @@ const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
 };
 afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
 
-/** How often this thread came to do something else meanwhile; once or twice where the work held it up. */
+/** How often this thread could do something else meanwhile. It is once or twice if the work blocked it. */
 async function turnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   const tick = setInterval(() => turns++, 2);
@@ -34,7 +34,7 @@ test("terminates an endless pattern without blocking the event loop", async () =
   expect(result.why).toBe("late");
   expect(turns).toBeGreaterThan(10);
   const shorter = await turnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
-  expect(shorter.result.faults).toHaveLength(1); // given up or answered: the machine decides
+  expect(shorter.result.faults).toHaveLength(1); // terminated or answered, depending on the machine
   expect(shorter.turns).toBeGreaterThan(10);
 });
 
