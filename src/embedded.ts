@@ -13,6 +13,7 @@ import type { RunnerPort } from "./model/runner-port.ts";
 import type { Session } from "./model/session.ts";
 import { recordDirectory } from "./model/state-layout.ts";
 import type { CreateRun, Op } from "./model/store.ts";
+import type { Environment } from "./model/environment.ts";
 import { localClient, type OpenCoordinator, openCoordinator } from "./compose/open-coordinator.ts";
 import { unmetDemands } from "./record/matching.ts";
 import type { RecordStore } from "./record/record-store.ts";
@@ -36,7 +37,7 @@ export interface Wanted {
 
 export interface EmbeddedOptions {
   local: Local;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   cwd: string;
   /** A folder of agent files, or a fleet file; null: none. */
   agentsDirectory: string | null;

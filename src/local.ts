@@ -9,6 +9,7 @@ import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
 import { recordDirectory } from "./model/state-layout.ts";
+import type { Environment } from "./model/environment.ts";
 import { mismatchWarning } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
@@ -22,7 +23,7 @@ export interface Local {
   leftOut: readonly string[];
 }
 
-export async function findLocal(env: Readonly<Record<string, string | undefined>>, cwd: string): Promise<Local> {
+export async function findLocal(env: Environment, cwd: string): Promise<Local> {
   const places = findLocations(env, cwd);
   // inside a run, the record is the outer Drover's
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);

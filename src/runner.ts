@@ -32,6 +32,7 @@ import {
   tmpDirectory,
   workDirectory,
 } from "./model/state-layout.ts";
+import type { Environment } from "./model/environment.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
 import { protectFromAll } from "./process/hidden.ts";
 import { killOrphans } from "./process/orphans.ts";
@@ -62,7 +63,7 @@ export interface RunnerOptions {
   apiUrl?: string;
   /** In place of each profile's own number. */
   slots?: number;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   maxOutputKb: number;
   /** `provider` of drover.yaml. */
   provider?: string | null;

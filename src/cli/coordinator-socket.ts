@@ -3,6 +3,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFil
 import { dirname, join } from "node:path";
 import { directoryFault } from "../model/ownership.ts";
 import { socketDirectoryFile } from "../model/state-layout.ts";
+import type { Environment } from "../model/environment.ts";
 import { maxSocketPathBytes } from "../wire/address.ts";
 import { tryWrite } from "./io.ts";
 
@@ -10,11 +11,7 @@ import { tryWrite } from "./io.ts";
  * The socket on which a coordinator listens for this user's commands and runners. It is next to the record, or if that
  * path is too long for a socket, in a private directory. Clients check that the directory is private, too.
  */
-export function socketFor(
-  record: string,
-  env: Readonly<Record<string, string | undefined>>,
-  temporary = "/tmp",
-): string | null {
+export function socketFor(record: string, env: Environment, temporary = "/tmp"): string | null {
   const beside = join(record, "sock");
   if (fits(beside)) return beside;
   // Named after the record's path: a copied record remembers the same directory.

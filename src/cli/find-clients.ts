@@ -7,6 +7,7 @@ import { agentSdk } from "../llm/claude-code/sdk.ts";
 import { findPackage, missingPackage } from "../llm/optional-package.ts";
 import { execute } from "../process/execute.ts";
 import { builtInExecutors } from "../runner.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** An agent client on this machine, or why it is missing. */
 export type FoundClient =
@@ -14,9 +15,7 @@ export type FoundClient =
   | { found: false; why: string; next: string };
 
 /** Finds each agent client that Drover can drive, and its version. */
-export async function findClients(
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<Record<string, FoundClient>> {
+export async function findClients(env: Environment): Promise<Record<string, FoundClient>> {
   const entries = Object.values(clients).map(async ({ definition }): Promise<[string, FoundClient]> => {
     const seen = locateClient(definition, {}, env);
     if (seen.ok) return [definition.name, { found: true, path: seen.path, ...(await versionOf(seen.path, env)) }];
@@ -31,7 +30,7 @@ export async function findClients(
 /** Finds the Agent SDK package where the profile `claude-sdk` would load it from. */
 export function findAgentSdk(
   profileFolders: readonly string[],
-  { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
+  { cwd, env }: { cwd: string; env: Environment },
 ): FoundClient {
   const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = loadProfile("claude-sdk", profileFolders, host);
@@ -46,10 +45,7 @@ export function findAgentSdk(
 
 const versionTimeoutMs = 5000;
 
-async function versionOf(
-  path: string,
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<{ version: string | null; why?: string }> {
+async function versionOf(path: string, env: Environment): Promise<{ version: string | null; why?: string }> {
   const { stdout, error } = await execute(
     { executable: path, arguments: ["--version"], timeoutMs: versionTimeoutMs },
     {

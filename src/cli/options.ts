@@ -1,5 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** One command: its arguments and options, its help text and its implementation. */
 export interface CommandSpec {
@@ -33,7 +34,7 @@ export interface CommandInput {
   rest: string[] | null;
   /** Unknown options in order, for a command with `takesExtraOptions`. */
   extraOptions: readonly (readonly [name: string, value: string | true])[];
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   cwd: string;
 }
 

@@ -1,5 +1,6 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
+import type { Environment } from "../model/environment.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { draw } from "./io.ts";
 import { createQuestionPrompt } from "./question-prompt.ts";
@@ -18,7 +19,7 @@ export interface TerminalQuestions {
 export function askAtTerminal(
   { questions }: Pick<ApiClient, "questions">,
   { run_id, agent_name }: Run,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
 ): TerminalQuestions {
   const size = () => ({ columns: Math.max(process.stderr.columns || 80, 20), rows: process.stderr.rows || 24 });
   const print = (text: string): void => draw(2, text);

@@ -13,6 +13,7 @@ import type { Isolation, Redactor, StartCommand } from "../model/process.ts";
 import type { Profile } from "../model/profile.ts";
 import { splitWords } from "../model/split-words.ts";
 import { moduleCacheDirectory } from "../model/state-layout.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
@@ -30,7 +31,7 @@ export const builtInExecutors = [
 
 export interface ExecutorPlace {
   stateDirectory: string;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   maxOutputKb: number;
   /** `provider` of drover.yaml. */
   provider?: string | null;

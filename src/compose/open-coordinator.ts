@@ -19,6 +19,7 @@ import type { ChainHead } from "../record/audit/head.ts";
 import { mismatchWarning } from "../record/audit/head-mismatch.ts";
 import { readKey } from "../record/audit/key.ts";
 import { ownerOfRun } from "../model/vault.ts";
+import type { Environment } from "../model/environment.ts";
 import { openStore } from "../record/open.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { retain, type RetentionDays } from "../record/retain.ts";
@@ -62,7 +63,7 @@ export interface OpenOptions {
   /** A folder of agent files, watched; null: none. */
   agentsDirectory?: string | null;
   /** Values of those with a secret's name are secrets wherever they are met. */
-  variables?: Readonly<Record<string, string | undefined>>;
+  variables?: Environment;
   /** Holds definitions that come while it serves; without it all are used at once. */
   agentGate?: AgentGate | null;
   leaseMs?: number;

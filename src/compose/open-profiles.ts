@@ -14,6 +14,7 @@ import type { Config } from "../model/config.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { splitWords } from "../model/split-words.ts";
+import type { Environment } from "../model/environment.ts";
 import { findExecutable } from "../process/lookup.ts";
 import { builtInExecutors, type Runner, type RunnerProfile } from "../runner.ts";
 import { isProceduralExec } from "./create-executor.ts";
@@ -35,7 +36,7 @@ export interface ProfileChoice {
   folders: readonly string[];
   /** Of profiles that choose none. */
   isolation?: Config["isolation"];
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   onNotice: (message: string) => void;
   /** Holds definitions of a folder that come while the runner serves; without it all are used at once. */
   gate?: (folder: string) => AgentGate | null;

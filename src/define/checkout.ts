@@ -1,5 +1,6 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { Environment } from "../model/environment.ts";
 
 export interface Checkout {
   repo_sha: string | null;
@@ -11,11 +12,7 @@ export interface Checkout {
  * The commit that a command in `directory` works on: the given one, else the one inherited from an enclosing Drover,
  * else the one its repository has checked out. A commit of another repository is not inherited.
  */
-export function findCheckout(
-  directory: string,
-  given: string | null,
-  env: Readonly<Record<string, string | undefined>> = {},
-): Checkout {
+export function findCheckout(directory: string, given: string | null, env: Environment = {}): Checkout {
   const found = findRepository(directory);
   // a nested Drover sees its working directory with all links resolved
   const repository = found && realpathSync.native(found);

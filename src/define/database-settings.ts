@@ -1,13 +1,12 @@
 import { readFileSync, statSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** The PostgreSQL database of a fleet, and the secret that seals its audit chain and signs attempt tokens. */
 export interface DatabaseSettings {
   url: string;
   secret: Uint8Array;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 const secretShape = /^[0-9a-f]{64}$/i;
 

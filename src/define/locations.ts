@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { recordDirectory } from "../model/state-layout.ts";
+import type { Environment } from "../model/environment.ts";
 import { isTrusted } from "./trust.ts";
 import {
   headCopyFile,
@@ -22,8 +23,6 @@ export interface Locations {
   /** A `.drover/` of this user that is not used. `made` means this user's Drover created it, so only trust is missing. */
   ignoredState?: { path: string; made: boolean };
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export function findLocations(env: Environment, cwd: string): Locations {
   const userDirectory = userStateDirectory(env);

@@ -2,11 +2,10 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { StartOptions } from "../model/process.ts";
 import { cacheDirectory, hiddenFromCommands, runsDirectory } from "../model/state-layout.ts";
+import type { Environment } from "../model/environment.ts";
 import { errorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
 import { userStateDirectory } from "./user-state.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Drover's own files that commands of `exec` and of runs must not reach. The whole user state directory is hidden, not

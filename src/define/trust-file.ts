@@ -12,9 +12,8 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { HostError } from "../model/errors.ts";
+import type { Environment } from "../model/environment.ts";
 import { errorCode } from "./error-code.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A trust decision about one directory. */
 export interface TrustEntry {

@@ -1,11 +1,10 @@
 import { realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
 import { RequestError } from "../model/errors.ts";
+import type { Environment } from "../model/environment.ts";
 import { errorCode } from "./error-code.ts";
 import { findPackageRoot } from "./package-directory.ts";
 import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Whether the contents of this directory (or file) may extend what Drover does. Decisions are by real path. A trusted

@@ -2,8 +2,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../model/environment.ts";
 
 /** A directory of definitions has far fewer. */
 const maxEntries = 5000;

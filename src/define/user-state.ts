@@ -3,9 +3,8 @@ import { userInfo } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { HostError } from "../model/errors.ts";
 import { sha256 } from "../model/hmac.ts";
+import type { Environment } from "../model/environment.ts";
 import { errorCode } from "./error-code.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The directory of this user's Drover state; null if the user has no home and XDG_STATE_HOME is not set. */
 export function userStateDirectory(env: Environment): string | null {

@@ -7,13 +7,14 @@ import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { variablesIn } from "../model/expand-agent.ts";
 import { profileSchema } from "../model/profile.ts";
+import type { Environment } from "../model/environment.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
 import { profileFolders } from "../compose/open-profiles.ts";
 
 interface ProfileContext {
   cwd: string;
   config: Config;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
 }
 
 /**

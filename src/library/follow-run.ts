@@ -1,5 +1,5 @@
 import { RequestError } from "../model/errors.ts";
-import type { RunEvent, StoredEvent } from "../model/event.ts";
+import type { PermissionRequestEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Callbacks } from "./callbacks.ts";
@@ -41,15 +41,13 @@ export async function followRun(
   return toRunnerResult(await client.runs.get(run.run_id), executor, callbacks);
 }
 
-type Question = Extract<RunEvent, { type: "permission_request" }>;
-
 /** Passes questions to the caller and sends back the answers. Returns null if the caller does not answer questions. */
 function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Run, { question, report }: Callbacks) {
   if (question === null || !attended) return null;
   /** Questions the caller is deciding on. A run that was parked asks them again meanwhile. */
   const pending = new Set<string>();
   let open = true;
-  async function answer({ request_id, tool, input, effect, input_schema }: Question): Promise<void> {
+  async function answer({ request_id, tool, input, effect, input_schema }: PermissionRequestEvent): Promise<void> {
     const decision = await question!({
       jobId: run_id,
       requestId: request_id,
@@ -72,7 +70,7 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
     }
   }
   return {
-    ask(event: Question): void {
+    ask(event: PermissionRequestEvent): void {
       if (pending.has(event.request_id)) return;
       pending.add(event.request_id);
       answer(event).catch((error: unknown) => {

@@ -8,6 +8,7 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { RequestError } from "../model/errors.ts";
 import { expandAgent, expandText, variablesIn } from "../model/expand-agent.ts";
 import { suggest } from "../model/suggest.ts";
+import type { Environment } from "../model/environment.ts";
 import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types.ts";
 
 export interface PreparedAgent {
@@ -15,8 +16,6 @@ export interface PreparedAgent {
   /** The MCP servers that run in this process. The record contains only their names. */
   mcpServers: Record<string, InProcessMcpServer>;
 }
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 /** Loads, validates and completes an agent given as a definition or a file. Throws a RequestError that lists all faults. */
 export async function prepareAgent(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
@@ -79,7 +78,7 @@ function splitServers(given: ResolvedAgentConfig): {
 }
 
 /** The caller may give the agent any variable, but a variable that is not set is a mistake. */
-export function checkVariables(agent: Agent, env: Env): void {
+export function checkVariables(agent: Agent, env: Environment): void {
   const all = { allowed: variablesIn(agent), env };
   const faults = [...expandAgent(agent, all).faults, ...expandText(agent.command ?? "", "command", all).faults];
   const [first] = faults;

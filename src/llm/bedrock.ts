@@ -1,8 +1,9 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { RequestError } from "../model/errors.ts";
 import { generateWith } from "./ai-sdk.ts";
-import type { Env, ProviderDefinition } from "./definition.ts";
+import type { ProviderDefinition } from "./definition.ts";
 import { loadPackage, type OptionalPackage } from "./optional-package.ts";
+import type { Environment } from "../model/environment.ts";
 
 const sdk: OptionalPackage = { name: "@ai-sdk/amazon-bedrock", version: "4.0.186" };
 
@@ -31,7 +32,7 @@ export const bedrock: ProviderDefinition = {
 };
 
 /** Returns a bearer token, or keys that sign each request. */
-function login(env: Env): Record<string, string | undefined> {
+function login(env: Environment): Record<string, string | undefined> {
   if (env["AWS_BEARER_TOKEN_BEDROCK"]) return { apiKey: env["AWS_BEARER_TOKEN_BEDROCK"] };
   const missing = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].find((name) => !env[name]);
   if (missing !== undefined)

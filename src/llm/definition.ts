@@ -1,5 +1,6 @@
 import type { Command, Running } from "../model/process.ts";
 import type { Model } from "./conversation.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** An operator's settings for a provider: from a profile, drover.yaml or variables. */
 export interface ProviderSettings {
@@ -10,7 +11,7 @@ export interface ProviderSettings {
 
 /** The environment in which a provider runs. */
 export interface ProviderHost {
-  env: Env;
+  env: Environment;
   /** The runner's directory. Packages that Drover does not include are searched here, then beside Drover. */
   directory: string;
   /** The run's work directory. */
@@ -30,5 +31,3 @@ export interface ProviderDefinition {
   /** Loads the vendor's package, so it is called only when the provider is used. */
   open(settings: ProviderSettings, host: ProviderHost): Promise<Model>;
 }
-
-export type Env = Readonly<Record<string, string | undefined>>;

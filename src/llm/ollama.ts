@@ -1,6 +1,7 @@
 import { RequestError } from "../model/errors.ts";
 import { openChatModel } from "./openai-compatible.ts";
-import type { Env, ProviderDefinition } from "./definition.ts";
+import type { ProviderDefinition } from "./definition.ts";
+import type { Environment } from "../model/environment.ts";
 
 /** A local service that is running answers within this time. */
 const probeTimeoutMs = 1000;
@@ -21,7 +22,7 @@ export const ollama: ProviderDefinition = {
 };
 
 /** `OLLAMA_HOST` often has no scheme or port, as Ollama's own tools accept it. */
-function addressOf(env: Env): string {
+function addressOf(env: Environment): string {
   const host = env["OLLAMA_HOST"] || "127.0.0.1";
   const hasScheme = /^https?:\/\//.test(host);
   const text = hasScheme ? host : `http://${host}`;

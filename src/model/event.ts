@@ -93,6 +93,8 @@ export const runEventSchema = z.discriminatedUnion("type", [
   }),
 ]);
 export type RunEvent = z.infer<typeof runEventSchema>;
+export type ResultEvent = Extract<RunEvent, { type: "result" }>;
+export type PermissionRequestEvent = Extract<RunEvent, { type: "permission_request" }>;
 
 /** An event as a runner ships it. `n` counts up without gaps within an attempt. */
 export interface NumberedEvent {

@@ -1,4 +1,5 @@
 import type { Agent } from "./agent.ts";
+import type { Environment } from "./environment.ts";
 
 export interface VariableFault {
   variable: string;
@@ -10,7 +11,7 @@ export interface VariableFault {
 export interface Variables {
   /** Names that the runner's operator has allowed. */
   allowed: readonly string[];
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
 }
 
 /**

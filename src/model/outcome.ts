@@ -1,8 +1,6 @@
-import type { RunEvent } from "./event.ts";
+import type { ResultEvent } from "./event.ts";
 import type { Outcome, Parked } from "./executor.ts";
 import type { FailureReason } from "./states.ts";
-
-type Result = Extract<RunEvent, { type: "result" }>;
 
 export function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
   return { status: "failed", reason, message, exit_code: null };
@@ -24,7 +22,7 @@ export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome
 }
 
 /** The final event of a run with this outcome. */
-export function toResultEvent(given: Outcome): Result {
+export function toResultEvent(given: Outcome): ResultEvent {
   const outcome = given.status === "parked" ? failedInsteadOfParked(given) : given;
   const empty = { type: "result", reason: null, error: null } as const;
   if (outcome.status === "cancelled") {

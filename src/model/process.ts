@@ -1,6 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { ErrorCode } from "./errors.ts";
 import type { StopReason } from "./states.ts";
+import type { Environment } from "./environment.ts";
 
 /**
  * Seam 1, process: the only way Drover spawns a process. The record stores `ExecutionStart` and `ExecutionEnd` instead
@@ -55,7 +56,7 @@ export interface StartOptions {
   isolation?: Isolation | "auto";
   environment?: EnvironmentOptions;
   /** The source environment for `merge` and `inherit`. Defaults to `process.env`. */
-  parentEnvironment?: Readonly<Record<string, string | undefined>>;
+  parentEnvironment?: Environment;
   /** DROVER_* ids, set in every child, even with `replace`. */
   ids?: Readonly<Record<string, string>>;
   /** `inherit` passes Drover's own stdin, so that the child can use the terminal. */

@@ -2,7 +2,7 @@ import type { AgentOp, AgentResult } from "./agent-ops.ts";
 import type { CreateRun } from "./create-run.ts";
 import type { DispatchOp, DispatchResult, RunnerIdentity } from "./dispatch-ops.ts";
 import type { DispatchReads } from "./dispatch-reads.ts";
-import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
+import type { NumberedEvent, ResultEvent, StoredEvent } from "./event.ts";
 import type { AddUpload, Blobs, FileReads, FileResult } from "./file.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
 import type { ParkReason } from "./executor.ts";
@@ -135,7 +135,7 @@ export interface FinishRun {
   attempt: number;
   at: string;
   events: NumberedEvent[];
-  result: Extract<RunEvent, { type: "result" }>;
+  result: ResultEvent;
   /** Keeps the current summary if absent. */
   summary?: string;
   /** Ignored if `runner` is set: the isolation then comes from the execution_ended events. */

@@ -1,4 +1,5 @@
 import { isTerminal } from "../io.ts";
+import type { Environment } from "../../model/environment.ts";
 
 /** Colours for a person who looks; for everything else the text as it is. */
 export interface Style {
@@ -10,7 +11,7 @@ export interface Style {
   cyan(text: string): string;
 }
 
-export function styleOf(fd: 1 | 2, env: Readonly<Record<string, string | undefined>>): Style {
+export function styleOf(fd: 1 | 2, env: Environment): Style {
   return createStyle(isTerminal(fd) && !env["NO_COLOR"] && env["TERM"] !== "dumb");
 }
 

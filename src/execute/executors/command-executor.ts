@@ -1,5 +1,5 @@
 import { RequestError } from "../../model/errors.ts";
-import type { RunEvent } from "../../model/event.ts";
+import type { ResultEvent, RunEvent } from "../../model/event.ts";
 import { findInexactNumber } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
@@ -14,8 +14,6 @@ import { outcomeOfFailure } from "../scaffold/run-failure.ts";
 import { readLines } from "./read-lines.ts";
 import { type CommandState, openCommandState } from "./command-state.ts";
 import { loadLineParser, parkedOf, type ParseLine, type ProgramLine } from "./program-lines.ts";
-
-type ResultEvent = Extract<RunEvent, { type: "result" }>;
 
 export interface CommandExecutorOptions extends ResolveOptions {
   name: string;

@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 import { HostError } from "../../model/errors.ts";
 import type { Executor } from "../../model/executor.ts";
 import type { StartCommand } from "../../model/process.ts";
+import type { Environment } from "../../model/environment.ts";
 import { checkedExecutor } from "./checked-executor.ts";
 import { describeHosted, type HostedModule, runHosted } from "./host/run-hosted.ts";
 
@@ -18,7 +19,7 @@ export interface ModuleOptions {
   cacheDirectory: string;
   config: Record<string, unknown>;
   start: StartCommand;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
 }
 
 /** A module that takes longer than this to load is considered hung. */

@@ -2,11 +2,12 @@ import { access } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Model } from "../conversation.ts";
-import type { Env, ProviderDefinition } from "../definition.ts";
+import type { ProviderDefinition } from "../definition.ts";
 import { cancelled } from "../faults.ts";
 import { findPackage, loadPackage } from "../optional-package.ts";
 import { type AgentSdk, agentSdk } from "./sdk.ts";
 import { LiveSession, type SessionHost } from "./live-session.ts";
+import type { Environment } from "../../model/environment.ts";
 
 /** Claude through Claude Code's Agent SDK: uses its login, and Drover's tools instead of its own. */
 export const claudeCode: ProviderDefinition = {
@@ -45,7 +46,7 @@ function converse(host: SessionHost): Model {
 
 const passedOn = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
 
-function environment(env: Env, base_url: string | undefined): Record<string, string> {
+function environment(env: Environment, base_url: string | undefined): Record<string, string> {
   const given = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && passedOn.test(entry[0]),
   );
@@ -66,7 +67,7 @@ function environment(env: Env, base_url: string | undefined): Record<string, str
 }
 
 /** Is there a key or a token in a variable, or a login file of `claude`? */
-async function hasLogin(env: Env): Promise<boolean> {
+async function hasLogin(env: Environment): Promise<boolean> {
   const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
   if (variables.some((name) => env[name])) return true;
   const home = env["HOME"] ?? homedir();

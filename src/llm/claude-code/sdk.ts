@@ -1,4 +1,5 @@
 import type { OptionalPackage } from "../optional-package.ts";
+import type { Environment } from "../../model/environment.ts";
 
 /** The part of the Agent SDK that Drover uses. It is an optional package, so its own types cannot be imported. */
 export interface AgentSdk {
@@ -83,5 +84,5 @@ export interface SpawnRequest {
   command: string;
   args: string[];
   cwd?: string;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
 }

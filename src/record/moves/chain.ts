@@ -1,4 +1,4 @@
-import type { RunEvent } from "../../model/event.ts";
+import type { ResultEvent } from "../../model/event.ts";
 import { fillTemplate, resolveValues } from "../../model/json-values.ts";
 import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
@@ -6,8 +6,6 @@ import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { agentOf } from "./agent-of.ts";
 import type { StoredRun } from "./stored-run.ts";
-
-type Result = Extract<RunEvent, { type: "result" }>;
 
 /** How many runs may follow each other through `on_finish`. The same limit as for nested submits. */
 const longestChain = 8;
@@ -27,7 +25,7 @@ const insertChain = `
 export function* chainOn(
   tx: Transaction,
   run: StoredRun,
-  result: Result,
+  result: ResultEvent,
   at: string,
   summary: string | null,
 ): Work<void> {

@@ -1,5 +1,5 @@
 import { BugError } from "../../model/errors.ts";
-import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { NumberedEvent, ResultEvent, RunEvent } from "../../model/event.ts";
 import type { Isolation } from "../../model/process.ts";
 import { canMove, isBusy, isHeld, isTerminal, type RunStatus } from "../../model/states.ts";
 import { first, write, type SqlValue, type Work } from "../query.ts";
@@ -14,8 +14,6 @@ import { supersede } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 type Columns = Record<string, SqlValue>;
-type Result = Extract<RunEvent, { type: "result" }>;
-
 /** Effects of moving to a status, in addition to what the model defines (who holds the run, and whether it counts against the cap). */
 interface Effects {
   /** The column that gets the time of the move. */
@@ -48,7 +46,7 @@ export const submitted = { type: "status", status: "pending" } as const satisfie
 
 export interface Move {
   /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner caused the move and is already stored. */
-  why?: string | Result;
+  why?: string | ResultEvent;
   /** Defaults to the store's clock. */
   at?: string;
   waitingFor?: string | null;
@@ -205,7 +203,7 @@ export function* updateRun(run: StoredRun, columns: Columns): Work<void> {
   yield write(text, ...Object.values(all), run.run_no);
 }
 
-function* storeResult(run_no: number, { result_text, result_data }: Result): Work<void> {
+function* storeResult(run_no: number, { result_text, result_data }: ResultEvent): Work<void> {
   const data = result_data === null || result_data === undefined ? null : JSON.stringify(result_data);
   if (result_text !== null || data !== null) yield write(upsertResult, run_no, toColumn(result_text), data);
 }

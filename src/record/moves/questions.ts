@@ -1,4 +1,4 @@
-import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { NumberedEvent, PermissionRequestEvent } from "../../model/event.ts";
 import type { Decision, Invocation } from "../../model/executor.ts";
 import { giveOrder } from "../ops/orders.ts";
 import { storeEvent } from "../ops/store-events.ts";
@@ -7,8 +7,6 @@ import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { agentOf } from "./agent-of.ts";
 import type { StoredRun } from "./stored-run.ts";
-
-type Request = Extract<RunEvent, { type: "permission_request" }>;
 
 /** Recorded as the decider when no person decided. */
 const drover = "drover";
@@ -51,7 +49,7 @@ function* answerSeconds(run: StoredRun): Work<number> {
   return (yield* agentOf(run))?.answer_within_seconds ?? defaultAnswerSeconds;
 }
 
-function* ask(tx: Transaction, run: StoredRun, event: Request, expires_at: number): Work<void> {
+function* ask(tx: Transaction, run: StoredRun, event: PermissionRequestEvent, expires_at: number): Work<void> {
   const { request_id, tool, input = null, effect = null, input_schema } = event;
   const schema = input_schema === undefined ? null : JSON.stringify(input_schema);
   const of = [toColumn(request_id), run.attempt, toColumn(tool), JSON.stringify(input), effect, schema];

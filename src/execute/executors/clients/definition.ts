@@ -3,6 +3,7 @@ import type { RunEvent } from "../../../model/event.ts";
 import type { Invocation } from "../../../model/executor.ts";
 import type { Isolation } from "../../../model/process.ts";
 import type { FailureReason } from "../../../model/states.ts";
+import type { Environment } from "../../../model/environment.ts";
 
 /** Everything specific to one agent client: a program that takes a prompt and prints its progress as JSON lines. */
 export interface ClientDefinition {
@@ -79,7 +80,7 @@ export interface Turn {
   /** Runs another program in the work directory and returns its lines. Returns null if the program does not exist. */
   outputLines(command: readonly [string, ...string[]]): Promise<string[] | null>;
   /** The variables as the client will see them. */
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   isRoot: boolean;
 }
 
@@ -119,7 +120,7 @@ export type Conclusion =
 /** What a client needs to know about its runner. */
 export interface ClientHost {
   /** The runner's variables. */
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   isRoot: boolean;
   /** The isolation that runs of this profile currently have. */
   isolation(): Promise<Isolation>;

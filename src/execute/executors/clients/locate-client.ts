@@ -1,12 +1,11 @@
 import { findExecutable } from "../../../process/lookup.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDefinition } from "./definition.ts";
+import type { Environment } from "../../../model/environment.ts";
 
 type Program = Pick<ClientDefinition, "name" | "program" | "binVariable" | "install">;
-type Variables = Readonly<Record<string, string | undefined>>;
-
 /** Returns the client's path. If it is missing, fails the run with a message that says what to install. */
-export function requireClient(definition: Program, config: Record<string, unknown>, env: Variables): string {
+export function requireClient(definition: Program, config: Record<string, unknown>, env: Environment): string {
   const found = locateClient(definition, config, env);
   if (found.ok) return found.path;
   throw new RunFailure("dependency_missing", `${found.message}. ${found.next}`);
@@ -16,7 +15,7 @@ export function requireClient(definition: Program, config: Record<string, unknow
 export function locateClient(
   { name, program, binVariable, install }: Program,
   config: Record<string, unknown>,
-  env: Variables,
+  env: Environment,
 ): { ok: true; path: string } | { ok: false; message: string; next: string } {
   const { wanted, from } = wantedProgram(program, binVariable, config, env);
   // a relative path comes from the operator and is relative to where the runner was started
@@ -31,7 +30,7 @@ export function locateClient(
   };
 }
 
-function wantedProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Variables) {
+function wantedProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Environment) {
   if (typeof config["bin"] === "string" && config["bin"] !== "")
     return { wanted: config["bin"], from: "the profile's bin" };
   const named = env[binVariable];

@@ -1,11 +1,12 @@
 import { locateClient } from "./locate-client.ts";
 import { type ClientName, isClientName, programs } from "./programs.ts";
+import type { Environment } from "../../../model/environment.ts";
 
 /** Returns what an executor of this type needs and this machine lacks; null if nothing is missing. */
 export function missingProgram(
   type: string,
   config: Record<string, unknown>,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
 ): { message: string; next: string } | null {
   if (isClientName(type)) return missing(type, config, env);
   if (type !== "code-review") return null;

@@ -8,6 +8,7 @@ import { RequestError } from "../../../model/errors.ts";
 import type { Executor } from "../../../model/executor.ts";
 import type { NewId } from "../../../model/ids.ts";
 import type { Provider, ProviderSession } from "../../../model/provider.ts";
+import type { Environment } from "../../../model/environment.ts";
 import { fileTools } from "../../../tools/file-tools.ts";
 import type { McpServers } from "../../../tools/mcp-servers.ts";
 import { commandTool } from "../../../tools/run-command.ts";
@@ -24,7 +25,7 @@ import { gateTools, warnAboutUnmatched } from "./permissions.ts";
 import { RunParked } from "./run-parked.ts";
 
 export interface ModelHost {
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   /** The providers named on the command line and in drover.yaml. */
   named?: Pick<NamedProviders, "option" | "config">;
   newId: NewId;
