@@ -36,8 +36,8 @@ const maps: Record<string, Map | string> = {
   system_prompt: same("system_prompt"),
   model: same("model"),
   max_turns: same("max_turns"),
-  working_directory: directory("working_directory"),
-  workspace: directory("workspace"),
+  working_directory: workingDirectory("working_directory"),
+  workspace: workingDirectory("workspace"),
   permission_mode: (value, source) => ({ permissions: mode(value, ["permission_mode"], source) }),
   allowed_tools: (value) => ({ permissions: { allowed_tools: value } }),
   denied_tools: (value) => ({ permissions: { denied_tools: value } }),
@@ -66,7 +66,7 @@ const maps: Record<string, Map | string> = {
   metadata_file: "has no equivalent: Drover keeps the files a run leaves behind",
 };
 
-function directory(key: string): Map {
+function workingDirectory(key: string): Map {
   return (value, source, base) => {
     const root = isRecord(value) ? value["root"] : value;
     if (isRecord(value))
