@@ -1,7 +1,7 @@
 #!/bin/sh
 ":" //; exec node -- "$0" "$@"
-// Without the `--` Node takes the --env-file of `drover runner` for its own. Line 2 is a string to Node and a command to
-// sh; `env -S` would do, but BusyBox does not have it.
+// Without the `--`, Node would read the --env-file of `drover runner` as its own option. Line 2 is a string for Node and a
+// command for sh. `env -S` would work too, but BusyBox does not have it.
 "use strict";
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -9,6 +9,6 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(125);
 }
 const argv = process.argv.slice(2);
-// exec is its own small bundle: it starts in a fraction of the time
+// exec has its own small bundle, which starts much faster
 const { main } = require("./load-compiled.js")(argv[0] === "exec" ? "cli-exec" : "cli-main");
 main(argv);

@@ -5,16 +5,16 @@ const { join } = require("node:path");
 const { Script } = require("node:vm");
 
 const dist = join(__dirname, "..", "dist");
-const requireOther = createRequire(join(dist, "chunk.cjs"));
+const requireExternal = createRequire(join(dist, "chunk.cjs"));
 const loaded = new Map();
 
 /**
- * Loads a bundle, and the bundles it requires, with the code that the build compiled ahead of time. V8 itself refuses a
- * cache of another version of Node or of the source; then, and where there is none, it is compiled as usual.
+ * Loads a bundle and the bundles it requires, using the code cache that the build created. V8 rejects a cache from
+ * another Node version or another source. Then, or without a cache, the bundle is compiled as usual.
  */
 module.exports = function loadCompiled(name) {
-  const known = loaded.get(name);
-  if (known !== undefined) return known.module.exports;
+  const cached = loaded.get(name);
+  if (cached !== undefined) return cached.module.exports;
   const file = join(dist, `${name}.cjs`);
   const script = new Script(
     `(function (exports, require, module, __filename, __dirname, importFromBundle) {${readFileSync(file, "latin1")}\n})`,
@@ -30,7 +30,7 @@ module.exports = function loadCompiled(name) {
 module.exports.loaded = loaded;
 
 function requireFromDist(id) {
-  return id.startsWith("./") ? module.exports(id.slice(2, -".cjs".length)) : requireOther(id);
+  return id.startsWith("./") ? module.exports(id.slice(2, -".cjs".length)) : requireExternal(id);
 }
 
 function readCache(name) {

@@ -4,21 +4,21 @@ import type { ApiClient } from "../wire/client.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
-/** Most runs begin sooner. */
-const patienceMs = 2000;
+/** Most runs start sooner. */
+const warnAfterMs = 2000;
 
-export interface Waiting {
+export interface SlotWarning {
   event(stored: StoredEvent): void;
   close(): void;
 }
 
 /**
- * For a command inside a run that waits for its child: the child may wait for the slot that its parent has, which never
- * becomes free. Says so once, on stderr.
+ * Warns once on stderr if a command inside a run waits for a child run that has no free slot. The parent keeps its own
+ * slot while it waits, so the child may wait forever.
  */
-export function warnAboutSlots(client: ApiClient, run_id: string, { env, options }: CommandInput): Waiting | null {
+export function warnAboutSlots(client: ApiClient, run_id: string, { env, options }: CommandInput): SlotWarning | null {
   if (!env["DROVER_NESTED_LOG"] || options["quiet"]) return null;
-  const timer = setTimeout(() => void tell(client, run_id), patienceMs).unref();
+  const timer = setTimeout(() => void warn(client, run_id), warnAfterMs).unref();
   const close = (): void => clearTimeout(timer);
   return {
     close,
@@ -28,7 +28,7 @@ export function warnAboutSlots(client: ApiClient, run_id: string, { env, options
   };
 }
 
-async function tell(client: ApiClient, run_id: string): Promise<void> {
+async function warn(client: ApiClient, run_id: string): Promise<void> {
   try {
     const { why } = await client.runs.why(run_id);
     const slots = why.find(({ demand }) => demand === "slots");
@@ -38,7 +38,7 @@ async function tell(client: ApiClient, run_id: string): Promise<void> {
       `drover: run ${run_id} waits for a free slot. ${slots.detail} The run that this command is part of keeps its own slot while it waits.\n  Give the runner more slots: --slots, or slots in its profile.\n`,
     );
   } catch (error) {
-    // a hint only: the run itself goes on
+    // Only a hint: the run continues without it.
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
   }
 }

@@ -2,10 +2,10 @@ import type { Readable } from "node:stream";
 import { RequestError } from "../model/errors.ts";
 import { parseParameters } from "./run-parameters.ts";
 
-/** As much as the parameters of a run may have. */
+/** The size limit for the parameters of a run. */
 const maxBytes = 1024 * 1024;
 
-/** The parameters of a run as one JSON object. Empty input is an object without any. */
+/** Reads the parameters of a run from one JSON object. Empty input means no parameters. */
 export async function readStdinParameters(stdin: Readable): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -17,7 +17,7 @@ export async function readStdinParameters(stdin: Readable): Promise<Record<strin
         code: "DROVER-PAR-003",
         field: "stdin",
         message: `The parameters on stdin are larger than ${maxBytes / 1024} KB.`,
-        next: "Put large contents into a file of the workspace, and give its path.",
+        next: "Put large content into a file in the workspace and pass its path.",
       });
   }
   const text = decode(Buffer.concat(chunks)).replace(/^\uFEFF/, "");

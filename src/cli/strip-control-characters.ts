@@ -1,6 +1,6 @@
 /**
- * Text without what a terminal obeys or reorders: escape sequences, the other control characters, and marks that change
- * the direction of writing. Line breaks and tabs stay; colours on request, except the one that hides text.
+ * Removes everything that a terminal would interpret or reorder: escape sequences, other control characters and
+ * bidirectional marks. Line breaks and tabs stay. `colours` keeps colour sequences, except the one that hides text.
  */
 export function stripControlCharacters(text: string, { colours = false } = {}): string {
   return text.replaceAll(colours ? allButColours : all, "");

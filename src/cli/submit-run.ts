@@ -10,26 +10,26 @@ import { type CommandInput, type OptionSpec, seconds, text, usage } from "./opti
 import { withRetries } from "./with-retries.ts";
 import { readParameters } from "./run-parameters.ts";
 
-/** What every command that begins a run takes. */
+/** Options of every command that starts a run. */
 export const submitOptions: Record<string, OptionSpec> = {
-  params: { value: "JSON", about: "parameters as an object; also for names that are options of this command" },
-  prompt: { value: "T", about: "what to do, in words" },
-  timeout: { value: "S", about: "end it after S seconds (default: the agent's time, else its profile's)" },
-  detach: { about: "print the run's id and do not wait" },
+  params: { value: "JSON", about: "parameters as a JSON object, including names that clash with options" },
+  prompt: { value: "T", about: "the prompt" },
+  timeout: { value: "S", about: "stop the run after S seconds (default: from the agent or its profile)" },
+  detach: { about: "print the run's id and do not wait for the result" },
   attended: { about: "send its questions to the inbox (default on a terminal: ask them here)" },
-  "no-attended": { about: "deny what it asks" },
-  priority: { value: "N", about: "higher is earlier (default 0)" },
-  "idempotency-key": { value: "K", about: "the same key again is the same run" },
+  "no-attended": { about: "deny tool calls instead of asking about them" },
+  priority: { value: "N", about: "runs with a higher priority start earlier (default 0)" },
+  "idempotency-key": { value: "K", about: "submitting again with the same key returns the same run" },
 };
 
 export interface Submitted {
   run: Run;
   type: FlatAgent["type"] | null;
-  /** The command that resumes its session, where that is not `sessions resume`. */
+  /** The command that resumes its session, if it is not `drover sessions resume`. */
   resume?: string;
 }
 
-/** Asks for a run as the options say: of an agent, or of a session that goes on. */
+/** Submits a run from the options of a command: of an agent, or to continue a session. */
 export async function submitRun(
   client: ApiClient,
   input: CommandInput,
@@ -40,9 +40,9 @@ export async function submitRun(
   const agent = await findAgent(client, what.agent_name);
   const prompt = text(options, "prompt");
   const parameters = readParameters(extraOptions, text(options, "params"), agent?.parameters_schema);
-  // a procedural agent is refused whatever it is told
+  // The coordinator refuses to continue a procedural agent anyway, with a better message.
   if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
-    throw usage(`Say what to do next: --prompt "...".`, `sessions ${what.mode}`, "--prompt");
+    throw usage(`Give the next message with --prompt "...".`, `sessions ${what.mode}`, "--prompt");
   if (agent && !options["quiet"])
     for (const warning of ambiguousOptions(
       { options, extraOptions },
@@ -52,7 +52,7 @@ export async function submitRun(
       write(2, `drover: warning: ${warning}\n`);
   const project = text(options, "project-dir");
   const priority = text(options, "priority");
-  // always one: a submit whose answer was lost is asked for again, and is the same run
+  // Always set, so that retrying a submission whose answer was lost does not create a second run.
   const key = text(options, "idempotency-key") ?? randomUUID();
   const parent = env["DROVER_RUN_ID"];
   const request: Submission = {
@@ -69,13 +69,13 @@ export async function submitRun(
   const run = await withRetries(
     () => client.submit(request),
     () => {
-      if (!options["quiet"]) write(2, `drover: ${client.url} did not answer; asking again for up to 30 s\n`);
+      if (!options["quiet"]) write(2, `drover: ${client.url} did not answer; retrying for up to 30 s\n`);
     },
   );
   return { run, type: agent?.type ?? null };
 }
 
-/** An unknown agent is refused when it is submitted, with a suggestion. */
+/** null for an unknown agent, which the submission will refuse with a suggestion. */
 async function findAgent(client: ApiClient, agent_name: string): Promise<FlatAgent | null> {
   try {
     return await client.agents.get(agent_name);

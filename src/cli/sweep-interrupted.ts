@@ -10,8 +10,8 @@ import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 
 /**
- * What a Drover that was itself killed could not do: ends what its commands left running, and writes
- * their end as interrupted, so that no run says "running" for ever.
+ * Cleans up after a Drover process that was killed: kills what its commands left running and records them as
+ * interrupted, so that no run stays "running" forever.
  */
 export async function sweepInterrupted(store: SqliteStore, stateDirectory: string): Promise<void> {
   const interrupted = await interruptedExecs(store);
@@ -21,7 +21,7 @@ export async function sweepInterrupted(store: SqliteStore, stateDirectory: strin
   await sweepSockets(runsDirectory(stateDirectory));
 }
 
-/** Those of `exec`, whose one execution has the run's own id. The others have a coordinator that looks after them. */
+/** Interrupted `exec` runs: their only execution has the id of the run. A coordinator takes care of all others. */
 async function interruptedExecs(store: SqliteStore): Promise<Execution[]> {
   return (await interruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
 }
@@ -33,7 +33,7 @@ async function finishInterrupted(
 ): Promise<void> {
   const at = new Date().toISOString();
   const [known] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
-  const message = `The Drover that ran this (process ${start.owner.pid} on ${start.owner.host}) died before it ended.`;
+  const message = `The Drover that ran this (process ${start.owner.pid} on ${start.owner.host}) died before the command ended.`;
   const events: RunEvent[] = [];
   const redactor = createRedactor({ variables: process.env });
   await recoverNested(
@@ -44,12 +44,12 @@ async function finishInterrupted(
       owner: start.owner,
       now: () => new Date(),
       record: (event) => void events.push(redactor.value(event)),
-      known: await knownOf(store, run_id),
+      known: await knownExecutions(store, run_id),
     },
     message,
   );
   events.push({ type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) });
-  // a conflict is another sweep that was quicker: its end is as good
+  // A conflict means that another process has already finished the run, with the same result.
   await store.apply([
     {
       op: "finish_run",
@@ -71,7 +71,7 @@ async function finishInterrupted(
   ]);
 }
 
-async function knownOf(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
+async function knownExecutions(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
   const known = new Map<string, "open" | "ended">();
   let before: string | undefined;
   for (;;) {

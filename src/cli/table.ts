@@ -1,6 +1,6 @@
 import { isTerminal, write } from "./io.ts";
 
-/** Aligned for people, tab-separated for programs. */
+/** Writes an aligned table to a terminal, and tab-separated lines otherwise. */
 export function writeTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
   if (!isTerminal(1)) {
     for (const row of rows) write(1, `${row.map((cell) => cell.replaceAll(/[\t\n\r]/g, " ")).join("\t")}\n`);
@@ -8,7 +8,7 @@ export function writeTable(header: readonly string[], rows: readonly (readonly s
   }
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...all.map((row) => printable(row[column] ?? "").length)));
-  // a terminal that does not know its width says 0
+  // A terminal that does not know its width reports 0.
   const room = process.stdout.columns || 120;
   for (const row of all) {
     const line = row.map((cell, column) => printable(cell).padEnd(widths[column]!)).join("  ");
@@ -16,7 +16,7 @@ export function writeTable(header: readonly string[], rows: readonly (readonly s
   }
 }
 
-/** Control characters must not reach a terminal: they could redraw what it shows. */
+/** Replaces control characters, which could change what a terminal shows. */
 export function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
@@ -39,7 +39,7 @@ export function age(from: string, now: Date): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h ago` : `${Math.floor(seconds / 86_400)}d ago`;
 }
 
-/** Bytes as people count them. */
+/** Formats a number of bytes, like 1.5 MB. */
 export function size(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const power = Math.min(Math.floor(Math.log10(bytes) / 3), 4);

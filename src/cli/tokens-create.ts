@@ -8,40 +8,43 @@ import { type CommandInput, type CommandSpec, type OptionSpec, text, usage } fro
 import { readTimeSpan } from "./read-time-span.ts";
 
 const tokenOptions: Record<string, OptionSpec> = {
-  subject: { value: "S", about: "whose requests these are; may stand without --subject" },
-  label: { value: "T", about: "what it is for" },
+  subject: { value: "S", about: "the user or machine that the token is for, instead of SUBJECT" },
+  label: { value: "T", about: "a note on what the token is for" },
 };
 
 export const tokensCreate: CommandSpec = {
   name: "tokens create",
-  summary: "a new token, shown once",
+  summary: "create a token and print it once",
   takes: "SUBJECT",
   arity: [0, 1],
   examples: [
-    ["drover tokens create ada --expires-in 30d", "for a person, who sees and stops their own runs"],
-    ["drover tokens create '*' --role viewer --label dashboard", "sees everything, changes nothing"],
-    ["drover tokens create ops --role admin --json", "with its id and the rest"],
+    ["drover tokens create ada --expires-in 30d", "for a user, who can see and stop their own runs"],
+    ["drover tokens create '*' --role viewer --label dashboard", "can see everything and change nothing"],
+    ["drover tokens create ops --role admin --json", "as JSON, with its id"],
   ],
   options: {
     ...tokenOptions,
     role: { value: "R", about: `one of ${tokenRoles.join(", ")} (default user)` },
-    "expires-in": { value: "TIME", about: "how long it is good, such as 12h or 30d (default for ever)" },
+    "expires-in": { value: "TIME", about: "lifetime, such as 12h or 30d (default: no expiry)" },
   },
   run: (input) => create(input, { role: readRole(input), ...readEnd(input, null) }),
 };
 
 export const tokensEnrol: CommandSpec = {
   name: "tokens enrol",
-  summary: "a token that a runner exchanges, once, for one of its own",
+  summary: "create a one-time token that a runner exchanges for its own token",
   takes: "SUBJECT",
   arity: [0, 1],
   examples: [
-    ["drover tokens enrol build-host", "there: DROVER_ENROLMENT=drve_... drover runner -x PROFILE"],
-    ["drover tokens enrol build-host --expires-in 15m --label rack-7", "to be used soon; its own has the same label"],
+    ["drover tokens enrol build-host", "then, on that host: DROVER_ENROLMENT=drve_... drover runner -x PROFILE"],
+    [
+      "drover tokens enrol build-host --expires-in 15m --label rack-7",
+      "valid for 15 minutes; the runner's token gets the label",
+    ],
   ],
   options: {
     ...tokenOptions,
-    "expires-in": { value: "TIME", about: "until when it can be used, such as 15m or 7d (default 1d)" },
+    "expires-in": { value: "TIME", about: "how long it can be used, such as 15m or 7d (default 1d)" },
   },
   run: (input) => create(input, { role: "runner", enrolment: true, ...readEnd(input, "1d") }),
 };
@@ -57,9 +60,9 @@ async function create(input: CommandInput, wanted: Omit<NewToken, "subject">): P
   write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
   if (options["quiet"]) return 0;
   const use = enrolment
-    ? `There, once: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
+    ? `Use it once, on the runner's host: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
     : "";
-  write(2, `This is the only time it is shown. Take it back: drover tokens revoke ${made.token_id}\n${use}`);
+  write(2, `The token is not shown again. Revoke it: drover tokens revoke ${made.token_id}\n${use}`);
   return 0;
 }
 
@@ -67,10 +70,10 @@ function readSubject({ options, positionals }: CommandInput, command: string): s
   const [word] = positionals;
   const option = text(options, "subject");
   if (word !== undefined && option !== undefined)
-    throw usage(`The subject is given twice: ${word} and --subject ${option}.`, command, "--subject");
+    throw usage(`The subject was given twice: ${word} and --subject ${option}.`, command, "--subject");
   const subject = word ?? option;
   if (subject) return subject;
-  throw usage(`${command} needs SUBJECT: the name of the person or machine it is for.`, command, "SUBJECT");
+  throw usage(`${command} needs SUBJECT: the name of the user or machine that the token is for.`, command, "SUBJECT");
 }
 
 function readRole({ options }: CommandInput): TokenRole {

@@ -11,17 +11,17 @@ import { readTimeSpan } from "./read-time-span.ts";
 
 export const tokensRotate: CommandSpec = {
   name: "tokens rotate",
-  summary: "a new token with the role, subject, label and lifetime of an old one, which ends a little later",
+  summary: "replace a token with a new one of the same role, subject, label and lifetime",
   takes: "TOKEN",
   arity: [1, 1],
   examples: [
-    ["drover tokens rotate 019a3f0e-7c1b", "the old one is good for 5 more minutes"],
-    ["drover tokens rotate self --overlap 1h", "the one this is asked with, which is good for one more hour"],
-    ["drover tokens rotate 019a3f0e-7c1b --at-once", "somebody has seen it: refused from now on"],
+    ["drover tokens rotate 019a3f0e-7c1b", "the old token stays valid for 5 minutes"],
+    ["drover tokens rotate self --overlap 1h", "the token you are using, which stays valid for one hour"],
+    ["drover tokens rotate 019a3f0e-7c1b --at-once", "for a leaked token: revoke the old one immediately"],
   ],
   options: {
-    overlap: { value: "TIME", about: "how long the old one is still good, such as 10m or 1d (default 5m, at most 7d)" },
-    "at-once": { about: "the old one is refused from now on" },
+    overlap: { value: "TIME", about: "how long the old token stays valid, such as 10m or 1d (default 5m, at most 7d)" },
+    "at-once": { about: "revoke the old token immediately" },
   },
   run: rotateToken,
 };
@@ -34,15 +34,15 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const made = await client.tokens.rotate(token_id, overlap);
   write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
   const { replaces } = made;
-  const kept = replaces.asked_with ? await keepInFile(input, made.token) : null;
+  const file = replaces.asked_with ? await updateTokenFile(input, made.token) : null;
   if (options["quiet"]) return 0;
-  write(2, `This is the only time it is shown. ${replaces.token_id} is refused from ${replaces.ends_at} on.\n`);
-  if (kept) write(2, `${kept} holds the new one now.\n`);
+  write(2, `The token is not shown again. The old token ${replaces.token_id} is valid until ${replaces.ends_at}.\n`);
+  if (file) write(2, `Stored the new token in ${file}.\n`);
   return 0;
 }
 
-/** Where this was asked with the state directory's own token, that file is what all commands here read. */
-async function keepInFile(input: CommandInput, token: string): Promise<string | null> {
+/** If this command used the token file of the state directory, replaces its content, because other commands read it. */
+async function updateTokenFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
   const { places } = await findLocal(input.env, input.cwd);
   return replaceTokenFile(
@@ -55,8 +55,7 @@ async function keepInFile(input: CommandInput, token: string): Promise<string | 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
   const given = text(options, "overlap");
   if (options["at-once"]) {
-    if (given !== undefined)
-      throw usage("--overlap and --at-once say two different things: give one.", "tokens rotate", "--overlap");
+    if (given !== undefined) throw usage("--overlap and --at-once exclude each other.", "tokens rotate", "--overlap");
     return { overlap_seconds: 0 };
   }
   if (given === undefined) return {};

@@ -11,31 +11,31 @@ import { age, writeTable } from "./table.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
-  summary: "who may do what (never the tokens themselves)",
+  summary: "list API tokens; the tokens themselves are never shown",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover tokens list", "the latest 50; for a user, their own"],
+    ["drover tokens list", "the latest 50; users see only their own"],
     ["drover tokens list --json", "as JSON lines"],
   ],
   options: {
-    limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    cursor: { value: "C", about: "the next page, as the last one said" },
+    limit: { value: "N", about: "page size (default 50, at most 1000)" },
+    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
   },
   run: listTokens,
 };
 
 export const tokensRevoke: CommandSpec = {
   name: "tokens revoke",
-  summary: "ends tokens at once, and with them what is open: streams of events, waiting runners",
+  summary: "revoke tokens immediately, and close their event streams and runner connections",
   takes: "[TOKEN...]",
   arity: [0, Infinity],
   examples: [
-    ["drover tokens revoke 019a3f0e-7c1b", "by its id, or the beginning of it"],
-    ["drover tokens revoke self", "the one this is asked with"],
-    ["drover tokens revoke --subject ada", "everything that ada has"],
+    ["drover tokens revoke 019a3f0e-7c1b", "by id or a prefix of it"],
+    ["drover tokens revoke self", "the token you are using"],
+    ["drover tokens revoke --subject ada", "all tokens of ada"],
   ],
-  options: { subject: { value: "S", about: "every token of this subject that has not ended" } },
+  options: { subject: { value: "S", about: "all valid tokens of this subject" } },
   run: revokeTokens,
 };
 
@@ -76,10 +76,10 @@ async function revokeTokens(input: CommandInput): Promise<number> {
     throw usage("Name the tokens to revoke, or give --subject.", "tokens revoke", "TOKEN");
   const client = await connectOrFail(input);
   const ids: string[] = [];
-  // all are found before the first is gone
+  // Finds all tokens before it revokes the first, so that a wrong id revokes nothing.
   for (const given of positionals) ids.push(await findToken(client, given));
   const revoked = new Set<string>();
-  const tell = (token_id: string): void => {
+  const onRevoked = (token_id: string): void => {
     if (revoked.has(token_id)) return;
     revoked.add(token_id);
     write(1, options["json"] ? jsonLine({ token_id, revoked: true }) : `${token_id}\n`);
@@ -87,46 +87,45 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   await revokeOthers(
     client,
     [...new Set(ids)].filter((id) => id !== "self"),
-    tell,
+    onRevoked,
   );
-  if (subject !== undefined) (await client.tokens.revokeOf(subject)).revoked.forEach(tell);
-  // last: nothing can be asked with it afterwards
+  if (subject !== undefined) (await client.tokens.revokeOf(subject)).revoked.forEach(onRevoked);
+  // Last, because no request works after it.
   if (ids.includes("self")) {
     await revokeSelf(client, revoked.size > 0);
-    tell("self");
+    onRevoked("self");
   }
-  if (!options["quiet"])
-    write(2, revoked.size === 0 ? `${subject} has no token that has not ended.\n` : "Revoked: refused from now on.\n");
+  if (!options["quiet"]) write(2, revoked.size === 0 ? `${subject} has no valid tokens.\n` : "Revoked.\n");
   return 0;
 }
 
-async function revokeOthers(client: ApiClient, ids: readonly string[], tell: (id: string) => void): Promise<void> {
+async function revokeOthers(client: ApiClient, ids: readonly string[], onRevoked: (id: string) => void): Promise<void> {
   for (const [at, token_id] of ids.entries()) {
     try {
       await client.tokens.revoke(token_id);
     } catch (error) {
-      if (at === 0 || !isEnded(error)) throw error;
+      if (at === 0 || !isInvalidToken(error)) throw error;
       throw new RequestError({
         code: "DROVER-API-010",
         field: "TOKEN",
-        message: `One of these was the token that this is asked with; not revoked: ${ids.slice(at).join(", ")}.`,
-        next: "Revoke the others with another token. One's own is given as self, and goes last then.",
+        message: `You have revoked the token that you are using. Not revoked: ${ids.slice(at).join(", ")}.`,
+        next: "Revoke the others with another token. Name your own token as self, so that it is revoked last.",
         cause: error,
       });
     }
-    tell(token_id);
+    onRevoked(token_id);
   }
 }
 
-/** It may have been among the others. */
-async function revokeSelf(client: ApiClient, othersWere: boolean): Promise<void> {
+/** Succeeds if the own token was among those already revoked. */
+async function revokeSelf(client: ApiClient, revokedOthers: boolean): Promise<void> {
   try {
     await client.tokens.revoke("self");
   } catch (error) {
-    if (!othersWere || !isEnded(error)) throw error;
+    if (!revokedOthers || !isInvalidToken(error)) throw error;
   }
 }
 
-function isEnded(error: unknown): boolean {
+function isInvalidToken(error: unknown): boolean {
   return error instanceof RequestError && error.code === "DROVER-API-010";
 }

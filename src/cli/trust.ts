@@ -9,13 +9,13 @@ import { writeTable } from "./table.ts";
 
 export const trustCommand: CommandSpec = {
   name: "trust",
-  summary: "use what a folder brings: drover.yaml, profiles, agents, modules",
+  summary: "trust a directory, so that Drover uses its drover.yaml, profiles, agents and modules",
   takes: "[DIR]",
   arity: [0, 1],
   examples: [
-    ["drover trust", "this folder and all below it, until revoked"],
-    ["drover trust ~/work/site", "another one"],
-    ["DROVER_TRUST=/srv/site:/srv/shared drover up", "without a record, for containers and CI"],
+    ["drover trust", "the current directory and everything below it"],
+    ["drover trust ~/work/site", "another directory"],
+    ["DROVER_TRUST=/srv/site:/srv/shared drover up", "only for this command, for containers and CI"],
   ],
   options: {},
   run: trust,
@@ -23,22 +23,22 @@ export const trustCommand: CommandSpec = {
 
 export const trustList: CommandSpec = {
   name: "trust list",
-  summary: "which folders are trusted, and which are not",
+  summary: "list directories that were trusted or declined",
   takes: "",
   arity: [0, 0],
-  examples: [["drover trust list", "every decision, with its date"]],
+  examples: [["drover trust list", "all decisions, with their dates"]],
   options: {},
   run: list,
 };
 
 export const trustRevoke: CommandSpec = {
   name: "trust revoke",
-  summary: "trust a folder no longer",
+  summary: "stop trusting a directory",
   takes: "[DIR]",
   arity: [0, 1],
   examples: [
-    ["drover trust revoke", "this folder and all below it, also where a folder above it is trusted"],
-    ["drover trust revoke ~/work/site", "another one, even if it is gone"],
+    ["drover trust revoke", "the current directory and everything below it, even if a parent is trusted"],
+    ["drover trust revoke ~/work/site", "another directory, even if it no longer exists"],
   ],
   options: {},
   run: revoke,
@@ -60,10 +60,10 @@ async function list({ env, options }: CommandInput): Promise<number> {
     return 0;
   }
   const rows = entries.map(({ path, trusted, at }) => {
-    const lapsed = trusted && !isTrusted(path, env);
-    return [path, lapsed ? "no longer" : trusted ? "yes" : "no", at.slice(0, 10)];
+    const expired = trusted && !isTrusted(path, env);
+    return [path, expired ? "no longer" : trusted ? "yes" : "no", at.slice(0, 10)];
   });
-  writeTable(["FOLDER", "TRUSTED", "SINCE"], rows);
+  writeTable(["DIRECTORY", "TRUSTED", "SINCE"], rows);
   return 0;
 }
 
@@ -74,13 +74,13 @@ async function revoke({ positionals, cwd, env, options }: CommandInput): Promise
     throw new RequestError({
       code: "DROVER-USE-003",
       field: "DIR",
-      message: `There is no ${given}, and it was never trusted.`,
-      next: "`drover trust list` shows the folders.",
+      message: `${given} does not exist and was never trusted.`,
+      next: "Run `drover trust list` to see the directories.",
     });
   const path = revokeTrust(given, env);
   if (options["json"]) write(1, jsonLine({ path, trusted: false }));
-  else if (!options["quiet"]) tryWrite(2, `${path} is not trusted any more.\n`);
+  else if (!options["quiet"]) tryWrite(2, `${path} is no longer trusted.\n`);
   if (isTrusted(path, env))
-    tryWrite(2, `drover: it still is while DROVER_TRUST names it, or as part of Drover itself.\n`);
+    tryWrite(2, `drover: ${path} is still trusted, because DROVER_TRUST names it or it is part of Drover.\n`);
   return 0;
 }

@@ -6,14 +6,14 @@ import type { CommandInput, CommandSpec } from "./options.ts";
 
 export const uiCommand: CommandSpec = {
   name: "ui",
-  summary: "prints a link that signs a browser in to the dashboard, once, within ten minutes",
+  summary: "print a link that signs a browser in to the dashboard; it works once, within ten minutes",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover ui", "of the coordinator of this directory"],
+    ["drover ui", "for the coordinator of this directory"],
     [
       "DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover ui",
-      "of another; the browser may do what that token may",
+      "for another one; the browser gets the permissions of the token",
     ],
   ],
   options: {},
@@ -27,7 +27,7 @@ async function printLink(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** The code is in the fragment, which no browser sends and no proxy logs. */
+/** Puts the code into the fragment, which browsers do not send and proxies do not log. */
 export async function signInAddress(client: ApiClient): Promise<string> {
   const { code } = await client.signIn.link();
   return `${client.url.replace(/\/+$/, "")}/ui/${code === null ? "" : `#code=${code}`}`;

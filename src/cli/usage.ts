@@ -5,20 +5,20 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { writeTable } from "./table.ts";
 
-const ways = ["agent", "day", "session"] as const;
+const groupings = ["agent", "day", "session"] as const;
 
 export const usageCommand: CommandSpec = {
   name: "usage",
-  summary: "tokens and cost of what ran, by agent, UTC day or session",
+  summary: "show token usage and cost by agent, UTC day or session",
   takes: "",
   arity: [0, 0],
   examples: [
-    ["drover usage", "each agent"],
-    ["drover usage --by day --since 2026-01-01", "each day since then"],
-    ["drover usage --by session --agent claude --json", "each session of an agent, as JSON lines"],
+    ["drover usage", "by agent"],
+    ["drover usage --by day --since 2026-01-01", "by day, since this day"],
+    ["drover usage --by session --agent claude --json", "by session of one agent, as JSON lines"],
   ],
   options: {
-    by: { value: "WHAT", about: `${ways.join(", ")} (default agent)` },
+    by: { value: "WHAT", about: `group by ${groupings.join(", ")} (default agent)` },
     since: { value: "DAY", about: "the first UTC day, e.g. 2026-01-31" },
     until: { value: "DAY", about: "the UTC day after the last" },
     agent: { value: "NAME", about: "only runs of this agent" },
@@ -29,8 +29,8 @@ export const usageCommand: CommandSpec = {
 async function showUsage(input: CommandInput): Promise<number> {
   const { options } = input;
   const given = text(options, "by") ?? "agent";
-  const by = ways.find((one) => one === given);
-  if (!by) throw usage(`--by ${given} is not one of ${ways.join(", ")}.`, "usage", "--by");
+  const by = groupings.find((one) => one === given);
+  if (!by) throw usage(`--by ${given} is not one of ${groupings.join(", ")}.`, "usage", "--by");
   const [since, until] = [readDay(options, "since"), readDay(options, "until")];
   const found = await withHistory(input, (client) =>
     client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
@@ -46,7 +46,7 @@ async function showUsage(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function cells(row: UsageRow, by: (typeof ways)[number]): string[] {
+function cells(row: UsageRow, by: (typeof groupings)[number]): string[] {
   const { cost_usd } = row;
   const what = { agent: row.agent_name, day: row.day, session: row.session_id }[by];
   return [

@@ -9,10 +9,10 @@ import { age, writeTable } from "./table.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
-  summary: "addresses that are notified of what happens to runs (never their secrets)",
+  summary: "list outgoing webhooks; secrets are never shown",
   takes: "",
   arity: [0, 0],
-  examples: [["drover webhooks list", "your own; for an admin all"]],
+  examples: [["drover webhooks list", "your webhooks, or all webhooks for an admin"]],
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).webhooks.list();
@@ -24,27 +24,27 @@ export const webhooksList: CommandSpec = {
 
 export const webhooksAdd: CommandSpec = {
   name: "webhooks add",
-  summary: "a new address that is notified; prints the secret that deliveries are signed with, once",
+  summary: "add a URL to notify about runs; prints the secret that signs deliveries once",
   takes: "NAME URL",
   arity: [2, 2],
   examples: [
-    ["drover webhooks add ci https://ci.example/drover", "of every run that completes or fails"],
+    ["drover webhooks add ci https://ci.example/drover", "for every run that completes or fails"],
     [
       `drover webhooks add chat https://chat.example/in --event failed --payload '{"text":"{{/run/agent_name}} failed"}'`,
-      "in the receiver's own words",
+      "in the format of the receiver",
     ],
   ],
   options: {
     event: { value: "E", repeat: true, about: `one of ${webhookEvents.join(", ")} (default completed, failed)` },
-    named: { about: "only of runs whose agent or request names it" },
-    payload: { value: "JSON", about: "what is sent; {{/pointer}} in its texts is a value of Drover's own body" },
+    named: { about: "notify only about runs whose agent or request names this webhook" },
+    payload: { value: "JSON", about: "the body to send; {{/pointer}} inserts a value from Drover's default body" },
   },
   run: addWebhook,
 };
 
 export const webhooksRotate: CommandSpec = {
   name: "webhooks rotate",
-  summary: "a new secret, printed once; deliveries are signed with it from now on",
+  summary: "replace a webhook's secret and print the new one once; it signs deliveries from now on",
   takes: "NAME",
   arity: [1, 1],
   examples: [["drover webhooks rotate ci", "then give it to the receiver"]],
@@ -59,10 +59,10 @@ export const webhooksRotate: CommandSpec = {
 
 export const webhooksRemove: CommandSpec = {
   name: "webhooks remove",
-  summary: "ends a webhook, with its deliveries",
+  summary: "delete a webhook and its deliveries",
   takes: "NAME",
   arity: [1, 1],
-  examples: [["drover webhooks remove ci", "what was not sent yet is not sent"]],
+  examples: [["drover webhooks remove ci", "pending deliveries are dropped"]],
   options: {},
   async run(input) {
     await (await connectOrFail(input)).webhooks.remove(input.positionals[0]!);
@@ -72,25 +72,25 @@ export const webhooksRemove: CommandSpec = {
 
 export const webhooksDeliveries: CommandSpec = {
   name: "webhooks deliveries",
-  summary: "what was sent, newest first, and what the receivers said",
+  summary: "list deliveries and the receivers' answers, newest first",
   takes: "[NAME]",
   arity: [0, 1],
   examples: [
-    ["drover webhooks deliveries", "of all webhooks"],
-    ["drover webhooks deliveries ci --status failed", "what one never took"],
+    ["drover webhooks deliveries", "for all webhooks"],
+    ["drover webhooks deliveries ci --status failed", "failed deliveries of one webhook"],
   ],
   options: {
     status: { value: "S", about: `one of ${deliveryStatuses.join(", ")}` },
-    run: { value: "RUN", about: "of this run" },
-    limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    cursor: { value: "C", about: "the next page, as the last one said" },
+    run: { value: "RUN", about: "only deliveries about this run" },
+    limit: { value: "N", about: "page size (default 50, at most 1000)" },
+    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
   },
   run: listDeliveries,
 };
 
 export const webhooksRedeliver: CommandSpec = {
   name: "webhooks redeliver",
-  summary: "sends deliveries again now, and for another day until they arrive",
+  summary: "send deliveries again now, with retries for another day",
   takes: "DELIVERY...",
   arity: [1, Infinity],
   examples: [["drover webhooks redeliver DELIVERY", "an id from drover webhooks deliveries"]],
@@ -119,7 +119,7 @@ async function addWebhook(input: CommandInput): Promise<number> {
     ...(payload === undefined ? {} : { payload: readPayload(payload) }),
   });
   write(1, options["json"] ? jsonLine(webhook) : `${webhook.secret}\n`);
-  if (!options["quiet"]) write(2, "Deliveries are signed with this secret, which is shown only here.\n");
+  if (!options["quiet"]) write(2, "Deliveries are signed with this secret. It is not shown again.\n");
   return 0;
 }
 
@@ -134,7 +134,7 @@ function readPayload(given: string): unknown {
     return JSON.parse(given);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw usage(`--payload is not JSON: ${error.message}.`, "webhooks add", "--payload");
+    throw usage(`--payload is not valid JSON: ${error.message}.`, "webhooks add", "--payload");
   }
 }
 

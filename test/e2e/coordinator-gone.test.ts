@@ -132,5 +132,5 @@ test("who revokes their own token with others has ended them all, and is told of
   const [first, second] = [await make("eve"), await make("eve")];
   const half = await revoke(first.token, first.token_id, second.token_id);
   expect(half).toMatchObject({ code: 125, stdout: `${first.token_id}\n` });
-  expect(half.stderr).toContain(`not revoked: ${second.token_id}`);
+  expect(half.stderr).toContain(`Not revoked: ${second.token_id}`);
 });

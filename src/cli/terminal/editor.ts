@@ -1,22 +1,22 @@
 import type { Key } from "./keys.ts";
 import { textWidth } from "./text-width.ts";
 
-/** A text that somebody types, over several lines where they want. */
+/** A text input that may span several lines. */
 export interface Editor {
   readonly text: string;
   set(text: string): void;
-  /** `false`: this key is not the editor's. `enter` is: it submits, and the text is what `onSubmit` gets. */
+  /** Returns false if the editor does not use this key. `enter` submits the text to `onSubmit`. */
   handle(key: Key): boolean;
-  /** The rows of the text behind a prompt, and where the cursor stands. */
+  /** The rows of the text after a prompt, and the cursor position. */
   show(prompt: string, columns: number): { rows: string[]; cursor: { row: number; column: number } };
 }
 
-/** `history`: what was typed before, oldest first; the arrow keys go through it. */
+/** `history` has earlier inputs, oldest first. The arrow keys step through it. */
 export function createEditor(onSubmit: (text: string) => void, history: readonly string[] = []): Editor {
-  // by character as people see them, so that no key stops inside one
+  // Split into graphemes, so that the cursor never stops inside one.
   let before: string[] = [];
   let after: string[] = [];
-  /** How far back in the history; 0 is what is being typed, kept in `draft` meanwhile. */
+  /** How far back in the history the editor is. 0 is the current text, which `draft` keeps meanwhile. */
   let back = 0;
   let draft = "";
 
@@ -35,7 +35,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
     set(back === 0 ? draft : history[history.length - back]!);
   }
 
-  /** To the line above or below, at the same place; false where there is none. */
+  /** Moves to the same column of the line above or below. Returns false if there is none. */
   function moveLine(step: 1 | -1): boolean {
     const lines = textOf().split("\n");
     const here = before.join("").split("\n");
@@ -53,14 +53,14 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
     after = all.slice(place);
   }
 
-  /** How many characters before the cursor belong to the word there, with the spaces behind it. */
+  /** The length of the word before the cursor, with the spaces after it. */
   const wordBefore = (): number => count(/\S*\s*$/u.exec(before.join(""))![0]);
   const wordAfter = (): number => count(/^\s*\S*/u.exec(after.join(""))![0]);
   const lineBefore = (): number => count(before.join("").split("\n").at(-1)!);
   const lineAfter = (): number => count(after.join("").split("\n")[0]!);
 
   function submit(): void {
-    // a backslash at the end of a line continues it: for terminals without a key for a new line
+    // A backslash at the end continues the text on a new line, for terminals without a key for that.
     if (before.at(-1) === "\\" && after.length === 0) {
       before.pop();
       return insert("\n");
@@ -99,10 +99,10 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
     },
     handle(key) {
       if (key.name === "text") {
-        insert(tidy(key.text));
+        insert(sanitize(key.text));
         return true;
       }
-      // on an empty line it means the end of the conversation
+      // Ctrl-D deletes forward. Only on empty input does it leave, which the caller handles.
       if (key.name === "end-of-input" && before.length + after.length > 0) {
         after.shift();
         return true;
@@ -116,17 +116,17 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       const rowsUpTo = (text: string): string[] =>
         text.split("\n").flatMap((line, at) => wrapHard(`${at === 0 ? prompt : indent}${line}`, indent, columns));
       const rows = rowsUpTo(textOf());
-      const till = rowsUpTo(before.join(""));
-      return { rows, cursor: { row: till.length - 1, column: textWidth(till.at(-1)!) } };
+      const rowsBefore = rowsUpTo(before.join(""));
+      return { rows, cursor: { row: rowsBefore.length - 1, column: textWidth(rowsBefore.at(-1)!) } };
     },
   };
 }
 
-/** Broken exactly at the width, so that the rows before the cursor do not depend on what stands behind it. */
+/** Wraps exactly at the width, so that the rows before the cursor do not depend on the text after it. */
 function wrapHard(line: string, indent: string, columns: number): string[] {
   const rows: string[] = [];
   let row = "";
-  // the prompt may hold colours, which must not be cut
+  // The prompt may contain colour sequences, which must not be split.
   // oxlint-disable-next-line no-control-regex
   for (const [piece] of line.matchAll(/\u001b\[[\d;]*m|./gsu)) {
     if (textWidth(row) + textWidth(piece) > columns - 1) {
@@ -138,7 +138,7 @@ function wrapHard(line: string, indent: string, columns: number): string[] {
   return [...rows, row];
 }
 
-/** Made with the first text: it takes longer than all else that `drover run` loads, which seldom asks anything. */
+/** Created on first use: it takes longer than everything else that `drover run` loads, which rarely needs it. */
 let segmenter: Intl.Segmenter | null = null;
 
 function split(text: string): string[] {
@@ -150,8 +150,8 @@ function count(text: string): number {
   return split(text).length;
 }
 
-/** What is pasted may hold anything; tabs would be drawn wider than they are counted. */
-function tidy(text: string): string {
+/** Removes control characters from pasted text, and replaces tabs, whose width varies. */
+function sanitize(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll("\t", "  ").replaceAll(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, "");
 }

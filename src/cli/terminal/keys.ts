@@ -1,6 +1,6 @@
 import { emitKeypressEvents } from "node:readline";
 
-/** What somebody does at the keyboard. `text` is what a key writes; a paste arrives as one text. */
+/** A key press. `text` is typed or pasted text; a paste arrives as one key. */
 export type Key = { name: "text"; text: string } | { name: KeyName; text?: never };
 
 export type KeyName =
@@ -24,7 +24,7 @@ export type KeyName =
   | "redraw"
   | "escape";
 
-/** Reads keys one by one, unseen by the terminal's own line editing, until it is closed. */
+/** Reads single keys in raw mode until it is closed. */
 export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) => void, onKey: (key: Key) => void) {
   let pasted: string | null = null;
   const onKeypress = (text: string | undefined, press: Press): void => {
@@ -67,17 +67,17 @@ export interface Press {
 }
 
 export function toKey(text: string | undefined, { name = "", ctrl, meta, sequence }: Press): Key | null {
-  const named = (ctrl ? withCtrl : meta ? withMeta : alone)[name];
+  const named = (ctrl ? withCtrl : meta ? withMeta : plain)[name];
   if (named) return { name: named };
   if (ctrl || meta || text === undefined) return null;
-  // a sequence that nobody knows is none that writes something
+  // An unknown control sequence is not text.
   // oxlint-disable-next-line no-control-regex
   return /^[\u0000-\u001f\u007f]/.test(sequence ?? text) ? null : { name: "text", text };
 }
 
-const alone: Record<string, KeyName> = {
+const plain: Record<string, KeyName> = {
   return: "enter",
-  // Ctrl-J, and what terminals send for Shift-Enter where they tell them apart
+  // Ctrl-J, and Shift-Enter in terminals that distinguish it from Enter.
   enter: "newline",
   backspace: "backspace",
   delete: "delete",

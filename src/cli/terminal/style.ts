@@ -1,7 +1,7 @@
 import { isTerminal } from "../io.ts";
 import type { Environment } from "../../model/environment.ts";
 
-/** Colours for a person who looks; for everything else the text as it is. */
+/** Formats text with colours. Without a terminal the text stays unchanged. */
 export interface Style {
   bold(text: string): string;
   dim(text: string): string;

@@ -6,7 +6,7 @@ const wide =
 // oxlint-disable-next-line no-control-regex
 const colour = /\u001b\[[\d;]*m/g;
 
-/** The columns a text takes on a terminal. Colours take none. */
+/** The number of columns that a text takes on a terminal. Colours take none. */
 export function textWidth(text: string): number {
   let columns = 0;
   for (const one of text.replaceAll(colour, "")) columns += charWidth(one);
@@ -14,13 +14,13 @@ export function textWidth(text: string): number {
 }
 
 function charWidth(one: string): number {
-  // almost everything: no need to ask the tables
+  // Fast path for most characters.
   if (one >= " " && one < "\u0300") return 1;
   if (zeroWidth.test(one)) return 0;
   return wide.test(one) ? 2 : 1;
 }
 
-/** The beginning of a text that fits, with a mark where something is missing. */
+/** Cuts a text to the width, with an ellipsis if something is missing. */
 export function cutToWidth(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   let cut = "";
@@ -34,25 +34,22 @@ export function cutToWidth(text: string, columns: number): string {
   return `${cut}…${text.includes("\u001b") ? "\u001b[0m" : ""}`;
 }
 
-/** The spaces that a line begins with, in whatever colour. */
+/** The leading spaces of a line, after any colour sequences. */
 // oxlint-disable-next-line no-control-regex
 const leading = /^(?:\u001b\[[\d;]*m)*( *)/;
 
-/** One character each, with a colour as one of them. */
+/** Single characters and whole colour sequences. */
 // oxlint-disable-next-line no-control-regex
 const pieces = /\u001b\[[\d;]*m|./gsu;
 
-/**
- * A line as rows that fit, broken between words where possible. Rows after the first are indented as the line is, so that
- * a block of text stays one.
- */
+/** Wraps a line into rows, between words if possible. Later rows get the indent of the line. */
 export function wrapLine(line: string, columns: number): string[] {
   if (textWidth(line) <= columns) return [line];
   const indent = (leading.exec(line)?.[1] ?? "").slice(0, Math.floor(columns / 2));
   const rows: string[] = [];
   let row = "";
   let taken = 0;
-  /** Where the row can be broken: after its last space. */
+  /** Where the row can be wrapped: after its last space. */
   let breakAt = -1;
   for (const [piece] of line.matchAll(pieces)) {
     const width = textWidth(piece);
