@@ -3,7 +3,7 @@ import { ambiguousOptions } from "./ambiguous-options.ts";
 
 const schema = { type: "object", properties: { env: { type: "string" }, timeout: { type: "number" } } };
 
-it("an option of exec that becomes a parameter is told, unless the agent has such a parameter", () => {
+it("warns about an exec option that becomes a parameter, unless the agent has that parameter", () => {
   const extraOptions = [
     ["cwd", "/tmp"],
     ["cwd", "/"],
@@ -15,7 +15,7 @@ it("an option of exec that becomes a parameter is told, unless the agent has suc
   expect(ambiguousOptions({ options: {}, extraOptions: [["env", "test"]] }, schema, "run")).toEqual([]);
 });
 
-it("a parameter that has the name of an option is told to go into --params", () => {
+it("warns that a parameter with the name of an option has to go into --params", () => {
   expect(
     ambiguousOptions({ options: { timeout: "5", detach: true }, extraOptions: [] }, schema, "sessions fork"),
   ).toEqual([

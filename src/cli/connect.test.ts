@@ -60,10 +60,10 @@ async function listening(listener: RequestListener, at: string | number): Promis
   return server;
 }
 
-/** A state directory with what a coordinator leaves in it, and somebody who listens where it says. */
+/** A state directory with the announcement and token of a coordinator, and a server at its address. */
 async function place(listener: RequestListener, announcement: Record<string, unknown> = {}): Promise<string> {
   const cwd = folder();
-  // a TCP server's address is never a string
+  // safe: the address of a TCP server is not a string
   const { port } = (await listening(listener, 0)).address() as { port: number };
   const url = `http://127.0.0.1:${port}`;
   const record = recordDirectory(cwd);
@@ -76,28 +76,28 @@ async function place(listener: RequestListener, announcement: Record<string, unk
   return cwd;
 }
 
-const isAway: RequestListener = (_, response) => void response.writeHead(503).end(away);
-const isWell: RequestListener = (_, response) =>
+const unavailable: RequestListener = (_, response) => void response.writeHead(503).end(away);
+const healthy: RequestListener = (_, response) =>
   void response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 }));
 
 it.each([
-  ["a coordinator whose record is away is there", proving(token, isAway), true],
-  ["a coordinator that is well is there", proving(token, isWell), true],
-  ["one that knows another token is somebody else's", proving("drv_other", isWell), false],
-  ["a server that says it is well, and proves nothing, is not", isWell, false],
-  ["a server that is away is not", isAway, false],
-])("%s", async (_what, listener, isThere) => {
+  ["finds a coordinator whose record is unavailable", proving(token, unavailable), true],
+  ["finds a healthy coordinator", proving(token, healthy), true],
+  ["ignores a coordinator with another token", proving("drv_other", healthy), false],
+  ["ignores a server that claims to be healthy without proof", healthy, false],
+  ["ignores a server that answers with an error", unavailable, false],
+])("%s", async (_what, listener, isFound) => {
   const { client } = await connect(inputFor(await place(listener)));
-  expect(client !== null).toBe(isThere);
+  expect(client !== null).toBe(isFound);
 });
 
-test("without a token nobody on a port is taken for the coordinator", async () => {
-  const cwd = await place(proving(token, isWell));
+test("does not trust a port without a token", async () => {
+  const cwd = await place(proving(token, healthy));
   rmSync(tokenFile(recordDirectory(cwd), "token"));
   expect((await connect(inputFor(cwd))).client).toBeNull();
 });
 
-test("a coordinator leaves a socket that is this user's alone, commands use it first, and it goes with it", async () => {
+test("a coordinator creates a private socket that commands try first, and removes it when it stops", async () => {
   const cwd = folder();
   const input = inputFor(cwd);
   const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
@@ -108,7 +108,7 @@ test("a coordinator leaves a socket that is this user's alone, commands use it f
   expect(target?.url).toBe(`unix:${socket}`);
   expect(client?.url).toBe(coordinator.url);
   await expect(client?.me()).resolves.toMatchObject({ role: "admin" });
-  // where it is not there, the port is proved instead
+  // Without the socket, the coordinator has to prove itself on the port.
   renameSync(socket, `${socket}.away`);
   expect((await connect(input)).target?.url).toBe(coordinator.url);
   renameSync(`${socket}.away`, socket);
@@ -116,7 +116,7 @@ test("a coordinator leaves a socket that is this user's alone, commands use it f
   expect(existsSync(socket)).toBe(false);
 });
 
-test("a socket that a killed coordinator left is replaced", async () => {
+test("replaces the socket of a killed coordinator", async () => {
   const cwd = folder();
   mkdirSync(recordDirectory(cwd), { mode: 0o700 });
   const socket = join(recordDirectory(cwd), "sock");
@@ -131,7 +131,7 @@ test("a socket that a killed coordinator left is replaced", async () => {
   expect((await connect(input)).target?.url).toBe(`unix:${socket}`);
 });
 
-test("where the path is too long for a socket, it is in the folder of the user's runtime files", async () => {
+test("puts the socket into the user's runtime directory if the path is too long", async () => {
   const runtime = folder();
   const cwd = join(folder(), "long-".repeat(25));
   mkdirSync(cwd, { mode: 0o700 });
@@ -147,10 +147,10 @@ test("where the path is too long for a socket, it is in the folder of the user's
 
 const nobody = 65_534;
 const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: true][] = [
-  ["a folder that a group can write to", (record) => chmodSync(record, 0o770)],
-  ["a folder that everybody can write to", (record) => chmodSync(record, 0o777)],
-  ["a folder like /tmp", (record) => chmodSync(record, 0o1777)],
-  ["a folder of another user", (record) => chownSync(record, nobody, nobody), true],
+  ["a directory that a group can write to", (record) => chmodSync(record, 0o770)],
+  ["a directory that everybody can write to", (record) => chmodSync(record, 0o777)],
+  ["a directory like /tmp", (record) => chmodSync(record, 0o1777)],
+  ["a directory of another user", (record) => chownSync(record, nobody, nobody), true],
   ["an announcement of another user", (record) => chownSync(announcementFile(record), nobody, nobody), true],
   ["a token of another user", (record) => chownSync(tokenFile(record, "token"), nobody, nobody), true],
   [
@@ -168,14 +168,14 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
     },
   ],
   [
-    "a link in place of the folder",
+    "a link in place of the directory",
     (record) => {
       renameSync(record, `${record}.there`);
       symlinkSync(`${record}.there`, record);
     },
   ],
   [
-    "a folder in place of the announcement",
+    "a directory in place of the announcement",
     (record) => {
       rmSync(announcementFile(record));
       mkdirSync(announcementFile(record));
@@ -184,12 +184,12 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
 ];
 
 it.each(foreignPlaces.filter(([, , asRoot]) => !asRoot || isRoot))(
-  "takes no address and no token from %s",
+  "uses neither address nor token from %s",
   async (_what, spoil) => {
     let heard = 0;
     const cwd = await place((request, response) => {
       heard += 1;
-      proving(token, isWell)(request, response);
+      proving(token, healthy)(request, response);
     });
     spoil(recordDirectory(cwd));
     await expect(connect(inputFor(cwd))).rejects.toMatchObject({

@@ -19,7 +19,7 @@ const nobody = 65_534;
 const made: string[] = [];
 afterEach(() => made.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
 
-/** A record whose path is too long for a socket, and a folder like /tmp. */
+/** A record whose path is too long for a socket, and a directory like /tmp. */
 function place(): { record: string; temporary: string } {
   const temporary = mkdtempSync("/tmp/dr-");
   made.push(temporary);
@@ -33,29 +33,29 @@ function expectPrivate(path: string | null): void {
   expect([folder.isDirectory(), folder.uid, folder.mode & 0o777]).toEqual([true, process.getuid?.(), 0o700]);
 }
 
-const takeAway: [what: string, spoil: (folder: string) => void, asRoot?: true][] = [
+const spoiledDirectories: [what: string, spoil: (folder: string) => void, asRoot?: true][] = [
   ["is gone", () => undefined],
   ["is a file", (folder) => writeFileSync(folder, "")],
-  ["is a link to a folder of this user's", (folder) => symlinkSync(dirname(folder), folder)],
+  ["is a link to a directory of this user", (folder) => symlinkSync(dirname(folder), folder)],
   ["is a link to nothing", (folder) => symlinkSync("nothing", folder)],
-  ["can be written by others", (folder) => (mkdirSync(folder), chmodSync(folder, 0o777))],
-  ["can be written by its group", (folder) => (mkdirSync(folder), chmodSync(folder, 0o770))],
-  ["is like /tmp", (folder) => (mkdirSync(folder), chmodSync(folder, 0o1777))],
+  ["is writable for everybody", (folder) => (mkdirSync(folder), chmodSync(folder, 0o777))],
+  ["is writable for its group", (folder) => (mkdirSync(folder), chmodSync(folder, 0o770))],
+  ["has the mode of /tmp", (folder) => (mkdirSync(folder), chmodSync(folder, 0o1777))],
   ["belongs to another user", (folder) => (mkdirSync(folder), chownSync(folder, nobody, nobody)), true],
 ];
-const here = takeAway.filter(([, , asRoot]) => isRoot || !asRoot);
+const here = spoiledDirectories.filter(([, , asRoot]) => isRoot || !asRoot);
 
-test("a stranger cannot take the folder of a socket first, as nobody knows its name", () => {
+test("uses an unpredictable directory name that nobody can create first", () => {
   const { record, temporary } = place();
   const other = place();
-  // what it was called once
+  // the name that an earlier version used
   writeFileSync(join(temporary, `drover-${process.getuid?.()}`), "");
   const path = socketFor(record, {}, temporary);
   expectPrivate(path);
   expect(dirname(path!)).not.toBe(dirname(socketFor(other.record, {}, temporary)!));
 });
 
-test("the next start finds the same path, and a copy of the record has another one", () => {
+test("uses the same path at the next start, and another one for a copy of the record", () => {
   const { record, temporary } = place();
   const path = socketFor(record, {}, temporary);
   expect(socketFor(record, {}, temporary)).toBe(path);
@@ -64,7 +64,7 @@ test("the next start finds the same path, and a copy of the record has another o
   expect(socketFor(copy, {}, temporary)).not.toBe(path);
 });
 
-test.each(here)("a folder of the last start that %s is not used again", (_what, spoil) => {
+test.each(here)("does not reuse the directory of the last start if it %s", (_what, spoil) => {
   const { record, temporary } = place();
   const before = dirname(socketFor(record, {}, temporary)!);
   rmSync(before, { recursive: true });
@@ -74,7 +74,7 @@ test.each(here)("a folder of the last start that %s is not used again", (_what, 
   expectPrivate(path);
 });
 
-test.each(here)("a folder for runtime files that %s does not keep a coordinator from its socket", (what, spoil) => {
+test.each(here)("finds another place for the socket if the runtime directory %s", (what, spoil) => {
   const { record, temporary } = place();
   const runtime = join(temporary, "runtime");
   mkdirSync(runtime);
@@ -85,7 +85,7 @@ test.each(here)("a folder for runtime files that %s does not keep a coordinator 
 });
 
 test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x".repeat(5000)])(
-  "a note of the last folder that says %j is not followed",
+  "ignores a remembered directory of %j",
   (text) => {
     const { record, temporary } = place();
     writeFileSync(socketDirectoryFile(record), text);
@@ -93,7 +93,7 @@ test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x"
   },
 );
 
-test("where no folder can be made there is no socket, and that keeps nobody from starting", () => {
+test("starts without a socket if no directory can be created", () => {
   const { record, temporary } = place();
   expect(socketFor(record, {}, join(temporary, "missing"))).toBeNull();
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseEnvFile } from "./env-file.ts";
 
 describe("parseEnvFile", () => {
-  it("takes plain, single-quoted and double-quoted values, comments and `export`", () => {
+  it("reads plain, single-quoted and double-quoted values, comments and `export`", () => {
     const content = [
       "\uFEFF# where it is",
       "DROVER_API_URL=http://127.0.0.1:8765",

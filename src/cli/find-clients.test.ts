@@ -9,7 +9,7 @@ afterEach(() => {
   for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A folder with these programs, each a shell script. */
+/** A directory with these programs, each a shell script. */
 function programs(scripts: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), "drover-clients-"));
   made.push(folder);
@@ -21,7 +21,7 @@ function programs(scripts: Record<string, string>): string {
 }
 
 describe("findClients", () => {
-  it("tells where each is and its version, and for a missing one what to install", async () => {
+  it("reports the path and version of each client, and how to install a missing one", async () => {
     const folder = programs({ claude: "echo '2.1.325 (Claude Code)'" });
     const found = await findClients({ PATH: `${folder}:/usr/bin:/bin` });
     expect(found["claude"]).toEqual({ found: true, path: join(folder, "claude"), version: "2.1.325" });
@@ -30,7 +30,7 @@ describe("findClients", () => {
     expect(none["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
   });
 
-  it("goes by the variable that names another program", async () => {
+  it("uses the program that the variable names", async () => {
     const folder = programs({ mine: "echo version 9.9" });
     const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(folder, "mine") };
     expect((await findClients(env))["claude"]).toEqual({ found: true, path: join(folder, "mine"), version: "9.9" });
@@ -38,7 +38,7 @@ describe("findClients", () => {
     expect(gone).toMatchObject({ found: false, why: expect.stringContaining("CLAUDE_BIN") });
   });
 
-  it("does not wait for ever, nor trip over one that fails or says nothing", async () => {
+  it("tolerates a client that hangs, fails or prints nothing", async () => {
     const slow = programs({ claude: "trap '' TERM; sleep 60" });
     expect((await findClients({ PATH: `${slow}:/usr/bin:/bin` }))["claude"]).toMatchObject({
       found: true,

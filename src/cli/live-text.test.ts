@@ -7,8 +7,8 @@ function shown(talk: (live: LiveText) => void): string {
   return text;
 }
 
-describe("text shown while it comes", () => {
-  it("is shown once, in pieces and whole", () => {
+describe("live text", () => {
+  it("is shown once, although it arrives in pieces and as a whole", () => {
     const text = shown((live) => {
       live.piece("Hel");
       live.piece("lo\nyou");
@@ -18,7 +18,7 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  Hello\n  you\n  Without pieces.\n");
   });
 
-  it("is completed where the last pieces are missing, and repeated where others are", () => {
+  it("is completed if the last pieces are missing, and repeated if earlier ones are", () => {
     const completed = shown((live) => {
       live.piece("Hello");
       live.whole("Hello you");
@@ -33,7 +33,7 @@ describe("text shown while it comes", () => {
     expect(repeated).toBe("  lo you\n  Hello you\n  Next\n");
   });
 
-  it("may be ahead of the record by more than one text", () => {
+  it("may be ahead of the record by more than one message", () => {
     const text = shown((live) => {
       live.piece("One. ");
       live.piece("Two.");
@@ -43,7 +43,7 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  One. Two.\n");
   });
 
-  it("is not torn by lines about something else, which follow it", () => {
+  it("is not interrupted by other lines, which follow it", () => {
     const text = shown((live) => {
       live.piece("I lo");
       live.line("> Read a.txt");
@@ -55,7 +55,7 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  I look\n  > Read a.txt\n  < done\n  Done\n");
   });
 
-  it("goes on, on a line of its own, after what a program wrote meanwhile", () => {
+  it("continues on a new line after other output", () => {
     const text = shown((live) => {
       live.endLine();
       live.piece("I lo");
@@ -66,7 +66,7 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  I lo\n  ok\n");
   });
 
-  it("is followed by all that waits for it where its whole never comes", () => {
+  it("is followed by the waiting lines if the whole message never arrives", () => {
     const text = shown((live) => {
       live.piece("I lo");
       live.line("cancelled");
@@ -75,7 +75,7 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  I lo\n  cancelled\n");
   });
 
-  it("is not shown again where its pieces come after the record has shown it", () => {
+  it("is not shown again if its pieces arrive after the whole message", () => {
     const text = shown((live) => {
       live.piece("I l");
       live.whole("I look");

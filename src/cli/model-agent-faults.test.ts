@@ -14,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const checks = { checkSchema: async () => ({ faults: [] }), checkAgent: modelAgentFaults };
 
-/** A markdown agent with this front matter, and `s.yaml` as its neighbour. */
+/** A markdown agent with this front matter, and `s.yaml` next to it. */
 async function check(front: string, script = "turns: [{ text: hi }]\n") {
   writeFileSync(join(folder, "s.yaml"), script);
   writeFileSync(join(folder, "a.md"), `---\n${front}\n---\n# A\nx\n`);
@@ -23,7 +23,7 @@ async function check(front: string, script = "turns: [{ text: hi }]\n") {
   return { agent: agents[0]?.agent, faults: described, codes: faults.map(({ code }) => code) };
 }
 
-test("an unknown provider is named with its line and the nearest one", async () => {
+test("reports an unknown provider with its line and a suggestion", async () => {
   expect(await check("tags: [x]\nprovider: antropic")).toMatchObject({
     faults: ["a.md:3: unknown provider antropic. Did you mean anthropic?"],
     codes: ["DROVER-LLM-001"],
@@ -32,7 +32,7 @@ test("an unknown provider is named with its line and the nearest one", async () 
     expect((await check(front)).faults).toEqual([]);
 });
 
-test("the system prompt of Claude Code is refused for every executor but claude-sdk", async () => {
+test("rejects the system prompt preset of Claude Code for every executor except claude-sdk", async () => {
   const preset = "system_prompt: { preset: claude_code, append: Be brief. }";
   const load = async (executor: string) => {
     const file = join(folder, "p.yaml");
@@ -44,7 +44,7 @@ test("the system prompt of Claude Code is refused for every executor but claude-
     expect(await load(executor)).toMatchObject([{ code: "DROVER-AGT-004", line: 4, path: "system_prompt" }]);
 });
 
-test("the script of an agent lies beside its file", async () => {
+test("resolves the script relative to the agent's file", async () => {
   expect((await check("provider: scripted\nscript: s.yaml")).agent?.script).toBe(join(folder, "s.yaml"));
   expect(await check("provider: scripted\nscript: none.yaml")).toMatchObject({
     faults: [`a.md:3: the script cannot be read (ENOENT): ${join(folder, "none.yaml")}`],
@@ -77,13 +77,13 @@ test.each([
       "s.yaml:4: the script is not valid YAML or JSON: Flow sequence in block collection must be sufficiently indented and end with a ]",
     ],
   ],
-])("a script with a turn that is %s is a fault at its line", async (_what, turn, faults) => {
+])("reports a script turn that is %s, with its line", async (_what, turn, faults) => {
   const found = await check("provider: scripted\nscript: s.yaml", `turns:\n  - text: one\n  ${turn}\n`);
   expect(found.faults).toEqual(faults);
   expect(new Set(found.codes)).toEqual(new Set(["DROVER-LLM-004"]));
 });
 
-test("a profile of the executor is checked alike", async () => {
+test("checks a profile of the executor in the same way", async () => {
   mkdirSync(join(folder, "profiles"));
   const config = { provider: "scriptd", script: "none.yaml" };
   writeFileSync(join(folder, "profiles", "m.json"), JSON.stringify({ type: "model", config }, null, 1));

@@ -6,7 +6,7 @@ const spec = {
   options: { timeout: { value: "S", about: "" }, env: { value: "K=V", repeat: true, about: "" }, shell: { about: "" } },
 };
 
-it("takes options before and after the words, with a space or an equals sign", () => {
+it("accepts options before and after positionals, with a space or an equals sign", () => {
   expect(parseOptions(["--timeout=5", "npm test", "--env", "A=1", "--shell", "--env=B=2"], spec)).toEqual({
     options: { timeout: "5", env: ["A=1", "B=2"], shell: true },
     positionals: ["npm test"],
@@ -15,7 +15,7 @@ it("takes options before and after the words, with a space or an equals sign", (
   });
 });
 
-it("takes nothing after -- for an option", () => {
+it("treats nothing after -- as an option", () => {
   expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({
     options: { shell: true },
     positionals: [],
@@ -37,7 +37,7 @@ it.each([
   );
 });
 
-it("hands unknown options over where a command takes them", () => {
+it("passes unknown options to a command that accepts them", () => {
   const open = { ...spec, takesExtraOptions: true as const };
   expect(parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], open)).toEqual({
     options: { timeout: "5" },
@@ -52,7 +52,7 @@ it("hands unknown options over where a command takes them", () => {
   });
 });
 
-it("a time is a positive number of seconds", () => {
+it("accepts only a positive number of seconds", () => {
   expect(seconds({}, "timeout")).toBe(undefined);
   expect(seconds({ timeout: "0.5" }, "timeout")).toBe(0.5);
   for (const timeout of ["", "0", "-1", "soon", "Infinity"])

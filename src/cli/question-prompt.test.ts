@@ -34,14 +34,14 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
   function press(key: KeyName | Key): void {
     questionPrompt.handle(typeof key === "string" ? { name: key } : key);
   }
-  /** The choices are there: keys count. */
+  /** The choices are shown, so keys count as answers. */
   async function shown(): Promise<void> {
     await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
   }
 }
 
 describe("a question at the terminal", () => {
-  it("shows the tool, what it does and the exact input, and what can be answered", async () => {
+  it("shows the tool, its effect, the exact input and the choices", async () => {
     const { questionPrompt, printed } = await open();
     expect(printed).toEqual(["? writer asks to use command.run (runs a program)", "    $ rm -rf build"]);
     expect(questionPrompt.show(80)?.rows).toEqual(["  [y]es  [n]o  [e]dit  [a]lways in this session  [s]top the run"]);
@@ -56,14 +56,14 @@ describe("a question at the terminal", () => {
     ["y", { decision: "allow" }],
     ["a", { decision: "allow", remember: "session" }],
     ["s", { decision: "stop" }],
-  ])("sends what %s stands for", async (key, decision) => {
+  ])("sends the decision for %s", async (key, decision) => {
     const { sent, type, questionPrompt } = await open();
     type(key);
     expect(sent).toEqual([decision]);
     await expect.poll(() => questionPrompt.isAsking).toBe(false);
   });
 
-  it("asks for the reason of a no, and sends it", async () => {
+  it("asks for a reason after `no` and sends it", async () => {
     const { sent, type, press, printed, questionPrompt } = await open();
     type("n");
     expect(questionPrompt.show(80)?.rows[0]).toContain("Why not");
@@ -73,7 +73,7 @@ describe("a question at the terminal", () => {
     await expect.poll(() => printed.at(-1)).toBe("  denied: too risky");
   });
 
-  it("lets the input be changed, and says what is wrong with it", async () => {
+  it("lets the person edit the input, and reports invalid JSON", async () => {
     const { sent, type, press, questionPrompt } = await open();
     type("e");
     press("backspace");
@@ -94,7 +94,7 @@ describe("a question at the terminal", () => {
     expect(sent).toEqual([]);
   });
 
-  it("says who answered elsewhere, and asks no more", async () => {
+  it("says who answered elsewhere, and closes the question", async () => {
     const { questionPrompt, printed } = await open();
     questionPrompt.decided({
       type: "permission_decision",
@@ -107,7 +107,7 @@ describe("a question at the terminal", () => {
     expect(questionPrompt.isAsking).toBe(false);
   });
 
-  it("says who was first where its own answer lost", async () => {
+  it("says who was first if its own answer was too late", async () => {
     const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
     const { questionPrompt, printed, type } = await open(() => Promise.reject(lost));
     type("n");
@@ -116,7 +116,7 @@ describe("a question at the terminal", () => {
     expect(questionPrompt.isAsking).toBe(false);
   });
 
-  it("asks several questions one after the other", async () => {
+  it("asks several questions one after another", async () => {
     const { questionPrompt, printed, type, sent, shown } = await open();
     questionPrompt.ask({ ...question, request_id: "q2", tool: "file.write" });
     expect(printed.join("\n")).not.toContain("file.write");
@@ -127,7 +127,7 @@ describe("a question at the terminal", () => {
     expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
   });
 
-  it("does not take a key for an answer that was typed before the choices were there", async () => {
+  it("ignores keys typed before the choices appeared", async () => {
     const sent: Decision[] = [];
     const questionPrompt = createQuestionPrompt({
       agent: "writer",
@@ -144,7 +144,7 @@ describe("a question at the terminal", () => {
     questionPrompt.clear();
   });
 
-  it("shows all of a long input when it is asked to", async () => {
+  it("shows the complete input on request", async () => {
     const { questionPrompt, printed, type } = await open();
     questionPrompt.clear();
     printed.length = 0;

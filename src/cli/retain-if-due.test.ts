@@ -52,7 +52,7 @@ async function exec(at: Date): Promise<string> {
   return runId;
 }
 
-it("removes what is older than the operator keeps, at most once a day, and the rest still verifies", async () => {
+it("deletes expired records at most once a day, and the rest still verifies", async () => {
   const local: Local = {
     places: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },

@@ -70,7 +70,7 @@ test.each<[Words, unknown]>([
   [[["unknown", true]], { unknown: true }],
 ])("%j is read as %j", (words, expected) => expect(read(...words)).toEqual(expected));
 
-test("names the schema does not list are read by additionalProperties", () => {
+test("reads parameters that the schema does not list by additionalProperties", () => {
   expect(readParameters([["n", "1"]], undefined, { additionalProperties: { type: "integer" } })).toEqual({ n: 1 });
 });
 
@@ -97,7 +97,7 @@ test.each<[Words, string]>([
   ),
 );
 
-test("a number that JSON would alter is refused; as text it stays as it is", () => {
+test("rejects a number that JSON cannot represent, but accepts it as a string", () => {
   const refused = (field: string): unknown =>
     expect.objectContaining({ code: "DROVER-PAR-005", field, next: expect.stringContaining("as a string") });
   expect(() => read(["whole", "12345678901234567890"])).toThrow(refused("--whole"));

@@ -34,7 +34,7 @@ function folder(): string {
   return cwd;
 }
 
-/** What a runner hears of a coordinator that was started in this directory. */
+/** What a coordinator started in this directory tells a runner that registers. */
 async function registeredIn(cwd: string) {
   const coordinator = await serveIn(cwd);
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken, pollHoldMs: 1000 });
@@ -46,7 +46,7 @@ async function registeredIn(cwd: string) {
   }
 }
 
-it("tells runners whose record it keeps, and how large a file drover.yaml lets it take", async () => {
+it("tells runners its record id and the file size limit of drover.yaml", async () => {
   const cwd = folder();
   const first = await registeredIn(cwd);
   expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
@@ -54,7 +54,7 @@ it("tells runners whose record it keeps, and how large a file drover.yaml lets i
   expect(await registeredIn(cwd)).toMatchObject({ store_id: first.id, max_file_bytes: 200 * 1024 * 1024 });
 });
 
-it("offers the agents, answers to the public URLs and looks for profiles where drover.yaml says", async () => {
+it("uses the agents, public URLs and profiles that drover.yaml names", async () => {
   const cwd = folder();
   for (const each of ["defs", "offers", "below"]) mkdirSync(join(cwd, each));
   writeFileSync(join(cwd, "defs", "a.yaml"), "name: configured\ncommand: ls\n");
@@ -90,12 +90,12 @@ it("offers the agents, answers to the public URLs and looks for profiles where d
   );
 });
 
-it("removes what is older than drover.yaml keeps it", async () => {
+it("deletes records that are older than the retention in drover.yaml", async () => {
   const cwd = folder();
   writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
   const hourAgo = () => new Date(Date.now() - 3_600_000);
   const past = await openStore({ directory: recordDirectory(join(cwd, "state")), now: hourAgo, createIfMissing: true });
-  // the newest run is kept whatever its age
+  // The newest run is kept regardless of its age.
   const [old] = await recordRuns(past, 2);
   await past.close();
   const coordinator = await serveIn(cwd);
@@ -103,13 +103,13 @@ it("removes what is older than drover.yaml keeps it", async () => {
   await expect.poll(() => coordinator.store.read.run(old!)).toBeNull();
 });
 
-it.each(["up", "coordinator"] as const)("leads who gave %s a wrong port to that command's help", (command) => {
+it.each(["up", "coordinator"] as const)("refers to the help of %s after a wrong port", (command) => {
   const input = { options: { port: "http" }, positionals: [], rest: null, extraOptions: [], env: {}, cwd: "/" };
   const fault = { code: "DROVER-USE-001", field: "--port", next: `See \`drover ${command} --help\`.` };
   expect(() => readListen(input, command)).toThrow(expect.objectContaining(fault));
 });
 
-it("refuses a second coordinator in the same state directory, on any port, and leaves the first one's announcement, which it has once announced", async () => {
+it("refuses a second coordinator in the same state directory, and keeps the first one's announcement", async () => {
   const cwd = folder();
   const served = await Promise.allSettled([serveIn(cwd), serveIn(cwd), serveIn(cwd)]);
   const first = served.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

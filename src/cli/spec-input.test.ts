@@ -41,7 +41,7 @@ describe("parameters on stdin", () => {
       ),
     );
 
-  it("are one JSON object, and none where nothing comes", async () => {
+  it("are one JSON object, or none for empty input", async () => {
     expect(await read('{"A": "ä', '", "b": [1]}\n')).toEqual({ A: "ä", b: [1] });
     for (const nothing of ["", " \n"]) expect(await read(nothing)).toEqual({});
   });
@@ -66,7 +66,7 @@ describe("parameters on stdin", () => {
 });
 
 describe("a workspace", () => {
-  it("is the real path of a folder of this user", () => {
+  it("is the real path of a directory of this user", () => {
     mkdirSync(join(folder, "ws"));
     symlinkSync(join(folder, "ws"), join(folder, "link"));
     expect(checkWorkspace(join(folder, "link"))).toBe(join(folder, "ws"));
@@ -112,14 +112,14 @@ describe("a workspace", () => {
 describe("the file .session", () => {
   const file = () => join(folder, ".session");
 
-  it("holds the id of a session, replaced whole", () => {
+  it("contains a session id and is replaced atomically", () => {
     expect(readSessionFile(folder)).toBeNull();
     for (const one of [id.replace("0", "1"), id]) writeSessionFile(folder, one);
     expect(readSessionFile(folder)).toBe(id);
     expect(readdirSync(folder)).toEqual([".session"]);
   });
 
-  it("is replaced where it is a link, which is not followed", () => {
+  it("replaces a symbolic link instead of following it", () => {
     writeFileSync(join(folder, "other"), id);
     symlinkSync("other", file());
     expect(() => readSessionFile(folder)).toThrow(expect.objectContaining({ code: "DROVER-SUB-003" }));
@@ -142,7 +142,7 @@ describe("the file .session", () => {
   });
 });
 
-describe("a session that is named", () => {
+describe("a named session", () => {
   const use = { agent: "dev", profile: "model", workspace: "/ws" };
   const session = (given: Partial<Session>): Session => ({
     session_id: id,
@@ -169,7 +169,7 @@ describe("a session that is named", () => {
       list: async () => ({ items: given === null ? [] : [session(given)] }),
       get: async () => session(given ?? {}),
     };
-    // only its sessions are asked for
+    // safe: the code under test uses only `sessions`
     return findSpecSession({ sessions } as unknown as ApiClient, named, use);
   };
 
@@ -184,7 +184,7 @@ describe("a session that is named", () => {
     ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
     ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
     ["has no workspace", { project_dir: null }, "works in its own directory"],
-  ])("and %s is refused, on the command line and in the file", async (_what, given, says) => {
+  ])("is refused if it %s, on the command line and in the file", async (_what, given, says) => {
     for (const [named, field] of [
       [{ id }, "SESSION"],
       [{ id, file: "/ws/.session" }, ".session"],
@@ -197,7 +197,7 @@ describe("a session that is named", () => {
       });
   });
 
-  it("and has no conversation yet is refused on the command line, and passed over in the file", async () => {
+  it("without a conversation is refused on the command line and ignored in the file", async () => {
     const unbegun = { executor_session_id: null };
     await expect(find(unbegun, { id })).rejects.toMatchObject({ code: "DROVER-SUB-003" });
     expect(await find(unbegun, { id, file: "/ws/.session" })).toBeNull();
@@ -218,7 +218,7 @@ describe("a spec", () => {
   };
   const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
 
-  it("is made ready for this machine alone", async () => {
+  it("is prepared to run on this machine", async () => {
     const { agent, loaded } = await load(
       front("provider: anthropic\nmodel: claude-x\ndemands: { hostname: other }\nworkspace: scratch"),
       {
@@ -261,7 +261,7 @@ describe("a spec", () => {
       "base_url",
     ],
     ["whose script is missing", front("provider: scripted\nscript: none.yaml"), {}, "DROVER-LLM-004", "none.yaml"],
-  ])("%s is refused before anything is run", async (_what, text, options, code, says) => {
+  ])("%s is refused before anything runs", async (_what, text, options, code, says) => {
     await expect(load(text, options)).rejects.toMatchObject({
       code,
       message: expect.stringContaining(says),

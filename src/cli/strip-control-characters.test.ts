@@ -2,7 +2,7 @@ import { describe, expect, it, test } from "vitest";
 import { jsonLine } from "./json-line.ts";
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
-/** By what each would do to a terminal, with what stays of it as plain text. */
+/** Sequences by their effect on a terminal, with the plain text that must remain. */
 const hostile: Record<string, readonly [text: string, plain: string]> = {
   "moves the cursor and erases (CSI)": ["a\u001b[1A\u001b[2Kb", "a[1A[2Kb"],
   "writes to the clipboard (OSC 52)": ["a\u001b]52;c;b3duZWQ=\u0007b", "a]52;c;b3duZWQ=b"],
@@ -32,24 +32,24 @@ describe.each([{ colours: false }, { colours: true }])("with %j", (options) => {
     expect(stripControlCharacters(text, options)).toBe(plain);
   });
 
-  it("keeps text of all languages, with tabs and line breaks", () => {
+  it("keeps text in all languages, tabs and line breaks", () => {
     const text = "a\tb\nČeština עברית عربى 日本語 👩‍🚀 é";
     expect(stripControlCharacters(text, options)).toBe(text);
   });
 
-  it("takes a very long text in one pass", () => {
+  it("handles a very long text in one pass", () => {
     const text = "\u001b[".repeat(100_000);
     expect(stripControlCharacters(text, options)).toBe("[".repeat(100_000));
   });
 });
 
-it("keeps colours only when asked to", () => {
+it("keeps colours only on request", () => {
   const text = "\u001b[31mred\u001b[0m \u001b[38;5;208morange\u001b[m";
   expect(stripControlCharacters(text, { colours: true })).toBe(text);
   expect(stripControlCharacters(text)).toBe("[31mred[0m [38;5;208morange[m");
 });
 
-it("writes JSON that no terminal obeys, and that still says the same", () => {
+it("writes JSON that is safe on a terminal and has the same meaning", () => {
   const value = { ...hostile, half: "\ud800" };
   const line = jsonLine(value);
   expect(JSON.parse(line)).toEqual(value);

@@ -8,17 +8,17 @@ const agent = (name: string, more: Partial<Parameters<typeof suggestFirstRun>[0]
   ...more,
 });
 
-it("names echo where it is offered", () => {
+it("suggests echo if it is offered", () => {
   expect(suggestFirstRun([agent("crawl"), agent("echo")])).toBe('drover run echo --message "Hello World"');
 });
 
-it("names another agent with what it needs where echo is not", () => {
+it("suggests another agent with its required parameters otherwise", () => {
   const parameters_schema = { type: "object", required: ["url", "depth"] };
   expect(suggestFirstRun([agent("crawl", { parameters_schema })])).toBe("drover run crawl --url ... --depth ...");
   expect(suggestFirstRun([agent("parrot", { type: "autonomous" })])).toBe('drover run parrot --prompt "..."');
 });
 
-it("names nothing that no runner brings", () => {
+it("suggests nothing that no runner offers", () => {
   expect(suggestFirstRun([])).toBe(null);
   expect(suggestFirstRun([agent("echo", { runner_id: null })])).toBe(null);
 });

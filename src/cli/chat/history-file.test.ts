@@ -16,8 +16,8 @@ const never = (message: string): void => {
   throw new Error(message);
 };
 
-describe("the history of chats", () => {
-  it("is there for the next chat, and for its owner alone", () => {
+describe("the chat history", () => {
+  it("is kept for the next chat, readable only by its owner", () => {
     const state = join(folder(), "state");
     const history = openHistory(state, never);
     history.add("one\nof two lines");
@@ -28,7 +28,7 @@ describe("the history of chats", () => {
     expect(statSync(chatHistoryFile(recordDirectory(state))).mode & 0o777).toBe(0o600);
   });
 
-  it("keeps what two chats add at once", () => {
+  it("keeps the input of two concurrent chats", () => {
     const state = folder();
     const [one, two] = [openHistory(state, never), openHistory(state, never)];
     one.add("from one");
@@ -36,7 +36,7 @@ describe("the history of chats", () => {
     expect(openHistory(state, never).lines).toEqual(["from one", "from two"]);
   });
 
-  it("keeps the last 500, and no more than 256 kB", () => {
+  it("keeps the last 500 entries, and at most 256 kB", () => {
     const state = folder();
     writeFileSync(
       chatHistoryFile(recordDirectory(state)),
@@ -51,13 +51,13 @@ describe("the history of chats", () => {
     expect(openHistory(state, never).lines).toEqual(["y".repeat(100_000)]);
   });
 
-  it("leaves out lines that are damaged", () => {
+  it("skips damaged lines", () => {
     const state = folder();
     writeFileSync(chatHistoryFile(recordDirectory(state)), '"good"\nhalf a li\n{"no": "text"}\n');
     expect(openHistory(state, never).lines).toEqual(["good"]);
   });
 
-  it("follows no link, says so once, and works without a file", () => {
+  it("does not follow a link, reports that once, and works without a file", () => {
     const state = folder();
     const target = join(state, "target");
     writeFileSync(target, '"secret"\n');

@@ -36,8 +36,8 @@ const completed = {
   finished_at: "2026-01-31T12:00:03Z",
 } as const;
 
-describe("a turn of a chat", () => {
-  it("shows what is said once, though it comes in pieces and then whole", () => {
+describe("a chat turn", () => {
+  it("shows a message once, although it arrives in pieces and then as a whole", () => {
     const { view, event, printed } = open();
     view.partial({ kind: "assistant", text: "Hel" });
     view.partial({ kind: "assistant", text: "lo" });
@@ -46,7 +46,7 @@ describe("a turn of a chat", () => {
     expect(printed()).toEqual(["  Hello there", "  3.0s", ""]);
   });
 
-  it("shows a tool with its input, how long it took and how it went", () => {
+  it("shows a tool call with its input, duration and result", () => {
     const { view, event, printed } = open();
     event(call);
     expect(view.activeTools).toEqual(["command.run npm test"]);
@@ -63,7 +63,7 @@ describe("a turn of a chat", () => {
     ]);
   });
 
-  it("shows what a person allowed in place of what was asked", () => {
+  it("shows the input that a person edited", () => {
     const { event, printed } = open();
     event(call);
     const decided = { type: "permission_decision", request_id: "t1", decision: "allow", by: "me" } as const;
@@ -72,7 +72,7 @@ describe("a turn of a chat", () => {
     expect(printed()[0]).toBe("  ✓ command.run npm ci 0ms");
   });
 
-  it("shows tools before what is said after them, though that is heard earlier", () => {
+  it("shows tool calls before the message that follows them, although its pieces arrive first", () => {
     const { view, event, printed } = open();
     event({ type: "assistant", text: "First." });
     view.partial({ kind: "assistant", text: "Second." });
@@ -82,14 +82,14 @@ describe("a turn of a chat", () => {
     expect(printed()).toEqual(["  First.", "  ✓ command.run npm test 0ms", "  Second.", ""]);
   });
 
-  it("names the tools that a stopped run left in the middle", () => {
+  it("lists the tool calls that a stopped run did not finish", () => {
     const { view, event, printed } = open();
     event(call);
     view.end(ended({ status: "cancelled" }));
     expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test did not finish", "  stopped"]);
   });
 
-  it("does not count the wait for an answer as the tool's own time", () => {
+  it("does not count the wait for an answer as tool time", () => {
     const { event, printed } = open();
     event(call);
     event({ type: "permission_decision", request_id: "t1", decision: "allow", by: "me" }, 60_000);
@@ -97,7 +97,7 @@ describe("a turn of a chat", () => {
     expect(printed()[0]).toBe("  ✓ command.run npm test 500ms");
   });
 
-  it("does not call a command a success that was ended in the middle, and says once who stopped the turn", () => {
+  it("does not show an interrupted command as a success, and says once who stopped the turn", () => {
     const { view, event, printed } = open();
     event(call);
     event({ type: "status", status: "stopping", reason: "Stopped by ann." });
@@ -119,7 +119,7 @@ describe("a turn of a chat", () => {
     expect(printed()[0]).toBe("  The answer.");
   });
 
-  it("sums up what the turn used", () => {
+  it("shows the usage of the turn", () => {
     const { view, event, printed } = open();
     event({ type: "usage", usage: { input_tokens: 10, output_tokens: 2, cost_usd: 0.001 } });
     event({ type: "usage", usage: { input_tokens: 5, output_tokens: 1, cost_usd: 0.002 } });
@@ -136,7 +136,7 @@ describe("a turn of a chat", () => {
     expect(printed()[0]).toContain("…");
   });
 
-  it("lets no escape sequence of a tool through", () => {
+  it("strips escape sequences from tool output", () => {
     const { event, printed } = open();
     event({ ...call, name: "evil\u001b[2J", input: { command: "a\u001b]0;title\u0007" } });
     event({ type: "tool_result", tool_use_id: "t1", is_error: true, output: "bad\u001b[1A" });

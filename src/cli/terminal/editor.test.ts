@@ -14,15 +14,15 @@ function open(history: string[] = []) {
   return { editor, sent, press };
 }
 
-describe("an editor", () => {
-  it("sends what was typed with Enter, and is empty then", () => {
+describe("the editor", () => {
+  it("submits the text with Enter and clears it", () => {
     const { editor, sent, press } = open();
     press({ text: "hello" }, "enter");
     expect(sent).toEqual(["hello"]);
     expect(editor.text).toBe("");
   });
 
-  it("inserts and deletes where the cursor stands", () => {
+  it("inserts and deletes at the cursor", () => {
     const { editor, press } = open();
     press({ text: "helo" }, "left", { text: "l" }, "home", "delete", { text: "H" }, "end", "backspace");
     expect(editor.text).toBe("Hell");
@@ -38,26 +38,26 @@ describe("an editor", () => {
     expect(editor.text).toBe("");
   });
 
-  it("treats a character of several code points as one", () => {
+  it("treats a grapheme of several code points as one character", () => {
     const { editor, press } = open();
     press({ text: "a👨‍👩‍👧b" }, "left", "backspace");
     expect(editor.text).toBe("ab");
   });
 
-  it("keeps the lines of a paste together, and takes what could steer a terminal out of it", () => {
+  it("keeps the lines of a paste, without control characters", () => {
     const { editor, sent, press } = open();
     press({ text: "one\n\ttwo\u001b[2J" });
     expect(sent).toEqual([]);
     expect(editor.text).toBe("one\n  two[2J");
   });
 
-  it("begins a new line after a backslash", () => {
+  it("starts a new line after a backslash", () => {
     const { sent, press } = open();
     press({ text: "one\\" }, "enter", { text: "two" }, "enter");
     expect(sent).toEqual(["one\ntwo"]);
   });
 
-  it("goes through the history and back to what was being typed", () => {
+  it("steps through the history and back to the current text", () => {
     const { editor, press } = open(["first", "second"]);
     press({ text: "draft" }, "up");
     expect(editor.text).toBe("second");
@@ -67,7 +67,7 @@ describe("an editor", () => {
     expect(editor.text).toBe("draft");
   });
 
-  it("moves between the lines of a text before it goes through the history", () => {
+  it("moves between lines before it steps through the history", () => {
     const { editor, press } = open(["old"]);
     press({ text: "one\ntwo" }, "up", { text: "!" });
     expect(editor.text).toBe("one!\ntwo");
@@ -75,7 +75,7 @@ describe("an editor", () => {
     expect(editor.text).toBe("old");
   });
 
-  it("shows where the cursor is on a line that is broken into rows", () => {
+  it("shows the cursor on a wrapped line", () => {
     const { editor, press } = open();
     press({ text: "abcdefgh" }, "left");
     const { rows, cursor } = editor.show("> ", 6);

@@ -2,11 +2,11 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { type Key, openKeyboard } from "./keys.ts";
 
-/** The keys that Node reads from what a terminal sends. */
+/** The keys that Node parses from terminal input. */
 function read(sent: string): Promise<Key[]> {
   const keys: Key[] = [];
   const stdin = Object.assign(new PassThrough(), { setRawMode: () => undefined });
-  // as much of a terminal as a keyboard asks for
+  // safe: the keyboard uses only these members of a terminal
   const keyboard = openKeyboard(
     stdin as unknown as NodeJS.ReadStream,
     () => undefined,
@@ -21,8 +21,8 @@ function read(sent: string): Promise<Key[]> {
   );
 }
 
-describe("a keyboard", () => {
-  it("names the keys that edit", async () => {
+describe("the keyboard", () => {
+  it("recognizes editing keys", async () => {
     const names = (await read("\r\u007f\u001b[D\u001b[1;5C\u001bb\u0001\u0017\u0003\u0004\u001b\r\n")).map(
       ({ name }) => name,
     );
@@ -41,15 +41,15 @@ describe("a keyboard", () => {
     ]);
   });
 
-  it("gives a paste as one text, with its lines and without its keys", async () => {
+  it("passes a paste on as one text", async () => {
     expect(await read("\u001b[200~one\r\ntwo\rthree\u001b[201~")).toEqual([{ name: "text", text: "one\ntwo\nthree" }]);
   });
 
-  it("ignores sequences that mean nothing here", async () => {
+  it("ignores unknown sequences", async () => {
     expect(await read("\u001b[5~\u001b[1;2P\u001b[99~")).toEqual([]);
   });
 
-  it("passes on what is typed, whatever the script", async () => {
+  it("passes on text in any script", async () => {
     expect(await read("é日")).toEqual([
       { name: "text", text: "é" },
       { name: "text", text: "日" },

@@ -17,8 +17,8 @@ function open(columns = 20, rows = 10) {
 
 const prompt = { rows: ["status", "> typed"], cursor: { row: 1, column: 7 } };
 
-describe("a screen", () => {
-  it("prints text above the rows at the bottom", () => {
+describe("the screen", () => {
+  it("prints text above the live rows", () => {
     const { terminal, screen } = open();
     screen.setLive(prompt);
     screen.print("one\ntwo\n");
@@ -26,7 +26,7 @@ describe("a screen", () => {
     expect(terminal.cursor).toEqual({ row: 3, column: 7 });
   });
 
-  it("continues a line that has no end yet", () => {
+  it("continues an unfinished line", () => {
     const { terminal, screen } = open();
     screen.setLive(prompt);
     screen.print("hel");
@@ -36,7 +36,7 @@ describe("a screen", () => {
     expect(terminal.lines).toEqual(["hello world", "status", "> typed"]);
   });
 
-  it("breaks a line between words as it grows", () => {
+  it("wraps a growing line between words", () => {
     const { terminal, screen } = open(12);
     screen.setLive(prompt);
     for (const piece of ["  one ", "two th", "ree", " four"]) screen.print(piece);
@@ -44,7 +44,7 @@ describe("a screen", () => {
     expect(terminal.lines).toEqual(["  one two", "  three", "  four", "status", "> typed"]);
   });
 
-  it("draws the rows at the bottom again where there are more or fewer of them", () => {
+  it("redraws the live rows when their number changes", () => {
     const { terminal, screen } = open();
     screen.print("text\n");
     screen.setLive({ rows: ["a", "b", "c"], cursor: { row: 0, column: 0 } });
@@ -54,7 +54,7 @@ describe("a screen", () => {
     expect(terminal.lines).toEqual(["text", "e", "f"]);
   });
 
-  it("erases all of its rows after the terminal became narrower and broke them", () => {
+  it("erases all live rows after the terminal became narrower", () => {
     const columns = { columns: 20, rows: 10 };
     const wide = terminalScreen(20);
     let target = wide;
@@ -63,7 +63,7 @@ describe("a screen", () => {
       () => columns,
     );
     screen.setLive({ rows: ["fifteen letters", "> typed"], cursor: { row: 1, column: 2 } });
-    // the terminal itself breaks the first row in two
+    // The terminal itself wraps the first row into two.
     columns.columns = 10;
     const narrow = terminalScreen(10);
     narrow.write("fifteen letters\n> ");
@@ -72,7 +72,7 @@ describe("a screen", () => {
     expect(narrow.lines).toEqual(["> typed"]);
   });
 
-  it("shows the end of what does not fit the height", () => {
+  it("shows the last rows if not all fit", () => {
     const { terminal, screen } = open(20, 4);
     screen.setLive({ rows: ["1", "2", "3", "4", "5"], cursor: { row: 4, column: 1 } });
     expect(terminal.lines).toEqual(["3", "4", "5"]);
@@ -80,7 +80,7 @@ describe("a screen", () => {
     expect(terminal.lines).toEqual(["x"]);
   });
 
-  it("makes way for what others write", () => {
+  it("removes the live rows while others write", () => {
     const { terminal, screen } = open();
     screen.setLive(prompt);
     screen.print("open");
@@ -88,7 +88,7 @@ describe("a screen", () => {
     expect(terminal.lines).toEqual(["open", "theirs", "status", "> typed"]);
   });
 
-  it("leaves nothing but the text", () => {
+  it("leaves only the text when closed", () => {
     const { terminal, screen } = open();
     screen.setLive(prompt);
     screen.print("text");

@@ -12,13 +12,13 @@ describe("textWidth", () => {
 });
 
 describe("cutToWidth", () => {
-  it("leaves a text that fits, and marks what it cuts", () => {
+  it("keeps a text that fits, and marks what it cuts", () => {
     expect(cutToWidth("abc", 3)).toBe("abc");
     expect(cutToWidth("abcdef", 4)).toBe("abc…");
     expect(cutToWidth("日本語", 5)).toBe("日本…");
   });
 
-  it("ends the colour of a text that is cut", () => {
+  it("resets the colour of a text that it cuts", () => {
     expect(cutToWidth("\u001b[31mabcdef\u001b[39m", 4)).toBe("\u001b[31mabc…\u001b[0m");
   });
 });
@@ -28,16 +28,16 @@ describe("wrapLine", () => {
     expect(wrapLine("one two three", 8)).toEqual(["one two", "three"]);
   });
 
-  it("keeps the indent of the line, also behind a colour", () => {
+  it("keeps the indent of the line, even after a colour", () => {
     expect(wrapLine("  one two three", 9)).toEqual(["  one two", "  three"]);
     expect(wrapLine("\u001b[2m  one two\u001b[22m", 6)).toEqual(["\u001b[2m  one", "  two\u001b[22m"]);
   });
 
-  it("breaks a word that no row can hold", () => {
+  it("breaks a word that is longer than a row", () => {
     expect(wrapLine("abcdefgh", 3)).toEqual(["abc", "def", "gh"]);
   });
 
-  it("never makes a row that is wider than the terminal", () => {
+  it("never produces a row wider than the terminal", () => {
     for (const line of ["日本語日本語", "a 日 b 本", "   deep indent", "x".repeat(50)])
       for (const row of wrapLine(line, 5)) expect(textWidth(row)).toBeLessThanOrEqual(5);
   });
