@@ -39,7 +39,7 @@ function project() {
   return { cwd, execute, session: () => readFileSync(join(cwd, "ws", ".session"), "utf8").trim() };
 }
 
-it("runs the script that the spec names, without a key or a coordinator, and writes .session", async () => {
+it("runs the script named in the spec without a key or a coordinator, and writes .session", async () => {
   const { cwd, execute, session } = project();
   const ran = await execute(["--provider", "scripted"]);
   expect([ran.code, ran.stdout], ran.stderr).toEqual([0, "It is done.\n"]);
@@ -52,7 +52,7 @@ it("runs the script that the spec names, without a key or a coordinator, and wri
   expect(session()).not.toBe(first);
 });
 
-it("resumes with the whole history: the session that .session names, or the one on the command line", async () => {
+it("resumes the session named in .session or on the command line, with its whole history", async () => {
   const { cwd, execute, session } = project();
   const server = await startModelServer(({ messages }) => ({
     text: ["one", "two", "three"][messages.filter(({ role }) => role === "assistant").length] ?? "too many",

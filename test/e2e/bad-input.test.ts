@@ -54,7 +54,7 @@ describe("bad input on the command line", () => {
     if (args[0] !== "runs") expect(exists(state)).toBe(false);
   });
 
-  it("says the same as JSON where asked", async () => {
+  it("reports the same error as JSON with --json", async () => {
     const { run } = place();
     const { code, stdout } = await run("exec", "", "--json");
     expect(code).toBe(2);
@@ -63,7 +63,7 @@ describe("bad input on the command line", () => {
     });
   });
 
-  it("a file that is not executable is 126", async () => {
+  it("exits with 126 for a file that is not executable", async () => {
     const { cwd, run } = place();
     writeFileSync(join(cwd, "script"), "echo hi\n");
     const { code, stderr } = await run("exec", "./script");
@@ -72,7 +72,7 @@ describe("bad input on the command line", () => {
     expect(stderr).toContain("script");
   });
 
-  it("an argument list that is too long is 126", async () => {
+  it("exits with 126 for an argument list that is too long", async () => {
     const { cwd, run } = place();
     writeFileSync(join(cwd, "many.mjs"), manyArguments);
     const { code, stdout } = await run("exec", "--", process.execPath, "many.mjs");
@@ -88,8 +88,8 @@ const result = await execute({ executable: "true", arguments: ["x".repeat(200_00
 console.log(result.error.code);
 `;
 
-describe("the command line helps", () => {
-  it("`help COMMAND` is its --help, and every option says what it is", async () => {
+describe("help on the command line", () => {
+  it("`help COMMAND` equals --help, and describes every option", async () => {
     for (const command of [["exec"], ["runs", "list"]]) {
       const { code, stdout } = await drover(["help", ...command]);
       expect(code).toBe(0);
@@ -99,7 +99,7 @@ describe("the command line helps", () => {
     }
   });
 
-  it("a group of commands lists them: asked for on stdout, with a word missing on stderr", async () => {
+  it("a command group lists its commands: on stdout for --help, on stderr otherwise", async () => {
     const groups = ["runs", "sessions", "agents", "runners", "tokens", "audit"];
     const asked = await Promise.all(groups.map((group) => drover([group, "--help"])));
     for (const [at, { code, stdout }] of asked.entries()) {
@@ -114,7 +114,7 @@ describe("the command line helps", () => {
     });
   });
 
-  it("agents check counts the files it read and names the folders it did not", async () => {
+  it("agents check counts the files it read and names the directories it skipped", async () => {
     const cwd = folder();
     mkdirSync(join(cwd, "agents", "below"), { recursive: true });
     writeFileSync(join(cwd, "agents", "a.yaml"), "name: a\ncommand: ls\n");
@@ -125,7 +125,7 @@ describe("the command line helps", () => {
     expect(stderr).toContain("Checked 1 file.\n");
   });
 
-  it("a run of exec is not retried, and the command line that repeats it is named", async () => {
+  it("refuses to retry a run of exec, and prints the command that repeats it", async () => {
     const { run } = place();
     await run("exec", "--env", "A=1", "--", "printf", "%s", "a b");
     const [{ run_id }] = (await run("runs", "list", "--json")).stdout
@@ -137,7 +137,7 @@ describe("the command line helps", () => {
     expect(stderr).toMatch(/drover exec --cwd \S+ --env A=\.\.\. -- printf %s 'a b'\n/);
   });
 
-  it("the next page of a list repeats the question", async () => {
+  it("the hint for the next page repeats the filters", async () => {
     const { run } = place();
     for (const _ of [1, 2]) await run("exec", "false", "--task-id", "it's one");
     const question = ["--status", "failed", "--limit", "1", "--task-id", "it's one"];
@@ -147,14 +147,14 @@ describe("the command line helps", () => {
     );
   });
 
-  it("every command takes --no-input", async () => {
+  it("every command accepts --no-input", async () => {
     const { run } = place();
     expect(await run("exec", "--no-input", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
     expect((await run("runs", "list", "--no-input")).code).toBe(0);
   });
 });
 
-describe("output that nobody takes", () => {
+describe("output that cannot be written", () => {
   const full = (redirect: string) => ["sh", "-c", `exec "$@" ${redirect}`, "sh"];
   const cases: [what: string, args: string[], redirect: string, code: number, says: string][] = [
     ["a result", ["doctor", "--json"], ">/dev/full", 125, "ENOSPC"],
@@ -177,7 +177,7 @@ describe("output that nobody takes", () => {
   });
 });
 
-describe("a working directory that is gone", () => {
+describe("a working directory that no longer exists", () => {
   it.each([[["exec", "true"]], [["runs", "list"]]])("%j", async (args) => {
     const cwd = folder();
     const gone = join(cwd, "gone");

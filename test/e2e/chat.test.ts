@@ -50,7 +50,7 @@ onTerminal("each message is a run of one session, with its tools and its answer"
   expect(new Set(runs.map(({ session_id }) => session_id)).size).toBe(1);
 });
 
-onTerminal("Ctrl-C to stop the turn, and the conversation goes on", async () => {
+onTerminal("Ctrl-C stops the turn, and the conversation continues", async () => {
   const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], all);
   const chat = await openChat(project);
   chat.press("wait\r");
@@ -64,7 +64,7 @@ onTerminal("Ctrl-C to stop the turn, and the conversation goes on", async () => 
   expect((await runsOf(project)).map(({ status }) => status)).toEqual(["cancelled", "completed"]);
 });
 
-onTerminal("a second Ctrl-C leaves, and at an empty prompt two do", async () => {
+onTerminal("a second Ctrl-C leaves the chat, also at an empty prompt", async () => {
   const project = scriptedProject([{ text: "Hello." }], all);
   const chat = await openChat(project);
   chat.press("hi\r");
@@ -100,7 +100,7 @@ onTerminal("a message typed while the agent works reaches the run", async () => 
   expect(stdout).toContain('"second"');
 });
 
-onTerminal("the arrow keys bring back what was typed, also in the next chat", async () => {
+onTerminal("the arrow keys recall earlier input, even in the next chat", async () => {
   const project = scriptedProject([{ text: "Yes." }], all);
   const first = await openChat(project);
   first.press("remember me\r");
@@ -132,7 +132,7 @@ onTerminal("a paste of several lines is one message", async () => {
   expect(stdout).toContain("one\\ntwo");
 });
 
-onTerminal("/resume goes on with a session, /new begins one, /fork leaves the session as it is", async () => {
+onTerminal("/resume continues a session, /new starts one, /fork leaves the original unchanged", async () => {
   const project = scriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], all);
   const chat = await openChat(project);
   chat.press("a\r");
@@ -165,7 +165,7 @@ onTerminal("/resume goes on with a session, /new begins one, /fork leaves the se
   expect(JSON.parse(stdout)).toMatchObject({ forked_from: runs[0]!.session_id, fork_at_turn: 1 });
 });
 
-onTerminal("a chat through a coordinator is the same", async () => {
+onTerminal("a chat works the same through a coordinator", async () => {
   const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Served." }], all);
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
   const chat = await openChat(project);
@@ -196,7 +196,7 @@ it("without a terminal each line is a turn, and the answers are the output", asy
   expect((await runsOf(project)).map(({ mode }) => mode)).toEqual(["start", "resume"]);
 });
 
-it("with --json every event is a line, and so is the run at the end of each turn", async () => {
+it("with --json prints every event, and the run at the end of each turn, as one line", async () => {
   const project = scriptedProject([{ text: "One." }], all);
   const { stdout } = await drover(["chat", "talker", "--json"], { ...project, input: "first\nsecond\n" });
   // events and runs as the command line prints them
@@ -208,7 +208,7 @@ it("with --json every event is a line, and so is the run at the end of each turn
   expect(lines.filter(({ run }) => run?.status === "completed").length).toBe(2);
 });
 
-it("--session goes on with a session, and refuses one of another agent", async () => {
+it("--session continues a session, and refuses one of another agent", async () => {
   const project = scriptedProject([{ text: "One." }, { text: "Two." }], all);
   await drover(["chat", "talker"], { ...project, input: "first\n" });
   const [run] = await runsOf(project);
@@ -218,7 +218,7 @@ it("--session goes on with a session, and refuses one of another agent", async (
   expect(other.code).toBe(2);
 });
 
-it("ends at the first turn that does not complete", async () => {
+it("stops at the first turn that does not complete", async () => {
   const project = scriptedProject([{ tools: [{ name: "file.read", input: { path: "missing" } }] }], {
     ...all,
     max_turns: 1,
@@ -229,7 +229,7 @@ it("ends at the first turn that does not complete", async () => {
   expect((await runsOf(project)).length).toBe(1);
 });
 
-it("refuses a command with the line that runs it, and an unknown agent with the nearest", async () => {
+it("refuses a procedural agent with the command that runs it, and an unknown agent with a suggestion", async () => {
   const project = scriptedProject([{ text: "One." }]);
   const command = await drover(["chat", "echo"], { ...project, input: "hi\n" });
   expect(command.code).toBe(2);
@@ -240,7 +240,7 @@ it("refuses a command with the line that runs it, and an unknown agent with the 
   expect(existsSync(chatHistoryFile(recordDirectory(join(project.cwd, "state"))))).toBe(false);
 });
 
-onTerminal("an agent that does not exist ends the chat and leaves the terminal as it was", async () => {
+onTerminal("an unknown agent ends the chat and restores the terminal", async () => {
   const project = scriptedProject([{ text: "One." }]);
   const chat = atTerminal(["chat", "talkr"], project);
   expect(await chat.exitCode).toBe(2);

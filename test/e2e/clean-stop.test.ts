@@ -40,7 +40,7 @@ async function offer(serving: Serving, cwd: string) {
 const polls = async ({ url, token }: Serving): Promise<string> =>
   (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
 
-it("says nothing when it is told to end: right after its start, and while its poll is held", async () => {
+it("stops silently on a signal, right after its start and during a long poll", async () => {
   const cwd = folder();
   const serving = await serve(cwd);
   for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {

@@ -23,7 +23,7 @@ const through = (url: string, words: string[], options: RunOptions = {}): Promis
   });
 const runs = async (): Promise<Run[]> => (await serving.call<{ items: Run[] }>("GET", "/runs")).json.items;
 
-test("a run whose answers get lost is one run, and ends as it ended", async () => {
+test("a run whose responses get lost is submitted once and reports its real result", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "echo"]);
   let [submits, looks] = [0, 0];
   const url = await gate(serving, (method, path) => {
@@ -37,7 +37,7 @@ test("a run whose answers get lost is one run, and ends as it ended", async () =
   expect(await runs()).toHaveLength(1);
 });
 
-test("a request that is repeated after its run has ended prints what the run wrote", async () => {
+test("a repeated request for a finished run prints its output", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "echo"]);
   const words = ["run", "echo", "--message", "hello", "--idempotency-key", "k"];
   const first = await through(serving.url, words);
@@ -46,19 +46,19 @@ test("a request that is repeated after its run has ended prints what the run wro
   expect(await runs()).toHaveLength(1);
 });
 
-test("a hint that cannot be had does not decide how a run ended", async () => {
+test("a failed hint does not change the exit code of a run", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "word-count"]);
   const url = await gate(serving, (_, path) => (path.endsWith("/files") ? "cut" : "pass"));
   const ran = await through(url, ["run", "word-count", "--prompt", "Ship it"]);
   expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("could not list the files") });
 });
 
-test("a coordinator that is not there is said at once", async () => {
+test("reports a missing coordinator immediately", async () => {
   const ran = await through("http://127.0.0.1:9", ["run", "echo", "--message", "hello"]);
   expect(ran).toMatchObject({ code: 125, stderr: expect.stringContaining("DROVER-API-023") });
 });
 
-test("a backup that is cut off is told as such, and nothing of it is left", async () => {
+test("reports an interrupted backup and removes the partial file", async () => {
   const url = await gate(serving, (_, path) => (path === "/backup" ? { bytes: 5000, end: "cut" } : "pass"));
   const ran = await through(url, ["backup", "copy"]);
   expect(ran).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-API-023]") });
@@ -76,7 +76,7 @@ test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("a backup that is ended by %
   expect(readdirSync(cwd)).toEqual(["state"]);
 });
 
-test("backup and drain say as JSON what they did", async () => {
+test("backup and drain report their result as JSON", async () => {
   const backup = await through(serving.url, ["backup", "copy", "--json"]);
   expect(JSON.parse(backup.stdout)).toEqual({ file: join(cwd, "copy") });
   expect(existsSync(join(cwd, "copy"))).toBe(true);
@@ -94,7 +94,7 @@ test("backup and drain say as JSON what they did", async () => {
   });
 });
 
-test("an enrolment is not spent where its token cannot be kept", async () => {
+test("does not use up an enrolment if the token cannot be stored", async () => {
   const { stdout } = await drover(["tokens", "enrol", "host"], { cwd, env: { DROVER_STATE_DIR: serving.state } });
   const env = { DROVER_API_URL: serving.url, DROVER_ENROLMENT: stdout.trim() };
   writeFileSync(join(cwd, "file"), "in the way");
@@ -109,7 +109,7 @@ test("an enrolment is not spent where its token cannot be kept", async () => {
   ]);
 });
 
-test("who revokes their own token with others has ended them all, and is told of each", async () => {
+test("revokes one's own token last, and reports each revoked token", async () => {
   const make = async (subject: string): Promise<{ token: string; token_id: string }> =>
     (await serving.call<{ token: string; token_id: string }>("POST", "/tokens", { role: "user", subject })).json;
   const [own, other] = [await make("ada"), await make("ada")];

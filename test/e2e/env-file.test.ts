@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { bin, drover, folder } from "./drover.ts";
 import { keepRunning, serve } from "./serving.ts";
 
-it("a runner takes its address, token and the rest from the file it is told to, and from no other", async () => {
+it("a runner reads its variables from --env-file and from no other file", async () => {
   const cwd = folder();
   const serving = await serve(cwd);
   writeFileSync(
@@ -27,7 +27,7 @@ it("a runner takes its address, token and the rest from the file it is told to, 
   expect(overridden.stderr).toContain("DROVER-API-034");
 });
 
-it("names the bad line of an env file, and nothing starts", async () => {
+it("reports the invalid line of an env file and starts nothing", async () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   writeFileSync(join(cwd, "my.env"), "GOOD=1\nthis is s3cret\n");
@@ -40,15 +40,15 @@ it("names the bad line of an env file, and nothing starts", async () => {
   }
 });
 
-it("Drover reads --env-file, not Node, when the command is called by its name", () => {
+it("Drover, not Node, reads --env-file", () => {
   const cwd = folder();
   const missing = spawnSync(bin, ["runner", "--env-file", "gone.env"], { cwd, encoding: "utf8" });
-  expect(missing.stderr).toContain("gone.env cannot be read");
+  expect(missing.stderr).toContain("Cannot read --env-file");
   expect(missing.stderr).toContain("DROVER-USE-001");
   expect(missing.status).toBe(2);
 });
 
-it("up reads its variables from the file it is told to, for its runner too", async () => {
+it("up reads --env-file for itself and its runner", async () => {
   const cwd = folder();
   writeFileSync(join(cwd, "here.env"), `DROVER_STATE_DIR="${join(cwd, "kept")}"\nJOB_TIMEOUT_SECONDS=none\n`);
   const refused = await drover(["up", "--port", "0", "--env-file", "here.env"], { cwd });

@@ -30,13 +30,13 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     return { state, run };
   };
 
-  it("shows what the command writes and ends with its code", async () => {
+  it("prints the command's output and exits with its code", async () => {
     const { run } = place();
     expect(await run("exec", "echo hello")).toMatchObject({ code: 0, stdout: "hello\n", stderr: "" });
     expect(await run("exec", "exit 42")).toMatchObject({ code: 42, stdout: "" });
   });
 
-  it("ends a command that fills its directory, with 124, and does not count Drover's own record in there", async () => {
+  it("stops a command that exceeds its disk limit with 124, without counting Drover's own record", async () => {
     const { run } = place();
     const limits = ["--limit", "disk=2m", "--limit", "files=50"];
     const filled = await run("exec", ...limits, "--", "sh", "-c", "while :; do head -c 100000 /dev/zero >> f; done");
@@ -47,7 +47,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     expect(await run("exec", ...limits, "--capture", "file", "--", ...print)).toMatchObject({ code: 0 });
   });
 
-  it("ends a command when its time is over, with 124", async () => {
+  it("stops a command at its timeout with 124", async () => {
     const { run } = place();
     const began = Date.now();
     const { code, stderr } = await run("exec", "sleep 60", "--timeout", "2");
@@ -56,7 +56,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     expect(Date.now() - began).toBeGreaterThanOrEqual(2000);
   });
 
-  it("says that there is no such command, with 127", async () => {
+  it("reports an unknown command with 127", async () => {
     const { run } = place();
     const { code, stderr } = await run("exec", "nosuchcmd");
     expect(code).toBe(127);
@@ -64,14 +64,14 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     expect(stderr).toContain("nosuchcmd");
   });
 
-  it("names the signal that ended a command, with 128 and its number", async () => {
+  it("names the signal that killed a command, and exits with 128 plus its number", async () => {
     const { run } = place();
     const { code, stderr } = await run("exec", "--", "sh", "-c", "kill -9 $$");
     expect(code).toBe(137);
     expect(stderr).toContain("SIGKILL");
   });
 
-  it("has every one of them on the record", async () => {
+  it("records every one of them", async () => {
     const { run } = place();
     await run("exec", "echo hello");
     await run("exec", "exit 42");
@@ -110,7 +110,7 @@ describe("exec", () => {
     return { cwd, run };
   };
 
-  it("gives the whole result as JSON under the documented names", async () => {
+  it("prints the complete result as JSON with the documented names", async () => {
     const { cwd, run } = place();
     const ids = [
       "--run-id",
@@ -160,14 +160,14 @@ describe("exec", () => {
     });
   });
 
-  it("passes stdin on, and bytes that are not UTF-8 survive", async () => {
+  it("passes stdin on, including bytes that are not UTF-8", async () => {
     const { run } = place();
     expect((await run(["exec", "cat"], { input: "from stdin" })).stdout).toBe("from stdin");
     const { stdout } = await run(["exec", "--json", "--", "printf", "\\377\\000a"]);
     expect(Buffer.from(JSON.parse(stdout).stdoutBase64, "base64")).toEqual(Buffer.from([0xff, 0, 0x61]));
   });
 
-  it("has a nested exec as an execution of its run, with its ids and its commit, under the same names in result and export", async () => {
+  it("records a nested exec as an execution of its run, with the same ids and commit in result and export", async () => {
     const { run } = place();
     const nested = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec "echo inner" --json`;
     const ids = ["--task-id", "T1", "--run-id", "R1", "--repo-sha", "abc"];
@@ -206,7 +206,7 @@ describe("exec", () => {
     expect(JSON.parse((await run(["exec", "true", "--json"])).stdout).correlationIds.repoSha).toBe(sha);
   });
 
-  it("withholds secrets and loader hooks from the command, says so, and has names and limits on the record", async () => {
+  it("withholds secrets and loader hooks from the command, reports that, and records names and limits", async () => {
     const { run } = place();
     const env = { GITHUB_TOKEN: "ghp_0123456789abcdefghij0123456789abcdef", LD_PRELOAD: "", PLAIN: "kept" };
     const given = ["--env", "ONE=1", "--env", "MY_KEY=hidden-value", "--limit", "cpu=60", "--limit", "files=1000"];
@@ -222,7 +222,7 @@ describe("exec", () => {
     expect(exported).not.toContain("hidden-value");
   });
 
-  it("reads drover.yaml beside the work", async () => {
+  it("reads drover.yaml of the working directory", async () => {
     const { cwd, run } = place();
     const configure = (seconds: number): void =>
       writeFileSync(
@@ -250,7 +250,7 @@ describe("exec", () => {
     expect(status).toBe(0);
   });
 
-  it("ends the command and answers 130 when it is interrupted", async () => {
+  it("stops the command and exits with 130 when it is interrupted", async () => {
     const { run } = place();
     let pid = 0;
     const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
@@ -261,7 +261,7 @@ describe("exec", () => {
     expect((await run(["runs", "list", "--status", "cancelled"])).stdout).toContain("sleep 60");
   });
 
-  it("keeps the whole output in a file where asked, and head and tail otherwise", async () => {
+  it("keeps the complete output in a file on request, and head and tail otherwise", async () => {
     const { cwd, run } = place();
     const result = JSON.parse(
       (await run(["exec", "seq 1 200000", "--json", "--spill", "--max-output-kb", "4"])).stdout,
@@ -287,7 +287,7 @@ describe("exec", () => {
     expect(stdout).not.toContain("badger");
   });
 
-  it("fails a command that writes too much where asked to", async () => {
+  it("fails a command that writes too much, on request", async () => {
     const { run } = place();
     const ran = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);
     expect(ran.code).toBe(124);

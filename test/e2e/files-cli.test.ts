@@ -33,7 +33,7 @@ async function runThatLeft(files: Record<string, string | Uint8Array> = left) {
 }
 
 describe("runs files", () => {
-  it("lists what a run left, and gives each file byte by byte", async () => {
+  it("lists the files of a run, and prints each unchanged", async () => {
     const { run, id, made } = await runThatLeft();
     expect(made.stderr).toContain(`3 files: drover runs files ${id}\n`);
     const listed = await run("runs", "files", id);
@@ -62,7 +62,7 @@ describe("runs files", () => {
     expect((await run("runs", "events", id)).stdout).toContain("file hello.txt (3 B, text/plain");
   });
 
-  it("asks a coordinator where one serves", async () => {
+  it("uses the coordinator if there is one", async () => {
     const cwd = folder();
     writeScribe(cwd);
     const serving = await serve(cwd);
@@ -82,7 +82,7 @@ describe("runs files", () => {
     expect(none).toMatchObject({ code: 0, stdout: "", stderr: "The run has no files.\n" });
   });
 
-  it("names near ones for a path that is not there", async () => {
+  it("suggests similar paths for an unknown one", async () => {
     const { run, id } = await runThatLeft();
     const slip = await run("runs", "files", id, "helo.txt");
     expect(slip).toMatchObject({ code: 2, stdout: "" });
@@ -95,7 +95,7 @@ describe("runs files", () => {
 });
 
 describe("runs files -o", () => {
-  it("writes a new file, and over another one only by force", async () => {
+  it("writes a new file, and overwrites one only with --force", async () => {
     const { cwd, run, id } = await runThatLeft();
     const good = await run("runs", "files", id, "out/chart.png", "-o", "chart.png");
     expect(good, good.stderr).toMatchObject({ code: 0, stdout: "" });
@@ -122,7 +122,7 @@ describe("runs files -o", () => {
     expect(readdirSync(cwd).filter((name) => name.endsWith(".partial"))).toEqual([]);
   });
 
-  it("puts it under its own name into a folder, and says where it cannot", async () => {
+  it("saves it under its own name in a directory, and reports failures", async () => {
     const { cwd, run, id } = await runThatLeft();
     mkdirSync(join(cwd, "into"));
     const json = await run("runs", "files", id, "out/chart.png", "-o", "into", "--json");
@@ -134,7 +134,7 @@ describe("runs files -o", () => {
     expect(existsSync(join(cwd, "missing"))).toBe(false);
   });
 
-  it("leaves nothing where the stored bytes are not those on the record", async () => {
+  it("leaves no file if the content does not match its recorded hash", async () => {
     const { cwd, run, id } = await runThatLeft({ "hello.txt": "hi\n" });
     const state = join(cwd, "state");
     const stored = readdirSync(state, { recursive: true, encoding: "utf8" })
@@ -152,7 +152,7 @@ describe("runs files -o", () => {
 // util-linux's `script` gives a real terminal
 const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
 
-onTerminal("a terminal gets text that cannot redraw it, and binary files only by force", async () => {
+onTerminal("a terminal gets sanitized text, and binary files only with --force", async () => {
   const { cwd, env, id } = await runThatLeft({ "a.txt": "plain\n\u001b[2J\u001b[31mred\n", "b.bin": binary });
   const show = (words: string) =>
     spawnSync("script", ["-qec", `exec "$NODE" "$BIN" runs files ${id} ${words}`, "/dev/null"], {

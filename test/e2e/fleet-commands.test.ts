@@ -42,7 +42,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test("a run or a session that goes on is not carried out by a runner that is gone with the command", async () => {
+test("refuses to run or resume for a fleet without a coordinator", async () => {
   for (const words of [
     ["run", "echo", "--message", "hello"],
     ["sessions", "resume", "019a3f0e", "--prompt", "on"],
@@ -58,7 +58,7 @@ test("a run or a session that goes on is not carried out by a runner that is gon
   expect(existsSync(state())).toBe(false);
 });
 
-test("the history is the database's, and exec keeps its own record and says where that is", async () => {
+test("reads history from the database, while exec keeps its own record and says where", async () => {
   for (const word of ["one", "two"]) expect((await here(["exec", `echo ${word}`])).code).toBe(0);
   const before = await here(["runs", "list", "--json"]);
   expect((await here(["migrate", "--to", database.url])).code).toBe(0);
@@ -83,7 +83,7 @@ test("the history is the database's, and exec keeps its own record and says wher
   expect((await here(["runs", "show", local], moved())).code).toBe(2);
 });
 
-test("what would change the database's record without a coordinator is refused, with what to do", async () => {
+test("refuses to change the database's record without a coordinator, and says what to do", async () => {
   expect((await here(["run", "echo", "--message", "hello"])).code).toBe(0);
   expect((await here(["migrate", "--to", database.url])).code).toBe(0);
   const [run] = runsOf(await here(["runs", "list", "--json"], moved()));
@@ -94,7 +94,7 @@ test("what would change the database's record without a coordinator is refused, 
   });
 });
 
-test("a database without a record is told, and stays empty", async () => {
+test("reports a database without a record, and leaves it empty", async () => {
   const listed = await here(["runs", "list"], fleet());
   expect(listed).toMatchObject({ code: 125, stderr: expect.stringContaining("There is no record in ") });
   expect(await query("select nspname from pg_namespace where nspname = 'drover'")).toEqual([]);
@@ -117,7 +117,7 @@ async function ended(pid: number): Promise<void> {
   expect(await exitOf(pid)).toBe(0);
 }
 
-test("a fleet's coordinators need a state directory each: a second one is refused, and leaves the first one's address", async () => {
+test("refuses a second coordinator of a fleet in the same state directory, and keeps the first one's address", async () => {
   const url = await coordinator(fleet());
   const { pid } = announcement();
   const second = await here(["coordinator", "--port", "0"], fleet());
@@ -127,7 +127,7 @@ test("a fleet's coordinators need a state directory each: a second one is refuse
   expect(existsSync(announcementFile(recordDirectory(state())))).toBe(false);
 });
 
-test("a fleet's token and that of the directory's own record have nothing to do with each other", async () => {
+test("keeps a fleet's token separate from the token of the local record", async () => {
   await coordinator({});
   const own = readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8");
   await ended(announcement().pid);
@@ -152,7 +152,7 @@ test("a fleet's token and that of the directory's own record have nothing to do 
   expect([await asks(own), await asks(theirs), await asks(rotated.stdout)]).toEqual([200, 401, 401]);
 });
 
-test("a coordinator that is told twice to end does not wait for what is stuck", async () => {
+test("a coordinator stops at once after a second signal", async () => {
   await coordinator(fleet());
   const { pid } = announcement();
   const holder = new pg.Client({ connectionString: database.url });

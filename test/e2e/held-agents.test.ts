@@ -22,7 +22,7 @@ async function served(...words: string[]) {
   return { cwd, run, up, process, evil };
 }
 
-it("an agent that a run wrote is held, in the runner's folder and in the coordinator's, until it is accepted", async () => {
+it("holds an agent that a run wrote until it is accepted, on the runner and on the coordinator", async () => {
   const { run, process, evil } = await served();
   await evil("offers/evil.json", "evil");
   await evil("agents/wicked.json", "wicked");
@@ -42,7 +42,7 @@ it("an agent that a run wrote is held, in the runner's folder and in the coordin
   expect(await run("agents", "accept")).toMatchObject({ code: 0, stderr: "No definitions are held.\n" });
 });
 
-it("a run cannot change the agent of others, and a restart accepts nothing", async () => {
+it("a run cannot change other agents, and a restart accepts nothing", async () => {
   const { run, process, up, evil } = await served();
   await evil("offers/write.json", "write");
   await expect.poll(() => process.said).toMatch(/the change to write is held/);
@@ -54,7 +54,7 @@ it("a run cannot change the agent of others, and a restart accepts nothing", asy
   expect((await run("agents", "list")).stdout).not.toContain("more\t");
 });
 
-it("--accept-agents uses them at once", async () => {
+it("--accept-agents uses new agents immediately", async () => {
   const { run, evil } = await served("--accept-agents");
   await evil("offers/evil.json", "evil");
   await evil("agents/wicked.json", "wicked");

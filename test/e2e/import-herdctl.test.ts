@@ -96,7 +96,7 @@ tols: [Read]
   ".env": "TICKETS_TOKEN=x\n",
 };
 
-it("maps every key that has an equivalent, and names all the others with file and line", async () => {
+it("maps every key that has an equivalent, and reports all others with file and line", async () => {
   const { cwd, bring, read, check } = project(fleet);
   const ran = await bring("herdctl.yaml", "--out", "drover/agents");
   expect(ran.code, ran.stderr).toBe(0);
@@ -195,7 +195,7 @@ it("maps every key that has an equivalent, and names all the others with file an
   expect([said.stdout, said.stderr]).toEqual(["it's over\n", expect.stringContaining("failed")]);
 });
 
-it("never overwrites without --force, and says what is in the way", async () => {
+it("never overwrites without --force, and names the existing files", async () => {
   const { cwd, bring } = project({ "herdctl.yaml": "agents: [{ path: a.yaml }]\n", "a.yaml": "name: a\n" });
   mkdirSync(join(cwd, "drover-agents"));
   writeFileSync(join(cwd, "drover-agents", "a.yaml"), "mine\n");
@@ -208,7 +208,7 @@ it("never overwrites without --force, and says what is in the way", async () => 
   expect(readFileSync(join(cwd, "drover-agents", "a.yaml"), "utf8")).toContain("name: a");
 });
 
-it("ends with 1 where a file could not be read, and imports the others", async () => {
+it("exits with 1 if a file cannot be read, and imports the others", async () => {
   const { bring, cwd } = project({
     "herdctl.yaml":
       "agents:\n  - path: good.yaml\n  - path: missing.yaml\n  - path: broken.yaml\nfleets:\n  - path: ./herdctl.yaml\n",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { drover, folder } from "./drover.ts";
 
-test("init writes a project whose command and agent run at once, and overwrites nothing", async () => {
+test("init creates a project that works immediately, and overwrites nothing", async () => {
   const cwd = folder();
   const here = (...args: string[]) => drover(args, { cwd });
   expect((await here("init", "my agents")).stdout).toMatch(/^Try:\n {2}cd 'my agents'\n {2}drover run greet/);

@@ -70,7 +70,7 @@ test("over stdio and without a coordinator, run_<agent> reports progress and ret
   expect(await runs(place)).toMatchObject([{ status: "completed", trigger_type: "agent" }]);
 });
 
-test("through a coordinator, a client that goes away does not end the run", async () => {
+test("through a coordinator, a client that disconnects does not stop the run", async () => {
   const place = project();
   await startDrover(["up", "--port", "0"], { cwd: place.cwd, env: place.env, ready: /Drover is up at/ });
   const client = await connect(place);
@@ -91,7 +91,7 @@ test("through a coordinator, a client that goes away does not end the run", asyn
   }
 });
 
-test("inside a run, what drover mcp starts is a child of that run", async () => {
+test("inside a run, drover mcp starts child runs of that run", async () => {
   const place = project();
   place.letGo();
   await startDrover(["up", "--port", "0"], { cwd: place.cwd, env: place.env, ready: /Drover is up at/ });
@@ -127,7 +127,7 @@ async function startedRun({ cwd, env }: ReturnType<typeof project>) {
   return { child, closed };
 }
 
-test("without a coordinator, drover mcp stays after its client until its runs have ended", async () => {
+test("without a coordinator, drover mcp outlives its client until its runs have ended", async () => {
   const place = project();
   const { child, closed } = await startedRun(place);
   child.stdin.end();

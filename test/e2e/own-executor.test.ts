@@ -36,14 +36,14 @@ function place() {
   return { cwd, env, run: (...args: string[]) => drover(["run", ...args], { cwd, env }) };
 }
 
-test("`drover run` alone runs an executor of one's own, as the file is now", async () => {
+test("`drover run` runs a custom executor from its current file, without a coordinator", async () => {
   const { cwd, run } = place();
   expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: '{"what":"greet"}\n' });
   writeFileSync(join(cwd, "executors", "parrot.ts"), executor.replace("JSON.stringify(parameters)", '"changed"'));
   expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: "changed\n" });
 });
 
-test("what an executor did wrong is a warning, also where nobody watches, but not with --quiet", async () => {
+test("warns about mistakes of an executor even without a terminal, but not with --quiet", async () => {
   const { run } = place();
   const event = await run("parrot", "--what", "bad event");
   expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
@@ -58,7 +58,7 @@ test("what an executor did wrong is a warning, also where nobody watches, but no
   expect(reason.stderr).toContain("drover: failed (internal): no more crackers\n");
 });
 
-test("the trace of a defect names the line that was written", async () => {
+test("the stack trace of a bug names the line in the source file", async () => {
   const { cwd, run } = place();
   const { code, stderr } = await run("parrot", "--what", "throw");
   expect(code).toBe(1);
@@ -67,7 +67,7 @@ test("the trace of a defect names the line that was written", async () => {
   expect(stderr).not.toContain("cache/modules");
 });
 
-test("--timeout is the run's; an option of exec is a parameter, with a warning", async () => {
+test("--timeout applies to the run; an exec option becomes a parameter, with a warning", async () => {
   const { run } = place();
   const late = await run("parrot", "--what", "hang", "--timeout", "1");
   expect(late.code).toBe(124);
@@ -91,7 +91,7 @@ test.each([
   expect(ran.stderr).toContain(says);
 });
 
-test("a run that is stopped says by whom", async () => {
+test("says who stopped a run", async () => {
   const { cwd, env, run } = place();
   const watched = run("parrot", "--what", "hang");
   const ids = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;
@@ -103,7 +103,7 @@ test("a run that is stopped says by whom", async () => {
   expect(stderr).toMatch(/^drover: cancelled: Stopped by \S+\.\n {2}drover runs show /m);
 });
 
-test("`up` proposes a run of an agent that is offered", async () => {
+test("`up` suggests a run of an available agent", async () => {
   const { cwd, env } = place();
   const ready = /Press Ctrl-C to stop/;
   const own = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
@@ -114,7 +114,7 @@ test("`up` proposes a run of an agent that is offered", async () => {
   expect(all.said).toContain('  drover run echo --message "Hello World"\n');
 });
 
-test("two signals end `up` at once, although an executor blocks its thread, and nothing is left", async () => {
+test("two signals stop `up` at once even if an executor blocks its thread, and leave no process", async () => {
   const { cwd, env } = place();
   const up = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready: /Press Ctrl-C to stop/ });
   let pid = 0;

@@ -60,7 +60,7 @@ test.each([
   }
 });
 
-test("lines about a run are plain in a pipe and whole in JSON, and what its command wrote stays as it is", async () => {
+test("strips control characters from messages in a pipe, escapes them in JSON, and leaves the command's output unchanged", async () => {
   const cwd = folder();
   const place = { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
   const words = Object.values(hostile).join("");

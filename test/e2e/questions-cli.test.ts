@@ -35,7 +35,7 @@ async function log(project: Project): Promise<string> {
   return (await drover(["runs", "events", run_id, "--json"], project)).stdout;
 }
 
-onTerminal("a run asks in its terminal, and y lets it go on", async () => {
+onTerminal("a run asks in its terminal, and y allows the call", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("y");
@@ -55,7 +55,7 @@ onTerminal("n denies with a reason that the model reads", async () => {
   expect(await log(project)).toMatch(/"tool_result".*use mkdir/);
 });
 
-onTerminal("e changes what is run", async () => {
+onTerminal("e edits the input of the call", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("e");
@@ -78,7 +78,7 @@ onTerminal("s stops the run, and so does Ctrl-C", async () => {
   expect(await cancelled.exitCode).toBe(130);
 });
 
-onTerminal("somebody else may answer first: the terminal says who, and a second answer learns it", async () => {
+onTerminal("names who answered first, in the terminal and to a second answer", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   const [question] = await openQuestions(project);
@@ -96,7 +96,7 @@ onTerminal("somebody else may answer first: the terminal says who, and a second 
   expect((await drover(["questions"], project)).stderr).toContain("No open questions.");
 });
 
-onTerminal("a chat asks in place, and always means always in this session", async () => {
+onTerminal("a chat asks inline, and `always` lasts for the session", async () => {
   const call = { name: "command.run", input: { command: "echo hi" } };
   const project = scriptedProject([
     { text: "One.", tools: [call] },
@@ -117,7 +117,7 @@ onTerminal("a chat asks in place, and always means always in this session", asyn
   expect(await chat.exitCode).toBe(0);
 });
 
-it("without a terminal nothing is asked, and the run is denied at once", async () => {
+it("without a terminal, asks nothing and denies immediately", async () => {
   const project = asking();
   const { code, stdout } = await drover(["run", "talker", "--prompt", "go"], project);
   expect(code).toBe(0);
@@ -125,7 +125,7 @@ it("without a terminal nothing is asked, and the run is denied at once", async (
   expect(await log(project)).toContain('"by":"unattended"');
 });
 
-it("a run that is parked ends its command with 75, and an answer continues it here to its end", async () => {
+it("exits with 75 when a run is parked, and an answer continues it in that command", async () => {
   const project = asking({ park_after_seconds: 0.2 });
   const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
   expect(parked.code).toBe(75);
@@ -141,7 +141,7 @@ it("a run that is parked ends its command with 75, and an answer continues it he
   expect(approved.stdout).toContain("Thank you.");
 });
 
-it("a run that parked without a coordinator is answered and continues under a `drover up` started since", async () => {
+it("a run parked without a coordinator can be answered and continues under a later `drover up`", async () => {
   const project = asking({ park_after_seconds: 0.2 });
   const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
   expect(parked.code, parked.stderr).toBe(75);
@@ -161,7 +161,7 @@ it("a run that parked without a coordinator is answered and continues under a `d
   expect(events).toContain('"decision":"allow"');
 });
 
-it("questions of runs on a coordinator are answered through it, with edited input that has to fit", async () => {
+it("answers questions through the coordinator, and validates edited input", async () => {
   const project = asking();
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
   const { stdout } = await drover(["run", "talker", "--prompt", "go", "--attended", "--detach"], project);

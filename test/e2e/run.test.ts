@@ -19,7 +19,7 @@ function up({ cwd, env }: ReturnType<typeof place>): Promise<Process> {
 }
 
 describe("run without a coordinator", () => {
-  it("starts one for itself, shows the output and ends with the command's code", async () => {
+  it("runs in its own process, prints the output and exits with the command's code", async () => {
     const { run } = place();
     const message = "quotes \" and ' $(id) `x`\nnext line 🎉 --x";
     const good = await run("run", "echo", "--message", message);
@@ -32,7 +32,7 @@ describe("run without a coordinator", () => {
     expect((await run("audit", "verify")).code).toBe(0);
   });
 
-  it("prints the bytes the command wrote, and ends with the code of the signal that killed it", async () => {
+  it("prints the command's bytes unchanged, and exits with the code of the signal that killed it", async () => {
     const { run, cwd } = place();
     mkdirSync(join(cwd, "profiles"));
     writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents" }));
@@ -49,7 +49,7 @@ describe("run without a coordinator", () => {
     );
   });
 
-  it("ends with 1 where an agent that thinks failed, whatever code its program had", async () => {
+  it("exits with 1 if an autonomous agent fails, regardless of its program's exit code", async () => {
     const { run, cwd } = place();
     mkdirSync(join(cwd, "profiles"));
     const profile = { type: "failing", command: `sh ${join(cwd, "fail.sh")}`, agents_dir: "./agents" };
@@ -63,7 +63,7 @@ describe("run without a coordinator", () => {
     });
   });
 
-  it("says which agent was meant, and what a parameter must be", async () => {
+  it("suggests the intended agent, and the expected type of a parameter", async () => {
     const { run } = place();
     const unknown = await run("run", "ecko", "--message", "x");
     expect(unknown.code).not.toBe(0);
@@ -75,7 +75,7 @@ describe("run without a coordinator", () => {
 });
 
 describe("up", () => {
-  it("serves runs, stops, tokens and backups, and ends when told to", async () => {
+  it("serves runs, stops, tokens and backups, and shuts down on a signal", async () => {
     const here = place();
     const { run, cwd, state } = here;
     const process = await up(here);
@@ -119,7 +119,7 @@ describe("up", () => {
     expect((await run("tokens", "list")).stderr).toContain("No coordinator");
   });
 
-  it("offers agents as their files change, and stops what runs", async () => {
+  it("follows changes to agent files, and stops runs", async () => {
     const here = place();
     const { cwd, run } = here;
     mkdirSync(join(cwd, "profiles"));
@@ -141,7 +141,7 @@ describe("up", () => {
   });
 });
 
-it("lists and shows the agents of a place without a coordinator: of its folder, of the record, of profiles", async () => {
+it("lists and shows agents from files, the record and profiles without a coordinator", async () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   mkdirSync(join(cwd, "agents"));

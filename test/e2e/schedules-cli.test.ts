@@ -68,7 +68,7 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
   expect((await json<Schedule>("schedules")).map(({ name }) => name)).toEqual(["nightly"]);
 });
 
-it("refuses what cannot be a schedule, with the reason and what to do", async () => {
+it("refuses an invalid schedule, with the reason and what to do", async () => {
   const { ask } = await project();
   const add = (...words: string[]) => ask("schedules", "add", "fails", "s", ...words);
   for (const [words, said] of [

@@ -78,7 +78,7 @@ describe("sessions", () => {
     expect((await run("runs", "show", forked.run_id)).stdout).toMatch(new RegExp(`forked from +${id}`));
   });
 
-  it("are not resumed where that makes no sense, and it is said why", async () => {
+  it("are refused with a reason if they cannot be resumed", async () => {
     const { run, json } = await place();
     const plain = await json("run", "plain");
     const procedural = await run("sessions", "resume", plain.session_id, "--prompt", "more");
@@ -100,7 +100,7 @@ describe("sessions", () => {
     expect((await run("sessions", "resum", "x")).stderr).toContain("drover sessions resume");
   });
 
-  it("are deleted once nothing of them runs, and their runs stay", async () => {
+  it("are deleted only without active runs, and keep their runs", async () => {
     const { run } = await place();
     const id = (await run("run", "scribe", ...order({ wait: true }), "--detach", "--quiet")).stdout.trim();
     const show = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
@@ -120,7 +120,7 @@ describe("sessions", () => {
     expect((await show()).session_id).toBe(session_id);
   });
 
-  it("need no coordinator that stays, and go on from any directory where they began", async () => {
+  it("need no permanent coordinator, and continue in the directory where they started", async () => {
     const cwd = folder();
     writeScribe(cwd);
     mkdirSync(join(cwd, "sub"));
@@ -143,8 +143,8 @@ describe("sessions", () => {
   });
 });
 
-describe("what run prints of an agent that thinks", () => {
-  it("is its answer on stdout, once, and on stderr what comes next", async () => {
+describe("the output of run for an autonomous agent", () => {
+  it("is its answer once on stdout, and the next steps on stderr", async () => {
     const { run } = await place();
     const answer = await run("run", "scribe", ...order({ say: "I think", tool: "Bash", text: "The answer" }));
     expect(answer).toMatchObject({ code: 0, stdout: "The answer\n", stderr: "" });

@@ -17,7 +17,7 @@ import { drover, folder, isRoot, nobody } from "./drover.ts";
 import { project, rows } from "./own-project.ts";
 import { keepRunning } from "./serving.ts";
 
-describe("what a command does to its project does not reach the record", () => {
+describe("the record survives what a command does to its project", () => {
   it.each<[string, string[]]>([
     ["git clean", ["--", "git", "clean", "-fdx"]],
     ["git clean of nested repositories", ["git init -q nested && git clean -ffdx"]],
@@ -37,7 +37,7 @@ describe("what a command does to its project does not reach the record", () => {
   });
 });
 
-it("each clone and each worktree has a state of its own, and a link to one has that one's", async () => {
+it("each clone and worktree has its own state, and a link shares the state of its target", async () => {
   const { top, cwd, at, run, home } = project();
   const git = (...words: string[]) =>
     execFileSync("git", ["-C", cwd, "-c", "user.name=a", "-c", "user.email=a@b", ...words], { stdio: "ignore" });
@@ -55,7 +55,7 @@ it("each clone and each worktree has a state of its own, and a link to one has t
   expect(rows(await run("audit", "verify"))).toBe(4);
 });
 
-describe("a .drover/ that a repository brings", () => {
+describe("a .drover/ that came with a repository", () => {
   async function stranger() {
     const heard: string[] = [];
     const server = createServer((request, response) => {
@@ -90,7 +90,7 @@ describe("a .drover/ that a repository brings", () => {
     expect(readdirSync(place).sort()).toEqual(["coordinator.json", "token"]);
   });
 
-  it("with a database is not written to, and not moved unless it is named", async () => {
+  it("with a database is not modified, and not moved unless it is named", async () => {
     const { cwd, run, home } = project();
     await drover(["exec", "true"], { cwd, env: { HOME: folder(), DROVER_STATE_DIR: join(cwd, ".drover") } });
     const before = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
@@ -117,7 +117,7 @@ describe("a state of an earlier version", () => {
     return { ...place, state };
   }
 
-  it("that DROVER_STATE_DIR names is left alone by every command, which say how to move it", async () => {
+  it("named by DROVER_STATE_DIR is never modified, and every command says how to move it", async () => {
     const { cwd, home, state } = await earlier((at) => join(at, "state"));
     const here = (...words: string[]) => drover(words, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
     for (const words of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
@@ -135,7 +135,7 @@ describe("a state of an earlier version", () => {
     expect(rows(await here("audit", "verify"))).toBe(4);
   });
 
-  it("in .drover/ is moved to the user's folder when it is named", async () => {
+  it("in .drover/ is moved to the user's state directory when it is named", async () => {
     const { cwd, run, state } = await earlier((at) => join(at, ".drover"));
     expect((await run("state", "move", "--from", ".drover")).code).toBe(0);
     expect(existsSync(state)).toBe(false);
@@ -145,7 +145,7 @@ describe("a state of an earlier version", () => {
     expect(readdirSync(cwd)).toEqual([".git"]);
   });
 
-  it("is not moved while something uses it", async () => {
+  it("is not moved while it is in use", async () => {
     const { cwd, home } = project();
     const state = join(cwd, "state");
     const env = { HOME: home, DROVER_STATE_DIR: state };
@@ -160,7 +160,7 @@ describe("a state of an earlier version", () => {
   });
 });
 
-it("commands in a second terminal find the coordinator of their project, from any folder of it", async () => {
+it("commands find the coordinator of their project from any of its directories", async () => {
   const { cwd, home, at } = project();
   mkdirSync(join(cwd, "deep", "er"), { recursive: true });
   const said = await keepRunning(["up", "--port", "0", "--examples"], {
@@ -175,13 +175,13 @@ it("commands in a second terminal find the coordinator of their project, from an
 });
 
 describe("a user", () => {
-  it.runIf(isRoot)("whose home cannot be written hears what to set", async () => {
+  it.runIf(isRoot)("without a writable home is told which variable to set", async () => {
     const cwd = folder(nobody);
     const { code, stderr } = await drover(["exec", "true"], { cwd, uid: nobody, env: { HOME: "/" } });
     expect([code, stderr]).toEqual([125, expect.stringMatching(/DROVER-STA-00[16][^]*DROVER_STATE_DIR/)]);
   });
 
-  it.runIf(isRoot)("whose home cannot be written has a record where DROVER_STATE_DIR says", async () => {
+  it.runIf(isRoot)("without a writable home can keep the record in DROVER_STATE_DIR", async () => {
     const cwd = folder(nobody);
     const env = { HOME: "/", DROVER_STATE_DIR: join(cwd, "state") };
     expect(await drover(["exec", "true"], { cwd, uid: nobody, env })).toMatchObject({ code: 0, stderr: "" });

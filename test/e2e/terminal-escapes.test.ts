@@ -32,7 +32,7 @@ async function shownBy(args: string[], place: ReturnType<typeof hostilePlace>): 
   return terminal.shown();
 }
 
-onTerminal("no line about a run can act on the terminal", async () => {
+onTerminal("messages about a run cannot control the terminal", async () => {
   const place = hostilePlace();
   const ran = await drover(["run", "fail", "--json"], place);
   const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
@@ -48,25 +48,28 @@ onTerminal("no line about a run can act on the terminal", async () => {
   }
 });
 
-onTerminal("neither can the closing line of `run`, nor a fault that quotes a file or an argument", async () => {
-  const place = hostilePlace();
-  const shown = await shownBy(["run", "fail"], place);
-  // once from the command itself, whose output is shown byte for byte, and not again from the line that quotes it
-  expect(shown.split("\u001b[2J")).toHaveLength(2);
-  expect(shown.split("instead").length).toBeGreaterThan(2);
-  writeFileSync(join(place.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
-  for (const args of [
-    ["agents", "check", "agents"],
-    ["runs", "show", `no${escapes}`],
-    ["run", `no${escapes}`],
-  ]) {
-    const told = await shownBy(args, place);
-    expect(told, args[0]).toContain("instead");
-    expect(told, args[0]).not.toMatch(acting);
-  }
-});
+onTerminal(
+  "the final message of `run` and errors that quote a file or argument cannot control the terminal",
+  async () => {
+    const place = hostilePlace();
+    const shown = await shownBy(["run", "fail"], place);
+    // once from the command itself, whose output is shown byte for byte, and not again from the line that quotes it
+    expect(shown.split("\u001b[2J")).toHaveLength(2);
+    expect(shown.split("instead").length).toBeGreaterThan(2);
+    writeFileSync(join(place.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
+    for (const args of [
+      ["agents", "check", "agents"],
+      ["runs", "show", `no${escapes}`],
+      ["run", `no${escapes}`],
+    ]) {
+      const told = await shownBy(args, place);
+      expect(told, args[0]).toContain("instead");
+      expect(told, args[0]).not.toMatch(acting);
+    }
+  },
+);
 
-onTerminal("neither can what a folder, an agent or a server calls itself", async () => {
+onTerminal("names of directories, agents and servers cannot control the terminal", async () => {
   const place = hostilePlace();
   const description = `shown${escapes}`;
   writeFileSync(

@@ -9,7 +9,7 @@ const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", 
 
 const ctrlC = "\u0003";
 
-onTerminal("one Ctrl-C on a command that dies of it is a cancelled run, 130", async () => {
+onTerminal("Ctrl-C on a command that exits cancels the run with 130", async () => {
   const terminal = open("echo $$ >started; exec sleep 30");
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
@@ -18,7 +18,7 @@ onTerminal("one Ctrl-C on a command that dies of it is a cancelled run, 130", as
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-onTerminal("a command may take the first Ctrl-C for its own; the second one kills it", async () => {
+onTerminal("a command may handle the first Ctrl-C; the second one kills it", async () => {
   const terminal = open(
     "trap 'echo mine >>caught' INT; trap 'asked=1' TERM; echo $$ >started; while :; do sleep 0.05; echo $asked >>beats; done",
   );
@@ -32,7 +32,7 @@ onTerminal("a command may take the first Ctrl-C for its own; the second one kill
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-onTerminal("a command that takes Ctrl-C for its own goes on after it", async () => {
+onTerminal("a command that handles Ctrl-C continues", async () => {
   const terminal = open(
     "trap 'echo mine >>caught' INT; echo $$ >started; while ! [ -e enough ]; do sleep 0.1; echo >>beats; done",
   );
@@ -50,7 +50,7 @@ onTerminal("a command that takes Ctrl-C for its own goes on after it", async () 
   expect((await terminal.lastRun()).status).toBe("completed");
 });
 
-onTerminal("a SIGINT for Drover alone ends a command that did not get it", async () => {
+onTerminal("a SIGINT sent only to Drover stops a command that did not receive it", async () => {
   const terminal = open("echo $$ >started; exec sleep 30");
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   await terminal.until(() => existsSync(join(terminal.cwd, "pid")));
@@ -59,7 +59,7 @@ onTerminal("a SIGINT for Drover alone ends a command that did not get it", async
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-onTerminal("a table on a terminal that does not say how wide it is has its rows", async () => {
+onTerminal("prints complete rows on a terminal of unknown width", async () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   await drover(["exec", "echo hello"], { cwd, env });

@@ -32,7 +32,7 @@ async function place() {
 }
 
 describe("drover tokens", () => {
-  it("makes, lists, rotates and revokes them, and shows each once", async () => {
+  it("creates, lists, rotates and revokes tokens, and shows each once", async () => {
     const { run, as, made, list, serving } = await place();
     const plain = await run("tokens", "create", "ada", "--expires-in", "30d", "--label", "laptop");
     expect(plain, plain.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/^drv_[0-9A-Za-z]{32}\n$/) });
@@ -97,7 +97,7 @@ describe("drover tokens", () => {
     }
   });
 
-  it("rotates the state directory's own token, and keeps it where commands find it", async () => {
+  it("rotates the state directory's own token, and stores it where commands find it", async () => {
     const { run, as, serving } = await place();
     const rotated = await run("tokens", "rotate", "self", "--at-once");
     expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
@@ -155,14 +155,14 @@ describe("drover tokens", () => {
     ["an option of another command", ["revoke", "x", "--at-once"], "--at-once"],
     ["a page that is too large", ["list", "--limit", "5000"], "--limit 5000"],
   ];
-  it.each(bad)("refuses %s before anybody is asked", async (_what, args, says) => {
+  it.each(bad)("refuses %s before any request is sent", async (_what, args, says) => {
     const ran = await drover(["tokens", ...args], { cwd: folder() });
     expect(ran).toMatchObject({ code: 2, stdout: "" });
     expect(ran.stderr).toContain(says);
     expect(ran.stderr).toMatch(/DROVER-USE-00[17]/);
   });
 
-  it("lists the commands where a word is missing", async () => {
+  it("lists the commands of the group without a subcommand", async () => {
     const ran = await drover(["tokens"], { cwd: folder() });
     expect(ran).toMatchObject({ code: 2, stdout: "" });
     expect(ran.stderr).toMatch(/^drover tokens COMMAND\n[^]*drover tokens rotate /);

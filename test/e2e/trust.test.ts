@@ -26,8 +26,8 @@ const evil = (): string =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(join(cwd, "it-ran"))}, "");
    export default { create: () => ({ name: "a", can: {}, run: async () => ({ status: "completed", text: "" }) }) };`;
 
-describe("profiles and agents of a folder that nobody trusts", () => {
-  it("never run: no module of theirs is loaded, and one line says so", async () => {
+describe("profiles and agents of an untrusted directory", () => {
+  it("never run, and one message says so", async () => {
     put("x/evil.mjs", evil());
     for (const name of ["a", "echo"]) put(`profiles/${name}.json`, { type: "a", module: "./x/evil.mjs" });
     const { code, stdout, stderr } = await here("run", "echo", "--message", "hi");
@@ -48,7 +48,7 @@ describe("profiles and agents of a folder that nobody trusts", () => {
     ["that is empty", ""],
     ["that is a bomb", `{${'"a":{'.repeat(5000)}`],
   ];
-  it.each(shapes)("a profile %s breaks no unrelated run", async (_, profile) => {
+  it.each(shapes)("a profile %s does not break unrelated runs", async (_, profile) => {
     put("profiles/a.json", profile);
     put("profiles/procedural.json", profile);
     put("profiles/echo.json", profile);
@@ -76,7 +76,7 @@ describe("profiles and agents of a folder that nobody trusts", () => {
     expect(ran()).toBe(false);
   });
 
-  it("are used when they are named on the command line, or trusted by any way", async () => {
+  it("are used when they are named on the command line or trusted", async () => {
     put("profiles/mine.json", { type: "procedural", agents_dir: "./offers" });
     put("offers/mine.json", { name: "mine", command: "echo mine" });
     const mine = (): Promise<Ran> => here("run", "mine", "--no-input");
@@ -93,7 +93,7 @@ describe("profiles and agents of a folder that nobody trusts", () => {
     expect(await here("agents", "check")).toMatchObject({ code: 0, stdout: "ok mine\n" });
   });
 
-  it("bring no packages either: what is in their node_modules is not loaded", async () => {
+  it("cannot load packages from their node_modules", async () => {
     put("node_modules/@anthropic-ai/claude-agent-sdk/package.json", { name: "x", version: "1.0.0", main: "x.js" });
     put(
       "node_modules/@anthropic-ai/claude-agent-sdk/x.js",
@@ -106,8 +106,8 @@ describe("profiles and agents of a folder that nobody trusts", () => {
   });
 });
 
-describe("a drover.yaml that nobody trusts", () => {
-  it("does not switch the audit off, nor hand over secrets", async () => {
+describe("an untrusted drover.yaml", () => {
+  it("cannot disable the audit or expose secrets", async () => {
     put("drover.yaml", "execution:\n  audit: { enabled: false }\n  environment: { allow: ['*'] }\n");
     env["MY_TOKEN"] = "s3cret-value";
     const { stderr, stdout } = await here("exec", "env");
@@ -134,7 +134,7 @@ describe("a drover.yaml that nobody trusts", () => {
     ["webhooks.allow", "webhooks: { allow: ['10.0.0.0/8'] }"],
     ["agents_auto_accept", "agents_auto_accept: true"],
   ];
-  it.each(widening)("%s is left out, and named", async (key, text) => {
+  it.each(widening)("ignores %s, and says so", async (key, text) => {
     put("drover.yaml", text);
     expect(await here("exec", "true")).toMatchObject({
       code: 0,
@@ -142,7 +142,7 @@ describe("a drover.yaml that nobody trusts", () => {
     });
   });
 
-  it("may tighten", async () => {
+  it("may make settings stricter", async () => {
     put(
       "drover.yaml",
       "execution:\n  default_timeout_seconds: 1\n  environment: { deny: [MY_NAME] }\n  use_shell: false\n",
@@ -161,7 +161,7 @@ describe("a drover.yaml that nobody trusts", () => {
     ["is a bomb", "&a ".repeat(100_000)],
     ["has 50,000 keys", Array.from({ length: 50_000 }, (_, at) => `k${at}: 1\n`).join("")],
   ];
-  it.each(faulty)("and %s stops nothing", async (_, text) => {
+  it.each(faulty)("that %s does not stop a command", async (_, text) => {
     put("drover.yaml", text);
     const { code, stderr } = await here("exec", "true");
     expect([code, stderr]).toEqual([0, expect.stringMatching(/ignored drover\.yaml, which is invalid \[DROVER-CFG-/)]);
@@ -169,7 +169,7 @@ describe("a drover.yaml that nobody trusts", () => {
     expect(await here("exec", "true")).toMatchObject({ code: 125 });
   });
 
-  it("above a trusted folder stays untrusted, and one that is a link counts where it leads", async () => {
+  it("above a trusted directory stays untrusted, and a link counts as its target", async () => {
     put("drover.yaml", "isolation: none\n");
     mkdirSync(join(cwd, "below"));
     env["DROVER_TRUST"] = join(cwd, "below");
@@ -180,8 +180,8 @@ describe("a drover.yaml that nobody trusts", () => {
   });
 });
 
-describe("the question", () => {
-  it("is asked once at a terminal, and a yes counts at once", async () => {
+describe("the trust prompt", () => {
+  it("appears once at a terminal, and yes takes effect immediately", async () => {
     put("drover.yaml", "isolation: group\n");
     const first = atTerminal(["exec", "true"], { cwd, env });
     await first.see("[y/N]");
@@ -192,7 +192,7 @@ describe("the question", () => {
     expect((await here("exec", "true")).stderr).not.toContain("trusted");
   });
 
-  it("that was answered with no is not asked again; --no-input asks nothing and trusts nothing", async () => {
+  it("does not repeat after no; --no-input asks nothing and trusts nothing", async () => {
     put("drover.yaml", "isolation: group\n");
     const silent = atTerminal(["exec", "--no-input", "true"], { cwd, env });
     await silent.exitCode;
@@ -208,7 +208,7 @@ describe("the question", () => {
   });
 });
 
-it("keeps every decision of commands that are given at once", async () => {
+it("keeps the decisions of concurrent commands", async () => {
   const names = Array.from({ length: 8 }, (_, at) => join(cwd, `p${at}`));
   for (const name of names) mkdirSync(name);
   await Promise.all(names.map((name) => here("trust", name)));
@@ -216,7 +216,7 @@ it("keeps every decision of commands that are given at once", async () => {
   expect(listed.map((each) => (JSON.parse(each) as { path: string }).path)).toEqual(names);
 });
 
-it("says why the file of trusted folders is ignored", async () => {
+it("says why the file of trusted directories is ignored", async () => {
   await here("trust");
   chmodSync(join(env["HOME"]!, ".config/drover/trusted.json"), 0o666);
   put("drover.yaml", "isolation: none\n");
@@ -225,8 +225,8 @@ it("says why the file of trusted folders is ignored", async () => {
   expect(stderr).toContain(line("isolation of drover.yaml"));
 });
 
-describe("what init made", () => {
-  it("works at once, without a question", async () => {
+describe("a project created by init", () => {
+  it("works immediately, without a prompt", async () => {
     expect(await here("init", "my-agents")).toMatchObject({ code: 0 });
     const at = { cwd: join(cwd, "my-agents"), env };
     const { code, stdout, stderr } = await drover(["run", "greet", "--name", "Ada"], at);
@@ -234,7 +234,7 @@ describe("what init made", () => {
     expect(stderr).not.toContain("trusted");
   });
 
-  it("is all that it trusts in a folder that has more", async () => {
+  it("is all that init trusts in a directory with other files", async () => {
     put("below/drover.yaml", "isolation: none\n");
     expect(await here("init")).toMatchObject({ code: 0 });
     expect(await here("run", "greet", "--name", "Ada")).toMatchObject({ code: 0 });
@@ -242,7 +242,7 @@ describe("what init made", () => {
     expect(readFileSync(join(env["HOME"]!, ".config/drover/trusted.json"), "utf8")).not.toContain(`"path": "${cwd}"`);
   });
 
-  it("is trusted apart from profiles that were there before", async () => {
+  it("is trusted except for profiles that existed before", async () => {
     put("profiles/theirs.json", { type: "a", command: "touch it-ran" });
     expect((await here("init")).stderr).toContain(`drover trust ${cwd}`);
     expect(await here("run", "greet", "--name", "Ada")).toMatchObject({ code: 2 });

@@ -35,7 +35,7 @@ async function up({ cwd, env }: ReturnType<typeof place>) {
   return { process, runner, key };
 }
 
-it("hands its runner a token that may act as a runner only, is stored nowhere and ends with it", async () => {
+it("gives its runner a token that is limited to the runner role, never stored and revoked with it", async () => {
   const here = place();
   const keys = new Set<string>();
   for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
@@ -59,7 +59,7 @@ it("hands its runner a token that may act as a runner only, is stored nowhere an
   expect(keys.size).toBe(3);
 });
 
-it("goes on with its runner when the admin token is rotated at once", async () => {
+it("keeps its runner connected when the admin token is rotated at once", async () => {
   const here = place();
   await up(here);
   const rotated = await here.run("tokens", "rotate", "self", "--at-once");
