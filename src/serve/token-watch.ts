@@ -118,7 +118,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
       await authenticate(header, deps);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      for (const watch of credentials.get(header)?.watches ?? []) watch.refuse(error);
+      for (const one of credentials.get(header)?.watches ?? []) one.refuse(error);
     }
   }
 }

@@ -84,10 +84,10 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
           return [];
         case "error": {
           // codex repeats the same error while it waits for the network; repeats must not count as activity
-          const text = textOf(message["message"]);
-          if (text === lastError) return [];
-          lastError = text;
-          return [{ type: "error", message: text }];
+          const error = textOf(message["message"]);
+          if (error === lastError) return [];
+          lastError = error;
+          return [{ type: "error", message: error }];
         }
         case "token_usage_record":
           ofTurn = usageOf(fieldsOf(message["payload"])["turn_token_usage"]) ?? ofTurn;
