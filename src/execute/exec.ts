@@ -165,7 +165,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
   });
   recorder.record({ type: "status", status: "running" });
   // the run and its one execution share an id
-  const start = recorder.started(startOf(runId, request, deps));
+  const start = recorder.recordStart(startOf(runId, request, deps));
   const { inside, now, owner } = deps;
   const log =
     inside && openNestedLog({ runs: inside.runs, run_id: runId, attempt: 1, owner, now, record: recorder.record });
@@ -198,7 +198,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
     async finish(result: CommandResult): Promise<void> {
       await close?.();
       await log?.close();
-      recorder.ended(endOf(runId, result));
+      recorder.recordEnd(endOf(runId, result));
       const cancelled = result.stopped === "user" || result.stopped === "shutdown";
       await sink.finish({
         at: result.endTime.toISOString(),

@@ -24,9 +24,9 @@ export interface HeldRuns {
   shutDown(): void;
   abortAll(reason: StopReason): void;
   /** Resolves when all runs taken so far have ended. */
-  ended(): Promise<void>;
+  allEnded(): Promise<void>;
   /** Resolves when every log has been shipped and closed. */
-  cleaned(): Promise<void>;
+  logsClosed(): Promise<void>;
 }
 
 export interface HeldRunsOptions {
@@ -47,13 +47,13 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
   const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
   const runs = new Map<string, { supervised: SupervisedRun; sessions: (string | null)[] }>();
 
-  const cleaning = new Set<Promise<void>>();
-  function clean(settled: Promise<"shipped" | "lost">, journal: Journal): void {
-    const cleaned = settled
-      .then((how) => (how === "shipped" ? journal.shipped() : journal.remove()))
+  const closing = new Set<Promise<void>>();
+  function closeLogAfter(settled: Promise<"shipped" | "lost">, journal: Journal): void {
+    const closed = settled
+      .then((how) => (how === "shipped" ? journal.markShipped() : journal.remove()))
       .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error))
-      .finally(() => cleaning.delete(cleaned));
-    cleaning.add(cleaned);
+      .finally(() => closing.delete(closed));
+    closing.add(closed);
   }
 
   return {
@@ -97,7 +97,7 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
         slotFreed();
       });
       // after both, nothing writes to the log any more
-      clean(
+      closeLogAfter(
         supervised.ended.then(() => settled),
         journal,
       );
@@ -126,11 +126,11 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
     abortAll(reason) {
       for (const { supervised } of runs.values()) supervised.abort(reason);
     },
-    async ended() {
+    async allEnded() {
       await Promise.all([...runs.values()].map(({ supervised }) => supervised.ended));
     },
-    async cleaned() {
-      await Promise.all(cleaning);
+    async logsClosed() {
+      await Promise.all(closing);
     },
   };
 }

@@ -3,7 +3,7 @@ import { openHost, sampleAgent } from "../../../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
 import type { PollAnswer, PollRequest, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 
-/** Has no timeout of its own, because a busy machine may be slow. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -101,7 +101,7 @@ export async function startRegistration(
     found.map(({ journal }) => ({
       journal,
       onLost: () => closeLog(journal, journal.remove),
-      onFinished: () => closeLog(journal, journal.shipped),
+      onFinished: () => closeLog(journal, journal.markShipped),
     })),
   );
 
@@ -173,9 +173,9 @@ export async function startRegistration(
   const watch = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
 
   async function leave(): Promise<void> {
-    await held.ended();
+    await held.allEnded();
     if (shipper.held > 0) shipper.flush();
-    await within(times.shutdownMs, Promise.all([shipper.drained(times.shutdownMs), held.cleaned()]));
+    await within(times.shutdownMs, Promise.all([shipper.drained(times.shutdownMs), held.logsClosed()]));
     clearInterval(watch);
     // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
     // So no new call is started, and calls in flight finish first. They report their own failures.
@@ -214,7 +214,7 @@ export async function startRegistration(
     async drain() {
       loop.drain();
       held.park();
-      await within(times.drainMs, held.ended());
+      await within(times.drainMs, held.allEnded());
       await stop();
     },
     stop,

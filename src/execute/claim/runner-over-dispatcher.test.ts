@@ -7,7 +7,7 @@ import type { Run } from "../../model/run.ts";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { isTerminal } from "../../model/states.ts";
 
-/** Has no timeout of its own, because a busy machine may be slow. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 /** A real runner with real commands, over the in-process port to a real store. */

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** Has no timeout of its own, because a busy machine may be slow. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 20 });
 
 test("runs the runner's own agents over HTTP, and stops one on request", async () => {

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 const sh = (script: string) => ["/bin/sh", "-c", script] as const;
-const makes =
+const runScript =
   (script: string): ExecutorDefinition["execute"] =>
   async ({ runCli }) => {
     await runCli({ command: sh(script) });
@@ -51,7 +51,7 @@ const fileEvents = (coordinator: MemoryCoordinator, run_id: string) =>
 
 test("uploads files, then records their size, hash and type", async () => {
   const { coordinator, ended } = await setUp(
-    makes(
+    runScript(
       "echo hi > hello.txt; mkdir sub; printf '\\377\\000' > sub/data; printf 'caf\\303\\251' > sub/words; : > empty",
     ),
   );
@@ -76,7 +76,7 @@ test("uploads files, then records their size, hash and type", async () => {
 });
 
 test("retries an upload until the coordinator is back", async () => {
-  const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
+  const { coordinator, ended } = await setUp(runScript("echo 1 > a; echo 2 > b"));
   let tries = 0;
   coordinator.faults.onUpload = () => {
     if (++tries % 3 !== 0) throw new PortError("away", "not now");
@@ -89,7 +89,7 @@ test("retries an upload until the coordinator is back", async () => {
 });
 
 test("records no file if one upload fails for good", async () => {
-  const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
+  const { coordinator, ended } = await setUp(runScript("echo 1 > a; echo 2 > b"));
   let count = 0;
   coordinator.faults.onUpload = () => {
     if (++count > 1) throw new PortError("refused", "too many files");
@@ -107,22 +107,22 @@ test("records no file if one upload fails for good", async () => {
 
 test("fails the upload if the coordinator is away for too long", async () => {
   const uploads = { retryMs: 5, retryForMs: 100, retryForMsOnceStopped: 100, stallMs: 1000 };
-  const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
+  const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "gone fishing");
   };
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
-test("aborts an upload that makes no progress", async () => {
+test("aborts an upload that runScript no progress", async () => {
   const uploads = { retryMs: 5, retryForMs: 1, retryForMsOnceStopped: 1, stallMs: 50 };
-  const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
+  const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
 test("a stop during the upload cancels the run", async () => {
-  const { coordinator, ended } = await setUp(makes("echo 1 > a"));
+  const { coordinator, ended } = await setUp(runScript("echo 1 > a"));
   let uploading = false;
   coordinator.faults.onUpload = () => {
     uploading = true;
@@ -136,7 +136,7 @@ test("a stop during the upload cancels the run", async () => {
 });
 
 test("a run that is fenced during the upload stops and reports nothing", async () => {
-  const { coordinator, fixture, runner } = await setUp(makes("echo 1 > a"));
+  const { coordinator, fixture, runner } = await setUp(runScript("echo 1 > a"));
   coordinator.faults.onUpload = ({ run_id }) => {
     coordinator.fence(run_id);
     return "fenced";
@@ -151,7 +151,7 @@ test("a run that is fenced during the upload stops and reports nothing", async (
 });
 
 test("retries an upload during which the runner registered again", async () => {
-  const { coordinator, runner, ended } = await setUp(makes("echo 1 > a"));
+  const { coordinator, runner, ended } = await setUp(runScript("echo 1 > a"));
   let first = true;
   coordinator.faults.onUpload = async () => {
     if (!first) return "stored";
@@ -185,7 +185,7 @@ test("uploads the files of a run that was out of time or idle", async () => {
     [{ timeout_seconds: 4 }, "timeout"],
     [{ idle_timeout_seconds: 4 }, "idle"],
   ] as const) {
-    const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
+    const { coordinator, ended } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"));
     const run_id = submit(coordinator, limits);
     expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason });
     expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "half" }]);
@@ -216,7 +216,7 @@ test("drops a file event that an executor sends itself", async () => {
 });
 
 test("uploads no files of a run that a shutdown stopped", async () => {
-  const { coordinator, fixture, runner } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
+  const { coordinator, fixture, runner } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"));
   const run_id = submit(coordinator);
   const work = join(fixture.folder, "work", run_id, "half");
   await poll(() => existsSync(work)).toBe(true);
@@ -226,7 +226,7 @@ test("uploads no files of a run that a shutdown stopped", async () => {
 
 test("leaves out a file larger than the coordinator's limit, whatever the profile says", async () => {
   const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
-  const { ended } = await setUp(makes("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
+  const { ended } = await setUp(runScript("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
   for (const executor_config of [{ max_file_mb: 200 }, {}]) {
     const run_id = coordinator.submit({ type: "autonomous" }, { executor_config });
     expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
@@ -267,7 +267,7 @@ test.each(["user", "shutdown"] as const)(
 
 test("a shutdown does not wait for the files of a run out of time", async () => {
   const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsOnceStopped: 600_000, stallMs: 600_000 };
-  const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
+  const { coordinator, ended } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "not now");
   };

@@ -47,8 +47,8 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
   const { signal, lost, times } = options;
   // decided once: a stop that comes during the uploads ends them too
-  const isLast = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
-  const limits: Limits = isLast
+  const isStopping = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
+  const limits: RetryLimits = isStopping
     ? { ending: lost, retryForMs: times.retryForMsOnceStopped }
     : { ending: signal, retryForMs: times.retryForMs };
   const kept: FileEvent[] = [];
@@ -68,7 +68,7 @@ export function keepsFilesAfter(reason: StopReason): boolean {
 }
 
 /** A run that is being stopped has less time for its files, and its own signal is already aborted. */
-interface Limits {
+interface RetryLimits {
   ending: AbortSignal;
   retryForMs: number;
 }
@@ -78,7 +78,7 @@ class KeepError extends Error {}
 /** How often a file that changes during its upload is read again from the beginning. */
 const maxReads = 3;
 
-async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: Limits): Promise<FileEvent> {
+async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: RetryLimits): Promise<FileEvent> {
   for (let reads = 0; reads < maxReads; reads++) {
     const { sha256, size, isText } = await inspect(file);
     const answer = await uploadWithRetries(file, { sha256, size }, options, limits);
@@ -125,7 +125,7 @@ async function uploadWithRetries(
   file: FoundFile,
   announced: { sha256: string; size: number },
   options: KeepFilesOptions,
-  { ending, retryForMs }: Limits,
+  { ending, retryForMs }: RetryLimits,
 ): Promise<"stored" | "fenced" | "mismatch"> {
   const { times, monotonic } = options;
   const until = monotonic() + retryForMs;

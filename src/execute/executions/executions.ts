@@ -41,7 +41,7 @@ export interface ExecutionsOptions {
   correlation: Correlation;
   newId: NewId;
   now: () => Date;
-  recorder: Pick<Recorder, "started" | "ended">;
+  recorder: Pick<Recorder, "recordStart" | "recordEnd">;
   sync: () => Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
     // let the reader of the last chunk record it first
     await new Promise((resolve) => setImmediate(resolve));
-    recorder.ended(
+    recorder.recordEnd(
       executionEnd(execution_id, ended, {
         stdoutBytes: bytesRead(running.stdout),
         stderrBytes: bytesRead(running.stderr),
@@ -88,7 +88,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     if ("fault" in startOptions)
       throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
     const execution_id = options.newId();
-    recorder.started(
+    recorder.recordStart(
       executionStart({
         execution_id,
         command,
@@ -119,7 +119,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const at = options.now().toISOString();
-      recorder.ended(interruptedEnd(execution_id, at, why));
+      recorder.recordEnd(interruptedEnd(execution_id, at, why));
       throw error;
     }
   };

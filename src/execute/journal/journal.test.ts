@@ -35,10 +35,10 @@ const done = { status: "completed", exit_code: 0, text: null } as const;
 function shipAll(journal: Journal, maxBytes: number): { ns: number[]; batches: number } {
   const ns: number[] = [];
   for (let batches = 0; ; batches++) {
-    const { events, whole } = journal.next(maxBytes);
+    const { events, isComplete } = journal.next(maxBytes);
     ns.push(...events.map(({ n }) => n));
     if (events.length > 0) journal.ack(events.at(-1)!.n);
-    if (whole && events.length === 0) return { ns, batches };
+    if (isComplete && events.length === 0) return { ns, batches };
   }
 }
 
@@ -62,7 +62,7 @@ test("reads events that do not fit into memory back from the file, in order and 
   const { journal } = setUp({ memoryBytes: 500 });
   for (let i = 0; i < 1000; i++) journal.append(line(`line ${i} é`));
   const first = journal.next(300);
-  expect(first.whole).toBe(false);
+  expect(first.isComplete).toBe(false);
   journal.ack(first.events.at(-1)!.n);
   for (let i = 0; i < 10; i++) journal.append(line("while shipping"));
   const { ns } = shipAll(journal, 4000);

@@ -27,15 +27,15 @@ export interface Journal {
   sync(): Promise<void>;
   /** Appends the outcome as the last line, or keeps it in memory if the disk fails. */
   finish(outcome: Outcome): void;
-  /** The next unacknowledged events, about `maxBytes` of them. `whole` means that no more follow. */
-  next(maxBytes: number): { events: NumberedEvent[]; bytes: number; whole: boolean };
+  /** The next unacknowledged events, about `maxBytes` of them. `isComplete` means that no more follow. */
+  next(maxBytes: number): { events: NumberedEvent[]; bytes: number; isComplete: boolean };
   /** Until release(), `next` does not return events appended from here on. */
   hold(): void;
   release(): void;
   /** The unacknowledged events up to `n`; null if they exceed `maxBytes` or are not all in memory. */
   unshipped(n: number, maxBytes: number): NumberedEvent[] | null;
   /** Notes that the events up to `n` are stored together with the session state that they were held for. */
-  saved(n: number): void;
+  markSaved(n: number): void;
   ack(n: number): void;
   /**
    * Replaces the next event, or the outcome if there is none, with a note that the coordinator refused it. Returns false
@@ -43,7 +43,7 @@ export interface Journal {
    */
   replaceRefused(why: string): boolean;
   /** Everything is stored: removes the file, or marks it as shipped if it stays. */
-  shipped(): Promise<void>;
+  markShipped(): Promise<void>;
   /** Removes the file unshipped, because the attempt is lost. */
   remove(): Promise<void>;
   close(): void;
@@ -57,7 +57,7 @@ export interface JournalOptions {
   now: () => Date;
   /** Limit for events kept in memory. */
   memoryBytes: number;
-  /** Limit for the whole log. */
+  /** Limit for the isComplete log. */
   maxBytes: number;
   /** Whether the file stays for people to read after it was shipped. */
   stays?: boolean;
@@ -77,7 +77,7 @@ const readBytes = 1024 * 1024;
 /** Events in one report. The coordinator takes only a few more. */
 const maxEventsAtOnce = 1000;
 /** How long the coordinator usually takes at most to acknowledge a finished run. */
-const settleMs = 50;
+const syncDelayMs = 50;
 /** Reserved in a full log for the events that end the run. */
 const reserveBytes = 64 * 1024;
 
@@ -94,11 +94,11 @@ export function openJournal(options: JournalOptions): Journal {
   /** File offset after the last line that was queued. */
   let readUpTo = options.found ? 0 : (file?.size ?? 0);
   /** Whether the file has lines that are not in the queue. */
-  let behind = options.found !== undefined;
+  let hasUnreadLines = options.found !== undefined;
   /** Events after this number are held back. */
   let heldAfter: number | null = null;
   let replaced: number | "outcome" | null = null;
-  let settling: NodeJS.Timeout | undefined;
+  let syncTimer: NodeJS.Timeout | undefined;
   /** Events that the disk did not take. */
   const unwritten: Entry[] = [];
 
@@ -112,17 +112,17 @@ export function openJournal(options: JournalOptions): Journal {
   }
 
   function load(): void {
-    if (!file) behind = false;
-    while (behind && queue.length === 0) {
+    if (!file) hasUnreadLines = false;
+    while (hasUnreadLines && queue.length === 0) {
       const { lines, end } = file!.read(readUpTo, readBytes);
       readUpTo = end;
-      behind = lines.length > 0 && end < file!.size;
+      hasUnreadLines = lines.length > 0 && end < file!.size;
       for (const line of lines) {
         const entry = entryOf(line);
         if (entry && entry.numbered.n > ackedN) enqueue(entry);
       }
     }
-    if (!behind && queue.length === 0) for (const entry of unwritten.splice(0)) enqueue(entry);
+    if (!hasUnreadLines && queue.length === 0) for (const entry of unwritten.splice(0)) enqueue(entry);
   }
 
   function lineOf(event: RunEvent): { numbered: NumberedEvent; line: string } {
@@ -146,7 +146,7 @@ export function openJournal(options: JournalOptions): Journal {
       return ackedN;
     },
     get unshippedBytes() {
-      return queuedBytes + (behind && file ? file.size - readUpTo : 0);
+      return queuedBytes + (hasUnreadLines && file ? file.size - readUpTo : 0);
     },
     get fault() {
       return fault;
@@ -168,10 +168,10 @@ export function openJournal(options: JournalOptions): Journal {
       lastN++;
       const entry = { numbered, bytes: line.length };
       if (written === null) unwritten.push(entry);
-      else if (!behind && queuedBytes + entry.bytes <= options.memoryBytes) {
+      else if (!hasUnreadLines && queuedBytes + entry.bytes <= options.memoryBytes) {
         enqueue(entry);
         readUpTo = file!.size;
-      } else behind = true;
+      } else hasUnreadLines = true;
       return true;
     },
 
@@ -188,9 +188,9 @@ export function openJournal(options: JournalOptions): Journal {
       if (file && fault === null) tryTo(() => file.append(line));
       // an acknowledged run no longer needs its log, so sync only if the acknowledgement takes long
       if (fault === null)
-        settling = setTimeout(
+        syncTimer = setTimeout(
           () => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)),
-          settleMs,
+          syncDelayMs,
         ).unref();
     },
 
@@ -204,7 +204,7 @@ export function openJournal(options: JournalOptions): Journal {
         events.push(entry.numbered);
         bytes += entry.bytes;
       }
-      return { events, bytes, whole: !behind && unwritten.length === 0 && events.length === queue.length };
+      return { events, bytes, isComplete: !hasUnreadLines && unwritten.length === 0 && events.length === queue.length };
     },
 
     hold() {
@@ -225,14 +225,14 @@ export function openJournal(options: JournalOptions): Journal {
       }
       return events.at(-1)?.n === n && bytes <= maxBytes ? events : null;
     },
-    saved(n) {
+    markSaved(n) {
       if (file && fault === null) tryTo(() => file.append(JSON.stringify({ attempt, saved: n })));
     },
 
     ack(n) {
       if (n < ackedN) {
         // the coordinator has fewer events than it once acknowledged: read the file from its start
-        [queue, queuedBytes, readUpTo, behind] = [[], 0, 0, true];
+        [queue, queuedBytes, readUpTo, hasUnreadLines] = [[], 0, 0, true];
       } else {
         const at = queue.findIndex((entry) => entry.numbered.n > n);
         for (const entry of at < 0 ? queue.splice(0) : queue.splice(0, at)) queuedBytes -= entry.bytes;
@@ -259,18 +259,18 @@ export function openJournal(options: JournalOptions): Journal {
       return true;
     },
 
-    async shipped() {
-      clearTimeout(settling);
+    async markShipped() {
+      clearTimeout(syncTimer);
       // if it cannot be marked, remove it: the next runner would ship it again
       if (options.stays && file && fault === null && tryTo(() => (file.append(shippedLine), true))) file.close();
       else await file?.remove();
     },
     async remove() {
-      clearTimeout(settling);
+      clearTimeout(syncTimer);
       await file?.remove();
     },
     close() {
-      clearTimeout(settling);
+      clearTimeout(syncTimer);
       file?.close();
     },
   };

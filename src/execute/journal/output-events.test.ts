@@ -4,7 +4,7 @@ import { type OutputEvent, outputBytes, shownBytes } from "../../model/output.ts
 import { createRedactor } from "../../redact/redactor.ts";
 import { createOutputEvents } from "./output-events.ts";
 
-/** Has no timeout of its own, because a busy machine may be slow. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const secret = "hunter2-hunter2-hunter2";

@@ -20,8 +20,8 @@ function setUp() {
   return {
     events,
     recorder,
-    start: (id: string) => recorder.started({ ...startOf(id).execution, command: `echo ${secret}` }),
-    end: (id: string) => recorder.ended(endOf(id).execution),
+    start: (id: string) => recorder.recordStart({ ...startOf(id).execution, command: `echo ${secret}` }),
+    end: (id: string) => recorder.recordEnd(endOf(id).execution),
     types: () => events.map(({ type }) => type),
     output: () =>
       Buffer.concat(events.flatMap((event) => (event.type === "output" ? [shownBytes(event)] : []))).toString(),

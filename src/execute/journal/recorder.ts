@@ -15,9 +15,9 @@ export interface Recorder {
   recordFromExecutor(event: RunEvent): void;
   output(stream: OutputStream, chunk: Uint8Array): void;
   /** Returns the start as recorded, redacted. */
-  started(execution: ExecutionStart): ExecutionStart;
+  recordStart(execution: ExecutionStart): ExecutionStart;
   /** Records the end of an execution, after all of its output. */
-  ended(execution: ExecutionEnd): void;
+  recordEnd(execution: ExecutionEnd): void;
   /** Records output that is still buffered. */
   endOutput(): void;
 }
@@ -57,14 +57,14 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
       else record(event);
     },
     output: output.push,
-    started(given) {
+    recordStart(given) {
       const execution = redactor.value(given);
       openExecutions++;
       output.flush();
       sink({ type: "execution_started", execution });
       return execution;
     },
-    ended(execution) {
+    recordEnd(execution) {
       openExecutions--;
       // while another execution still writes, a secret may span its last chunk and its next
       if (openExecutions === 0) output.end();

@@ -34,9 +34,9 @@ it("does not ship a kept log again, and removes it when it is old", async () => 
     journal.finish({ status: "completed", exit_code: 0, text: null });
     return journal;
   };
-  await make("kept", true).shipped();
-  await make("fresh", true).shipped();
-  await make("procedural", false).shipped();
+  await make("kept", true).markShipped();
+  await make("fresh", true).markShipped();
+  await make("procedural", false).markShipped();
   make("unshipped", true).close();
   // its runner died before it marked the log as shipped
   const found = findRunLogs(logs);

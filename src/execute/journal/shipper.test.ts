@@ -11,7 +11,7 @@ import { openLogFile } from "./log-file.ts";
 import { PortError } from "../../model/port-error.ts";
 import { startShipper } from "./shipper.ts";
 
-/** Has no timeout of its own, because a busy machine may be slow. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -285,12 +285,12 @@ function buildReport({ runner_id, epoch, as_of_claim, sending, suspect, partials
     const { run_id, attempt, outcome } = journal;
     report.held.push([run_id, attempt]);
     if (left <= 0 || (suspect !== null && shipment !== suspect)) continue;
-    const { events, bytes, whole } = journal.next(left);
+    const { events, bytes, isComplete } = journal.next(left);
     left -= bytes;
     if (events.length > 0) report.events.push({ run_id, attempt, events });
     // send large results one at a time, since many could exceed what the coordinator takes
     if (suspect !== null && events.length > 0) continue;
-    if (outcome === null || !whole || (journal.outcomeBytes > left && report.finishes.length > 0)) continue;
+    if (outcome === null || !isComplete || (journal.outcomeBytes > left && report.finishes.length > 0)) continue;
     left -= journal.outcomeBytes;
     report.finishes.push({ run_id, attempt, last_n: journal.lastN, outcome });
   }

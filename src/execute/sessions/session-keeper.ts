@@ -128,7 +128,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
       }
       parts = named;
       changed?.saved();
-      journal.saved(n);
+      journal.markSaved(n);
       hasSaved = true;
     } finally {
       journal.release();

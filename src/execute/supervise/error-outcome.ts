@@ -15,16 +15,16 @@ export interface ErrorOutcomes {
 }
 
 /** The outcome gets one readable sentence. The stack trace goes to the runner's log, since the error may not recur. */
-export function createErrorOutcomes(of: {
+export function createErrorOutcomes(options: {
   run: string;
   executor: string;
   signal: AbortSignal;
   redactor: Redactor;
   onNotice: (message: string) => void;
 }): ErrorOutcomes {
-  const { run, executor, signal, onNotice } = of;
+  const { run, executor, signal, onNotice } = options;
   const traceOf = (error: unknown): string =>
-    of.redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    options.redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return {
     fromExecutor(error) {
       if (signal.aborted) return outcomeOfStop(stopReasonOf(signal));

@@ -57,7 +57,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     );
   const hasState = can.state === true && (invocation.mode !== "start" || invocation.continues);
   const state = hasState ? await keeper.load() : null;
-  if (state !== null && !state.here && !state.portable) return failed("session_not_found", notHere(invocation));
+  if (state !== null && !state.here && !state.portable) return failed("session_not_found", notPortable(invocation));
   const opened = await openDirectories(invocation, {
     ...(state === null ? {} : { saved: { ...state, files: keeper.files } }),
     name,
@@ -98,7 +98,7 @@ async function executeIn(
   const { invocation } = claim;
   const limits = limitsOf(invocation.agent);
   const timeoutMs = timeoutMsOf(invocation.agent, options.limits);
-  const { correlation, repoRoot } = workedOn(claim, opened.dirs.work, options);
+  const { correlation, repoRoot } = checkoutOf(claim, opened.dirs.work, options);
   const { run_id, attempt } = claim;
   const nested = openNestedLog({ ...options, runs: options.directories.runs, run_id, attempt, record: log.record });
   const executions = createExecutions({
@@ -137,7 +137,7 @@ async function executeIn(
       dirs: opened.dirs,
       signal,
       lost,
-      hard: stop.hard,
+      kill: stop.kill,
       hasEnded: () => !stop.isOpen,
       clocks,
       executions,
@@ -161,7 +161,7 @@ async function executeIn(
 }
 
 /** A scratch directory lies in Drover's state directory: a repository around that is not the one the run works on. */
-function workedOn(
+function checkoutOf(
   { invocation, correlation }: Claim,
   directory: string,
   { findCheckout }: SuperviseOptions,
@@ -191,6 +191,6 @@ async function endExecutions(executions: Executions, { options, stop, log }: Run
   log.record({ type: "error", code: "left_running", message });
 }
 
-function notHere({ session_id }: Invocation): string {
+function notPortable({ session_id }: Invocation): string {
   return `Session ${session_id} needs files that were not saved: they are in a project directory of its last runner, too large, or too many. Continue it on that runner, or start a new session.`;
 }

@@ -9,7 +9,7 @@ const { setUp } = runnersOfEachTest();
 
 type Work = (context: RunContext, invocation: Invocation) => Promise<unknown>;
 
-/** Runs `work`. Its value becomes the text of the run, unless it is an outcome itself. */
+/** Runs `work`. Its value expectStatus the text of the run, unless it is an outcome itself. */
 function executorOf(work: Work, can: Partial<Executor["can"]> = {}): Executor {
   return {
     name: "asking",
@@ -43,7 +43,7 @@ async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Parti
   return { ...fixture, coordinator, runner, submit };
 }
 
-const becomes = (coordinator: MemoryCoordinator, run_id: string, status: string) =>
+const expectStatus = (coordinator: MemoryCoordinator, run_id: string, status: string) =>
   poll(() => coordinator.runs.get(run_id)!.status).toBe(status);
 const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise<unknown> => {
   const outcome = await outcomeOf(coordinator, run_id);
@@ -74,7 +74,7 @@ test.each([
 ] as const)("an attended run waits for and gets the answer $decision", async (answer) => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", answer);
   expect(await answerOf(coordinator, id)).toEqual(answer);
   expect(asking(coordinator, id)).toEqual([
@@ -92,7 +92,7 @@ test("a waiting run frees its slot and pauses its time limit and idle timeout", 
     { slots: 1 },
   );
   const id = submit({ timeout_seconds: 3, idle_timeout_seconds: 3 });
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   // other runs use the one slot in turn, in total for longer than the limits
   const until = performance.now() + 3500;
   while (performance.now() < until) expect(await answerOf(coordinator, submit({}, { prompt: "other" }))).toBe(1);
@@ -107,7 +107,7 @@ test("resumes the time limit once the question is answered", async () => {
     return { status: "failed", reason: "timeout", message: "", exit_code: null };
   });
   const id = submit({ timeout_seconds: 3 });
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "timeout" });
 });
@@ -135,7 +135,7 @@ test("does not ask again for a tool that was allowed for the session", async () 
     await ask(context, "q3", "browser"),
   ]);
   const id = submit({}, { granted_tools: ["browser"] });
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow", remember: "session" });
   expect(await answerOf(coordinator, id)).toEqual([
     { decision: "allow", remember: "session" },
@@ -155,7 +155,7 @@ test("ignores an answer to a closed or unknown question, with a notice", async (
     await ask(context, "q2"),
   ]);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "other", { decision: "stop" });
   coordinator.answer(id, "q1", { decision: "allow" });
   coordinator.answer(id, "q1", { decision: "stop" });
@@ -175,7 +175,7 @@ test("denies a second question with the same request_id instead of reusing the f
     await context.ask({ request_id: "q1", tool: "shell", input: "rm" }),
   ]);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow" });
   expect(await answerOf(coordinator, id)).toEqual([
     { decision: "allow" },
@@ -197,7 +197,7 @@ test("denies a question that is too large for the log", async () => {
 test("stops a waiting run at once", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { stop: "approval_expired" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: '{"decision":"stop"}' });
 });
@@ -205,7 +205,7 @@ test("stops a waiting run at once", async () => {
 test("parks a run that waits too long, and continues it with the answer", async () => {
   const { coordinator, submit, runner } = await start(asksOnce, parks);
   const id = submit({ park_after_seconds: 0.05 });
-  await becomes(coordinator, id, "parked");
+  await expectStatus(coordinator, id, "parked");
   expect(coordinator.runs.get(id)!.parked).toEqual({ status: "parked", why: "approval" });
   await poll(() => runner.running).toBe(0);
   coordinator.answer(id, "q1", { decision: "allow", input: { a: 2 } });
@@ -221,7 +221,7 @@ test("ignores answers of earlier attempts in an attempt that starts from scratch
     {},
     { answers: [{ request_id: "q1", tool: "shell", input: { a: 1 }, answer: { decision: "allow" } }] },
   );
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "deny" });
   expect(await answerOf(coordinator, id)).toEqual({ decision: "deny" });
 });
@@ -234,7 +234,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
     return { status: "parked", why: "approval" };
   }, parks);
   const id = submit({ park_after_seconds: 0.05, on_finish: "true" });
-  await becomes(coordinator, id, "parked");
+  await expectStatus(coordinator, id, "parked");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
   coordinator.answer(id, "q1", { decision: "allow" });
   // a resume fails without the directory
@@ -245,7 +245,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
 test.each(["drain", "stop"] as const)("%s parks a waiting run at once", async (how) => {
   const { coordinator, submit, runner } = await start(asksOnce, parks);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   await runner[how]();
   expect(coordinator.runs.get(id)!.status).toBe("parked");
 });
@@ -258,7 +258,7 @@ test("stop aborts a run that does not park in time", async () => {
     return { status: "cancelled", by: "shutdown" };
   }, parks);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   await runner.stop();
   expect(coordinator.runs.get(id)!.status).toBe("pending");
 });
@@ -266,7 +266,7 @@ test("stop aborts a run that does not park in time", async () => {
 test("an executor that cannot park keeps waiting", async () => {
   const { coordinator, submit, runner } = await start((context) => ask(context));
   const id = submit({ park_after_seconds: 0.01 });
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   const draining = runner.drain();
   coordinator.answer(id, "q1", { decision: "allow" });
   expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
@@ -293,7 +293,7 @@ test("a stop during parking wins", async () => {
     return { status: "parked", why: "approval" };
   }, parks);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { stop: "user" });
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
@@ -311,10 +311,10 @@ test.each([
     return { status: "parked", why: "budget" };
   }, parks);
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.overBudget.add(id);
   coordinator.answer(id, "q1", { decision: "allow" });
-  await becomes(coordinator, id, "parked");
+  await expectStatus(coordinator, id, "parked");
 });
 
 test("stops a run at the daily budget if its executor cannot park", async () => {
@@ -342,7 +342,7 @@ test("delivers a person's messages in order, also while the run waits", async ()
     { input: true },
   );
   const id = submit();
-  await becomes(coordinator, id, "waiting");
+  await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { input: { text: "one", seq: 1 } });
   coordinator.answer(id, "q1", { decision: "allow" });
   coordinator.order(id, { input: { text: "two", seq: 2 } });

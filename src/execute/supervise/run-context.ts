@@ -25,7 +25,7 @@ export interface ContextParts {
   /** The attempt is lost or the runner shuts down. */
   lost: AbortSignal;
   /** Ends the process that the executor runs in. */
-  hard: AbortSignal;
+  kill: AbortSignal;
   overBudget: AbortSignal;
   /** Whether the executor has returned or was given up. Nothing may follow the outcome. */
   hasEnded: () => boolean;
@@ -73,7 +73,7 @@ export function createRunContext(parts: ContextParts): RunContext {
       if (parts.hasEnded()) throw new Error(`run ${name} has ended; it cannot start ${command.executable}`);
       return executions.start(command, signal);
     },
-    startHost: (command) => executions.startHost(command, parts.hard),
+    startHost: (command) => executions.startHost(command, parts.kill),
     usage(usage) {
       if (isOpen("its usage")) log.record({ type: "usage", usage });
     },

@@ -15,7 +15,7 @@ export interface RunStop {
   /** Aborted when the attempt is lost or the runner shuts down. Also cancels the cleanup of a run that was stopped before. */
   lost: AbortSignal;
   /** Kills the process that the executor runs in. */
-  hard: AbortSignal;
+  kill: AbortSignal;
   /** Aborted when the executor has returned or was given up. */
   closed: AbortSignal;
   readonly isOpen: boolean;
@@ -32,7 +32,7 @@ export function createRunStop(
   const { signal } = controller;
   const lost = new AbortController();
   const closed = new AbortController();
-  const hard = new AbortController();
+  const kill = new AbortController();
   const graceMs = startOptions.graceMs ?? defaultGraceMs;
   let giveUp!: (outcome: Outcome) => void;
   const givenUp = new Promise<Outcome>((resolve) => (giveUp = resolve));
@@ -45,7 +45,7 @@ export function createRunStop(
   const clocks = createRunClocks({
     abort,
     // kill the executor's process, then give the executor one last moment to settle
-    onGraceOver: () => hard.abort(signal.reason),
+    onGraceOver: () => kill.abort(signal.reason),
     reactMs,
     onGivenUp() {
       if (closed.signal.aborted) return;
@@ -60,7 +60,7 @@ export function createRunStop(
     clocks,
     signal,
     lost: lost.signal,
-    hard: hard.signal,
+    kill: kill.signal,
     closed: closed.signal,
     get isOpen() {
       return !closed.signal.aborted;

@@ -53,9 +53,9 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
 export function unresponsiveOutcome(
   executor: string,
   reason: StopReason,
-  what: "was ended" | "was given up",
+  what: "was killed" | "was given up",
 ): { outcome: Outcome; event: RunEvent } {
-  const message = `The executor ${executor} did not react to the stop, and ${what}.`;
+  const message = `The executor ${executor} did not react to the stop and ${what}.`;
   const outcome = outcomeOfStop(reason);
   return {
     outcome: outcome.status === "failed" ? { ...outcome, message: `${outcome.message} ${message}` } : outcome,

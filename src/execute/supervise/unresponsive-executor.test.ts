@@ -18,7 +18,7 @@ const executorOf = (run: Executor["run"]): Executor => ({
   run,
 });
 /** A short grace period: these executors ignore a gentle stop anyway. */
-const hasty: Partial<FixtureOptions> = {
+const shortGrace: Partial<FixtureOptions> = {
   supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, reactMs: 50 },
 };
 
@@ -26,7 +26,7 @@ test("gives up an executor that never settles at its time limit, and drops what 
   const coordinator = createMemoryCoordinator();
   let context: RunContext | undefined;
   const executor = executorOf((_invocation, given) => ((context = given), never()));
-  const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...hasty });
+  const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...shortGrace });
   await open();
   const id = coordinator.submit({ timeout_seconds: 0.05 });
   expect(await outcomeOf(coordinator, id)).toMatchObject({
@@ -50,7 +50,7 @@ test("gives up an executor that never settles at its time limit, and drops what 
 test("a person's stop ends the run of an executor that never settles", async () => {
   const coordinator = createMemoryCoordinator();
   let begun = false;
-  const { open } = await setUp(coordinator, { executor: executorOf(() => ((begun = true), never())), ...hasty });
+  const { open } = await setUp(coordinator, { executor: executorOf(() => ((begun = true), never())), ...shortGrace });
   await open();
   const id = coordinator.submit({});
   await poll(() => begun).toBe(true);
@@ -62,7 +62,7 @@ test.each(["stop", "drain"] as const)("a runner's %s finishes although an execut
   const coordinator = createMemoryCoordinator();
   let begun = false;
   const executor = executorOf(() => ((begun = true), never()));
-  const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...hasty });
+  const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...shortGrace });
   const runner = await open();
   const id = coordinator.submit({});
   await poll(() => begun).toBe(true);
@@ -100,7 +100,7 @@ async function withModule(body: string) {
   const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   const executor = await moduleExecutor(folder, body);
-  const supervise = { ...hasty.supervise, reactMs: 10_000 };
+  const supervise = { ...shortGrace.supervise, reactMs: 10_000 };
   const { open } = await setUp(coordinator, { executor, slots: 1, times: { drainMs: 50 }, supervise });
   return { coordinator, runner: await open() };
 }
@@ -120,7 +120,7 @@ test.each(Object.entries(hanging))(
     expect(await outcomeOf(coordinator, id)).toMatchObject({
       status: "failed",
       reason: "timeout",
-      message: expect.stringContaining("The executor module did not react to the stop, and was ended."),
+      message: expect.stringContaining("The executor module did not react to the stop and was killed."),
     });
     const ids = executionIds(coordinator, id);
     expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(ids.length);
@@ -192,7 +192,7 @@ test("stops, counts and records programs that an executor leaves running", async
     void context.start({ executable: "sleep", arguments: ["1000"] });
     return { status: "completed", exit_code: null, text: "done" };
   });
-  await (await setUp(coordinator, { executor, ...hasty })).open();
+  await (await setUp(coordinator, { executor, ...shortGrace })).open();
   const id = coordinator.submit({});
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "done" });
   const events = coordinator.events(id);
@@ -213,7 +213,7 @@ test("stops, counts and records programs that an executor leaves running", async
 
 test("stops an on_finish command that does not end when the runner stops", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open } = await setUp(coordinator, { supervise: { ...hasty.supervise, onFinishTimeoutMs: 600_000 } });
+  const { open } = await setUp(coordinator, { supervise: { ...shortGrace.supervise, onFinishTimeoutMs: 600_000 } });
   const runner = await open();
   const id = coordinator.submit({ ...sh("true"), on_finish: "sleep 1000" });
   const started = () => coordinator.events(id).filter(({ type }) => type === "execution_started").length;

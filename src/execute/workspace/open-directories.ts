@@ -114,7 +114,7 @@ async function openWork(invocation: Invocation, options: OpenOptions): Promise<W
       owner: directories.owner(),
       what: "work directory",
       signal: options.signal,
-      ...restoring(options.saved, (path, files) => restoreFiles(path, files)),
+      ...restoreOption(options.saved, (path, files) => restoreFiles(path, files)),
     });
   const { project_dir } = invocation;
   const work: AllowedDirectory =
@@ -128,7 +128,7 @@ async function openWork(invocation: Invocation, options: OpenOptions): Promise<W
 }
 
 /** Restores the saved files if the directory is missing or older than they are. */
-function restoring(
+function restoreOption(
   saved: OpenOptions["saved"],
   into: (path: string, files: AsyncIterable<SessionFile>) => Promise<void>,
 ): Pick<SessionDirectoryOptions, "restore"> {
@@ -146,7 +146,7 @@ async function openHome(
     owner: directories.owner(),
     what: "HOME",
     signal,
-    ...restoring(saved, async () => {}),
+    ...restoreOption(saved, async () => {}),
   };
   return workspaceKindOf(invocation) === "plain"
     ? openSharedDirectory(invocation, home)
@@ -175,11 +175,11 @@ function lazyDirectory(base: string, path: string): { path(): string; remove(): 
 async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDirectories): Promise<AllowedDirectory> {
   const refused = (message: string): AllowedDirectory => ({ ok: false, reason: "refused", message });
   if (!isAbsolute(wanted)) return refused(`project_dir must be an absolute path, not ${JSON.stringify(wanted)}.`);
-  const real = await realOf(wanted);
+  const real = await realPathOf(wanted);
   if (real === null) return refused(`project_dir ${wanted} does not exist on this runner.`);
   if (!(await stat(real)).isDirectory()) return refused(`project_dir ${wanted} is not a directory.`);
   for (const root of [projectDir, ...roots]) {
-    const realRoot = await realOf(root);
+    const realRoot = await realPathOf(root);
     if (realRoot !== null && isWithin(real, realRoot)) return { ok: true, path: real };
   }
   return refused(
@@ -187,7 +187,7 @@ async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDir
   );
 }
 
-async function realOf(path: string): Promise<string | null> {
+async function realPathOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {

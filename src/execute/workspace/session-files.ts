@@ -54,22 +54,22 @@ export function trackFiles(root: string): FileTracker {
     async changes() {
       const found = await scan(root);
       const files: Changes["files"] = [];
-      let whole = found.whole;
+      let isComplete = found.isComplete;
       for (const [path, entry] of found.entries) {
         if (saved.get(path)?.fingerprint === entry.fingerprint) continue;
         const bytes = await read(root, path, entry);
         if (bytes === null) {
-          whole = false;
+          isComplete = false;
           found.entries.delete(path);
         } else files.push({ path, type: entry.type, bytes });
       }
       for (const path of saved.keys()) if (!found.entries.has(path)) files.push({ path, type: null });
       return {
         files,
-        portable: whole,
+        portable: isComplete,
         saved() {
           saved = found.entries;
-          portable = whole;
+          portable = isComplete;
           isNew = false;
         },
       };
@@ -118,12 +118,12 @@ export async function restoreFiles(root: string, files: AsyncIterable<SessionFil
   }
 }
 
-async function scan(root: string): Promise<{ entries: Map<string, Entry>; whole: boolean }> {
+async function scan(root: string): Promise<{ entries: Map<string, Entry>; isComplete: boolean }> {
   const entries = new Map<string, Entry>();
   const walker = openDirectoryWalker(root);
   const directories: Buffer[][] = [[]];
   let bytes = 0;
-  let whole = true;
+  let isComplete = true;
   try {
     for (const above of directories) {
       const folder = await unlessGone(() => walker.enter(above));
@@ -137,7 +137,7 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; whole:
           bytes += kind === "file" ? Number(seen.size) : 0;
           const type = kind === "file" && (Number(seen.mode) & 0o111) !== 0 ? "executable" : kind;
           if (type === "other" || path === null || entries.size >= maxEntries || bytes > maxSessionFileBytes) {
-            whole = false;
+            isComplete = false;
             continue;
           }
           if (type === "folder") directories.push(parts);
@@ -149,7 +149,7 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; whole:
   } finally {
     await walker.close();
   }
-  return { entries, whole };
+  return { entries, isComplete };
 }
 
 /** null if the file cannot be saved. */
