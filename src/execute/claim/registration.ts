@@ -116,7 +116,7 @@ export async function startRegistration(
     slotFreed: () => loop.slotFreed(),
     onNotice,
   });
-  const mostRuns = roomForRuns(countDescriptors());
+  const maxRuns = roomForRuns(countDescriptors());
   let shortage: string | null = null;
   let isShortageReported = false;
   /** Free slots that also have enough file descriptors for a run. */
@@ -126,7 +126,7 @@ export async function startRegistration(
     if (free <= 0) return free;
     const descriptors = countDescriptors();
     // runs taken a moment ago have not opened their files yet
-    const room = Math.max(0, Math.min(roomForRuns(descriptors), mostRuns - held.running));
+    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - held.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
       if (!isShortageReported) onNotice(shortage);

@@ -5,20 +5,20 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { lockRunner, runnerKey } from "./runner-lock.ts";
 
-const folders: string[] = [];
+const directories: string[] = [];
 afterEach(async () => {
-  for (const made of folders.splice(0)) await rm(made, { recursive: true, force: true });
+  for (const made of directories.splice(0)) await rm(made, { recursive: true, force: true });
 });
-function folder(): string {
+function makeDirectory(): string {
   const made = mkdtempSync(join(tmpdir(), "drover-lock-"));
-  folders.push(made);
+  directories.push(made);
   return made;
 }
 
 const owner = (pid: number) => ({ pid, start: `s${pid}`, host: "here" });
 
 test("refuses a second process for a live runner, and takes over a lock that was released or whose owner died", () => {
-  const directory = folder();
+  const directory = makeDirectory();
   const alive = new Set([1, 2, 3]);
   const take = (pid: number) => lockRunner(directory, owner(pid), (held) => alive.has(held.pid));
   const first = take(1);
@@ -34,13 +34,13 @@ test("refuses a second process for a live runner, and takes over a lock that was
 });
 
 test("takes over a damaged lock", () => {
-  const directory = folder();
+  const directory = makeDirectory();
   writeFileSync(join(directory, "lock"), "{");
   expect(() => lockRunner(directory, owner(1), () => true)).not.toThrow();
 });
 
 test("generates a long key once, readable by its owner alone", () => {
-  const directory = folder();
+  const directory = makeDirectory();
   const key = runnerKey(directory);
   expect(key).toMatch(/^[0-9a-f]{64}$/);
   expect(runnerKey(directory)).toBe(key);

@@ -19,19 +19,19 @@ afterEach(async () => {
 async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
   const host = await openHost({ leaseMs });
   let current: RunnerPort | null = host.port;
-  const there = (): RunnerPort => {
+  const currentPort = (): RunnerPort => {
     if (current) return current;
     throw new PortError("away", "nobody listens", Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
   };
   const port: RunnerPort = {
-    register: async (registration) => there().register(registration),
-    poll: async (request, signal) => there().poll(request, signal),
-    report: async (request) => there().report(request),
-    upload: async (request, content, signal) => there().upload(request, content, signal),
-    loadSession: (request) => there().loadSession(request),
-    saveSession: (request) => there().saveSession(request),
-    sessions: async (request) => there().sessions(request),
-    deregister: async (request) => there().deregister(request),
+    register: async (registration) => currentPort().register(registration),
+    poll: async (request, signal) => currentPort().poll(request, signal),
+    report: async (request) => currentPort().report(request),
+    upload: async (request, content, signal) => currentPort().upload(request, content, signal),
+    loadSession: (request) => currentPort().loadSession(request),
+    saveSession: (request) => currentPort().saveSession(request),
+    sessions: async (request) => currentPort().sessions(request),
+    deregister: async (request) => currentPort().deregister(request),
   };
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
@@ -60,17 +60,17 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     await again.dispatcher.start();
     current = again.port;
   };
-  const expectWhole = async (run_id: string): Promise<RunEvent[]> => {
+  const expectComplete = async (run_id: string): Promise<RunEvent[]> => {
     const events = await host.events(run_id);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
     expect(events.at(-1)!.event.type).toBe("result");
     return events.map(({ event }) => event);
   };
-  return { ...host, ...fixture, runner, ended, restart, expectWhole };
+  return { ...host, ...fixture, runner, ended, restart, expectComplete };
 }
 
 test("runs many runs in few slots, each once and complete, with a valid audit chain", async () => {
-  const { submit, ended, expectWhole, verify, logs } = await setUp();
+  const { submit, ended, expectComplete, verify, logs } = await setUp();
   const ids = await Promise.all(Array.from({ length: 30 }, () => submit({ agent_name: "greet" })));
   for (const id of ids) {
     expect(await ended(id)).toMatchObject({
@@ -80,7 +80,7 @@ test("runs many runs in few slots, each once and complete, with a valid audit ch
       attempt: 1,
       failures: 0,
     });
-    const events = await expectWhole(id);
+    const events = await expectComplete(id);
     expect(events.filter(({ type }) => type === "execution_started")).toHaveLength(1);
     expect(events.filter(({ type }) => type === "execution_ended")).toHaveLength(1);
   }
@@ -99,14 +99,14 @@ test("stops a run on request and at its own time limit", async () => {
 });
 
 test("loses no run and no line when the coordinator is away for longer than a lease", async () => {
-  const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 4000 });
+  const { submit, ended, restart, expectComplete, events } = await setUp({ leaseMs: 4000 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
   for (const id of ids)
     await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
   await restart(4500);
   for (const id of ids) {
     expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });
-    const output = (await expectWhole(id)).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []));
+    const output = (await expectComplete(id)).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []));
     expect(output.join("")).toBe(Array.from({ length: 15 }, (_, i) => `line ${i + 1}\n`).join(""));
   }
 });

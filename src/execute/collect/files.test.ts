@@ -242,23 +242,23 @@ test("leaves out a file larger than the coordinator's limit, whatever the profil
 test.each(["user", "shutdown"] as const)(
   "does not complete a run without its files if it was stopped (%s) but returned normally",
   async (by) => {
-    let begun = false;
+    let started = false;
     const { coordinator, fixture, runner } = await setUp(async ({ workDir, signal }) => {
       await writeFile(join(workDir, "a"), "1");
       const stopped = once(signal, "abort");
-      begun = true;
+      started = true;
       await stopped;
       return "made";
     });
     const run_id = submit(coordinator);
-    await poll(() => begun).toBe(true);
+    await poll(() => started).toBe(true);
     const { attempt } = coordinator.runs.get(run_id)!;
-    begun = false;
+    started = false;
     coordinator.order(run_id, { stop: by });
     const run = coordinator.runs.get(run_id)!;
     if (by === "user") await poll(() => run.outcome).toEqual({ status: "cancelled", by });
     // a run that a shutdown stopped goes back to the queue and is claimed again
-    else await poll(() => begun && run.attempt > attempt).toBe(true);
+    else await poll(() => started && run.attempt > attempt).toBe(true);
     expect(fileEvents(coordinator, run_id)).toEqual([]);
     await runner.stop();
     await poll(fixture.unshipped).toEqual([]);

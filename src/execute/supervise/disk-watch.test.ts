@@ -10,10 +10,10 @@ import { defineExecutor } from "../scaffold/define-executor.ts";
 const { setUp } = shellRunnersOfEachTest();
 const runners = runnersOfEachTest();
 
-const fillDisk = (folder: string): string =>
-  `echo begun; cd "${folder}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
-const makeFiles = (folder: string): string =>
-  `echo begun; cd "${folder}"; while :; do i=$((i+1)); : > n$i; sleep 0.001; done`;
+const fillDisk = (directory: string): string =>
+  `echo started; cd "${directory}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
+const makeFiles = (directory: string): string =>
+  `echo started; cd "${directory}"; while :; do i=$((i+1)); : > n$i; sleep 0.001; done`;
 const overLimit = (words: string) => ({
   status: "failed",
   reason: "limit_exceeded",
@@ -23,7 +23,7 @@ const overLimit = (words: string) => ({
 test("stops a run that fills its work directory, and its execution", async () => {
   const { coordinator, folder, submit, ended } = await setUp();
   const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
-  expect(await ended(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "begun\n" });
+  expect(await ended(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "started\n" });
   expect(
     coordinator.events(run).flatMap((event) => (event.type === "execution_ended" ? [event.execution] : [])),
   ).toEqual([
@@ -37,9 +37,9 @@ test("stops a run that fills its work directory, and its execution", async () =>
 test.each([
   ["its temporary directory", "$TMPDIR"],
   ["its own HOME", "$HOME"],
-])("counts files in %s too", async (_, folder) => {
+])("counts files in %s too", async (_, directory) => {
   const { submit, ended } = await setUp({}, true);
-  expect(await ended(submit(makeFiles(folder), {}, { limits: { files: 50 } }))).toMatchObject(
+  expect(await ended(submit(makeFiles(directory), {}, { limits: { files: 50 } }))).toMatchObject(
     overLimit("files \\(50\\)"),
   );
 });
@@ -107,7 +107,7 @@ test("watches an executor that writes files itself, without a process", async ()
 
 test("keeps a person's stop as the reason", async () => {
   const { coordinator, submit, ended } = await setUp();
-  const run = submit("echo begun; exec sleep 100", {}, { limits: { files: 30 } });
+  const run = submit("echo started; exec sleep 100", {}, { limits: { files: 30 } });
   await poll(() => coordinator.events(run).some(({ type }) => type === "output")).toBe(true);
   coordinator.order(run, { stop: "user" });
   expect(await ended(run)).toMatchObject({ status: "cancelled", by: "user" });

@@ -114,7 +114,7 @@ eachEngine("asking over the real coordinator", (record) => {
         closing.push(runner.stop);
         return runner;
       };
-      const becomes = (run_id: string, status: string) =>
+      const expectStatus = (run_id: string, status: string) =>
         poll(async () => (await host.run(run_id)).status).toBe(status);
       const ended = async (run_id: string) => {
         await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
@@ -132,14 +132,14 @@ eachEngine("asking over the real coordinator", (record) => {
       };
       const events = async (run_id: string) => (await host.events(run_id)).map(({ event }) => event);
       const ask = () => host.submit({ agent_name: "asking", prompt: "ask", attended: true });
-      return { ...host, open, becomes, ended, question, answer, events, ask };
+      return { ...host, open, expectStatus, ended, question, answer, events, ask };
     }
 
     it("uses the allowed or edited input, and records who decided", async () => {
-      const { open, ask, becomes, answer, ended, events, question } = await setUp();
+      const { open, ask, expectStatus, answer, ended, events, question } = await setUp();
       await open("one");
       const id = await ask();
-      await becomes(id, "waiting");
+      await expectStatus(id, "waiting");
       expect(await question(id)).toMatchObject({ decision: null, input: expect.anything(), effect: "execute" });
       expect(await answer(id, { decision: "allow", input: edited })).toMatchObject({ ok: true });
       expect(await answer(id, { decision: "deny" })).toMatchObject({ conflict: "answered" });
@@ -157,10 +157,10 @@ eachEngine("asking over the real coordinator", (record) => {
       [{ decision: "deny", message: "not on a Friday" }, { status: "completed" }],
       [{ decision: "stop" }, { status: "failed", reason: "permission_denied" }],
     ] as const)("does not use the tool when a person answers %j", async (given, expected) => {
-      const { open, ask, becomes, answer, ended, events } = await setUp();
+      const { open, ask, expectStatus, answer, ended, events } = await setUp();
       await open("one");
       const id = await ask();
-      await becomes(id, "waiting");
+      await expectStatus(id, "waiting");
       await answer(id, given);
       const run = await ended(id);
       expect(run).toMatchObject(expected);
@@ -169,10 +169,10 @@ eachEngine("asking over the real coordinator", (record) => {
     });
 
     it("parks, and continues with the answer on another runner at no cost", async () => {
-      const { open, ask, becomes, answer, ended, events } = await setUp(0.05);
+      const { open, ask, expectStatus, answer, ended, events } = await setUp(0.05);
       const one = await open("one");
       const id = await ask();
-      await becomes(id, "parked");
+      await expectStatus(id, "parked");
       await one.stop();
       await open("two");
       await answer(id, { decision: "allow" });
@@ -188,15 +188,15 @@ eachEngine("asking over the real coordinator", (record) => {
     });
 
     it("takes no slot while it waits, and parks when its runner leaves", async () => {
-      const { open, ask, becomes, answer, ended } = await setUp();
+      const { open, ask, expectStatus, answer, ended } = await setUp();
       const runner = await open("one");
       const first = await ask();
-      await becomes(first, "waiting");
+      await expectStatus(first, "waiting");
       const second = await ask();
-      await becomes(second, "waiting");
+      await expectStatus(second, "waiting");
       await runner.drain();
-      await becomes(first, "parked");
-      await becomes(second, "parked");
+      await expectStatus(first, "parked");
+      await expectStatus(second, "parked");
       await open("two");
       for (const id of [first, second]) await answer(id, { decision: "allow" });
       for (const id of [first, second])
@@ -204,24 +204,24 @@ eachEngine("asking over the real coordinator", (record) => {
     });
 
     it("receives a person's message", async () => {
-      const { open, submit, becomes, ended, events } = await setUp();
+      const { open, submit, expectStatus, ended, events } = await setUp();
       await open("one");
       const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
-      await becomes(id, "running");
+      await expectStatus(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
       expect(await ended(id)).toMatchObject({ status: "completed", result_text: "look behind you" });
       expect(await events(id)).toContainEqual(expect.objectContaining({ type: "system", subtype: "user_input" }));
     });
 
     it("receives a message that was sent before its runner was lost, even if that runner never got it", async () => {
-      const { port, open, submit, becomes, ended } = await setUp();
+      const { port, open, submit, expectStatus, ended } = await setUp();
       const deaf: typeof port = {
         ...port,
         poll: async (...asked) => ({ ...(await port.poll(...asked)), orders: [] }),
       };
       const one = await open("one", deaf);
       const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
-      await becomes(id, "running");
+      await expectStatus(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
       await one.stop();
       // the state directory that has its session is no longer preferred

@@ -50,7 +50,7 @@ const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
   return JSON.parse(outcome.text!);
 };
-const asking = (coordinator: MemoryCoordinator, run_id: string) =>
+const questionEvents = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => /^(?:permission|status)/.test(type));
 
 test("denies an unattended run at once, and says how to attend it", async () => {
@@ -60,7 +60,7 @@ test("denies an unattended run at once, and says how to attend it", async () => 
     decision: "deny",
     message: expect.stringMatching(/nobody attends.*`attended: true`.*terminal/),
   });
-  expect(asking(coordinator, id)).toEqual([
+  expect(questionEvents(coordinator, id)).toEqual([
     { type: "status", status: "running" },
     { type: "permission_request", request_id: "q1", tool: "shell", input: { a: 1 }, effect: "execute" },
     expect.objectContaining({ type: "permission_decision", request_id: "q1", decision: "deny", by: "unattended" }),
@@ -77,7 +77,7 @@ test.each([
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", answer);
   expect(await answerOf(coordinator, id)).toEqual(answer);
-  expect(asking(coordinator, id)).toEqual([
+  expect(questionEvents(coordinator, id)).toEqual([
     { type: "status", status: "running" },
     { type: "permission_request", request_id: "q1", tool: "shell", input: { a: 1 }, effect: "execute" },
     { type: "status", status: "waiting", reason: "shell" },
@@ -117,15 +117,15 @@ test("keeps several questions open, and continues the run when the last is answe
     Promise.all(["q1", "q2", "q3"].map((id) => ask(context, id))),
   );
   const id = submit();
-  await poll(() => asking(coordinator, id).filter(({ type }) => type === "permission_request").length).toBe(3);
+  await poll(() => questionEvents(coordinator, id).filter(({ type }) => type === "permission_request").length).toBe(3);
   coordinator.answer(id, "q2", { decision: "deny" });
   coordinator.answer(id, "q3", { decision: "allow" });
   expect(coordinator.runs.get(id)!.status).toBe("waiting");
   coordinator.answer(id, "q1", { decision: "stop" });
   expect(await answerOf(coordinator, id)).toEqual([{ decision: "stop" }, { decision: "deny" }, { decision: "allow" }]);
-  expect(asking(coordinator, id).filter((event) => event.type === "status" && event.status === "running")).toHaveLength(
-    2,
-  );
+  expect(
+    questionEvents(coordinator, id).filter((event) => event.type === "status" && event.status === "running"),
+  ).toHaveLength(2);
 });
 
 test("does not ask again for a tool that was allowed for the session", async () => {
@@ -212,7 +212,7 @@ test("parks a run that waits too long, and continues it with the answer", async 
   expect(await answerOf(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
   expect(coordinator.runs.get(id)!.attempt).toBe(2);
   // the second attempt did not ask again
-  expect(asking(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
+  expect(questionEvents(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
 });
 
 test("ignores answers of earlier attempts in an attempt that starts from scratch", async () => {
@@ -332,11 +332,11 @@ test("delivers a person's messages in order, also while the run waits", async ()
   const { coordinator, submit } = await start(
     async (context) => {
       const said: string[] = [];
-      const heard = (async () => {
+      const received = (async () => {
         for await (const { text } of context.input) if (said.push(text) === 2) return;
       })();
       await ask(context);
-      await heard;
+      await received;
       return said;
     },
     { input: true },

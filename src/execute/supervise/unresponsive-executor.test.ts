@@ -49,23 +49,23 @@ test("gives up an executor that never settles at its time limit, and drops what 
 
 test("a person's stop ends the run of an executor that never settles", async () => {
   const coordinator = createMemoryCoordinator();
-  let begun = false;
-  const { open } = await setUp(coordinator, { executor: executorOf(() => ((begun = true), never())), ...shortGrace });
+  let started = false;
+  const { open } = await setUp(coordinator, { executor: executorOf(() => ((started = true), never())), ...shortGrace });
   await open();
   const id = coordinator.submit({});
-  await poll(() => begun).toBe(true);
+  await poll(() => started).toBe(true);
   coordinator.order(id, { stop: "user" });
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
 test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
   const coordinator = createMemoryCoordinator();
-  let begun = false;
-  const executor = executorOf(() => ((begun = true), never()));
+  let started = false;
+  const executor = executorOf(() => ((started = true), never()));
   const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...shortGrace });
   const runner = await open();
   const id = coordinator.submit({});
-  await poll(() => begun).toBe(true);
+  await poll(() => started).toBe(true);
   await runner[how]();
   // the run is given back, as after any shutdown
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
@@ -81,23 +81,23 @@ const hanging = {
     'await context.start({ executable: "sleep", arguments: ["1000"] }); await new Promise(() => undefined);',
 };
 
-async function moduleExecutor(folder: string, body: string): Promise<Executor> {
+async function moduleExecutor(directory: string, body: string): Promise<Executor> {
   await writeFile(
-    join(folder, "executor.mjs"),
+    join(directory, "executor.mjs"),
     `import { execFileSync } from "node:child_process";
      export const executor = { name: "module", can: {}, async run(invocation, context) {
-       await context.emit({ type: "assistant", text: "begun" });
+       await context.emit({ type: "assistant", text: "started" });
        ${body}
        return { status: "completed", exit_code: null, text: "done" };
      } };`,
   );
-  const place = { runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} };
-  return loadModuleExecutor({ ...place, module: "executor.mjs", start, env: process.env });
+  const options = { runnerDirectory: directory, cacheDirectory: join(directory, "cache"), config: {} };
+  return loadModuleExecutor({ ...options, module: "executor.mjs", start, env: process.env });
 }
 
 async function withModule(body: string) {
   const coordinator = createMemoryCoordinator();
-  const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
+  const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   const executor = await moduleExecutor(folder, body);
   const supervise = { ...shortGrace.supervise, reactMs: 10_000 };
@@ -107,7 +107,7 @@ async function withModule(body: string) {
 
 const executionIds = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string): string[] =>
   coordinator.events(id).flatMap((event) => (event.type === "execution_started" ? [event.execution.execution_id] : []));
-const hasBegun = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string) =>
+const hasStarted = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string) =>
   poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
 
 test.each(Object.entries(hanging))(
@@ -115,7 +115,7 @@ test.each(Object.entries(hanging))(
   async (_what, body) => {
     const { coordinator } = await withModule(body);
     const id = coordinator.submit({});
-    await hasBegun(coordinator, id);
+    await hasStarted(coordinator, id);
     coordinator.order(id, { stop: "timeout" });
     expect(await outcomeOf(coordinator, id)).toMatchObject({
       status: "failed",
@@ -131,7 +131,7 @@ test.each(Object.entries(hanging))(
 test("drains although a module executor blocks its thread", async () => {
   const { coordinator, runner } = await withModule(hanging["ignores SIGTERM as well"]);
   const id = coordinator.submit({});
-  await hasBegun(coordinator, id);
+  await hasStarted(coordinator, id);
   await runner.drain();
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
   expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
@@ -140,7 +140,7 @@ test("drains although a module executor blocks its thread", async () => {
 test("kills what ignores the stop at once on a second signal, without a grace period", async () => {
   const coordinator = createMemoryCoordinator();
   const hurry = new AbortController();
-  const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
+  const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   const patient = {
     isolation: "group",
