@@ -1,5 +1,5 @@
-// Asks before each step of a list, and does what a person makes of it. It saves how far it is before it asks, so that
-// it can park instead of waiting. What a person says to the run meanwhile becomes another step.
+// Asks before each step of a list and follows the person's answer. It saves its progress before it asks, so that it can
+// park instead of waiting. Messages that people send to the run become further steps.
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { defineExecutor, RunFailure } from "drover";
@@ -29,7 +29,8 @@ export const executor = defineExecutor({
       const request_id = `step-${list.done + 1}`;
       const answer = await context.ask({ request_id, tool: "step", input, effect: "edit", input_schema });
       if (answer.decision === "park") return { outcome: { status: "parked", why: "approval" } };
-      if (answer.decision === "stop") throw new RunFailure("permission_denied", answer.message ?? "It was stopped.");
+      if (answer.decision === "stop")
+        throw new RunFailure("permission_denied", answer.message ?? "The run was stopped.");
       if (answer.decision === "deny") continue;
       const { step } = (answer.input ?? input) as { step: string };
       await appendFile(join(workDir, "done.txt"), `${step}\n`);

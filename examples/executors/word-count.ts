@@ -1,4 +1,4 @@
-// An executor in one file: counts the words of a text with `wc`, and leaves a table of the most frequent ones.
+// An executor in one file: counts the words of a text with `wc` and writes a table of the most frequent ones.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { defineExecutor, RunFailure } from "drover";
@@ -8,7 +8,7 @@ export const executor = defineExecutor({
 
   async execute({ invocation, parameters, workDir, runCli, reportProgress }) {
     const text = typeof parameters["text"] === "string" ? parameters["text"] : (invocation.prompt ?? "");
-    if (text.trim() === "") throw new RunFailure("refused", "There is no text: give one as `text` or as the prompt.");
+    if (text.trim() === "") throw new RunFailure("refused", "There is no text. Pass one as `text` or as the prompt.");
 
     const { stdout } = await runCli({ command: ["wc", "-w"], stdin: text });
     await reportProgress(50, "counted");

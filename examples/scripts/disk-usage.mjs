@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// disk-usage.mjs [--path FOLDER] [--top N]: sizes of a folder as JSON. Links are not followed, and a file with
-// several names is counted once.
+// disk-usage.mjs [--path DIRECTORY] [--top N]: prints the size of a directory as JSON. Links are not followed, and a
+// file with several names is counted once.
 import { lstatSync, opendirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -10,22 +10,22 @@ const { values } = parseArgs({
 });
 const root = resolve(values.path);
 const top = Number(values.top);
-if (!Number.isInteger(top) || top < 0) fail(`--top takes a whole number, not ${values.top}`);
-if (!lstatSync(root, { throwIfNoEntry: false })?.isDirectory()) fail(`${root} is not a folder`);
+if (!Number.isInteger(top) || top < 0) fail(`--top must be a whole number, not ${values.top}`);
+if (!lstatSync(root, { throwIfNoEntry: false })?.isDirectory()) fail(`${root} is not a directory`);
 
 const report = { path: root, total_bytes: 0, files: 0, folders: 0, largest: [], unreadable: 0 };
 const counted = new Set();
 const pending = [root];
-for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) visit(folder);
+for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) visit(directory);
 report.largest = report.largest.map(({ path, bytes }) => ({ path: relative(root, path), bytes }));
 process.stdout.write(`${JSON.stringify(report)}\n`);
 
-function visit(folder) {
+function visit(path) {
   try {
-    const directory = opendirSync(folder);
+    const directory = opendirSync(path);
     try {
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync())
-        count(join(folder, entry.name), entry);
+        count(join(path, entry.name), entry);
     } finally {
       directory.closeSync();
     }
@@ -43,7 +43,7 @@ function count(path, entry) {
   }
   if (!entry.isFile()) return;
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (!stat) return; // removed while we looked
+  if (!stat) return; // removed in the meantime
   if (stat.nlink > 1 && counted.has(`${stat.dev}:${stat.ino}`)) return;
   if (stat.nlink > 1) counted.add(`${stat.dev}:${stat.ino}`);
   report.files++;

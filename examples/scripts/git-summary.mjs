@@ -1,18 +1,18 @@
 #!/usr/bin/env node
-// git-summary.mjs --since DAY [--repository FOLDER]: commits, authors and changed lines as JSON.
+// git-summary.mjs --since DAY [--repository DIRECTORY]: prints commits, authors and changed lines as JSON.
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({ options: { since: { type: "string" }, repository: { type: "string", default: "." } } });
-if (!/^\d{4}-\d{2}-\d{2}$/.test(values.since ?? "")) fail("--since takes a day as 2025-01-31");
+if (!/^\d{4}-\d{2}-\d{2}$/.test(values.since ?? "")) fail("--since must be a day such as 2025-01-31");
 const repository = resolve(values.repository);
 
 const top = git("rev-parse", "--show-toplevel");
 if (top.status !== 0) fail(`${repository} is not in a git repository`);
 const branch = git("symbolic-ref", "--quiet", "--short", "HEAD").stdout.trim() || null;
 const hasCommit = git("rev-parse", "--verify", "--quiet", "HEAD").status === 0;
-// A repository's own settings must not start programs of its choice.
+// These options keep the repository's own settings from starting programs.
 const log = hasCommit
   ? git(
       "log",
@@ -61,7 +61,7 @@ function summarize(text) {
 
 function git(...args) {
   const result = spawnSync("git", ["-C", repository, ...args], { encoding: "utf8", maxBuffer: 256 * 1024 * 1024 });
-  if (result.error) fail(`git cannot be run: ${result.error.message}`);
+  if (result.error) fail(`git cannot be started: ${result.error.message}`);
   return result;
 }
 

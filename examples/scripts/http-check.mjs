@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// http-check.mjs --url URL [--within SECONDS] [--status CODE]: one request, its outcome as JSON.
-// Exits with 1 where the answer is not the one expected, so that the run fails and says why.
+// http-check.mjs --url URL [--within SECONDS] [--status CODE]: makes one request and prints its outcome as JSON.
+// Exits with 1 if the answer is not the expected one, so that the run fails and says why.
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
   options: { url: { type: "string" }, within: { type: "string", default: "10" }, status: { type: "string" } },
 });
-if (!/^https?:\/\//.test(values.url ?? "") || !URL.canParse(values.url)) fail("--url takes an http or https address");
+if (!/^https?:\/\//.test(values.url ?? "") || !URL.canParse(values.url)) fail("--url must be an http or https address");
 const timeoutMs = Number(values.within) * 1000;
-if (!(timeoutMs > 0)) fail(`--within takes a positive number of seconds, not ${values.within}`);
+if (!(timeoutMs > 0)) fail(`--within must be a positive number of seconds, not ${values.within}`);
 
 const report = { url: values.url, ok: false, status: null, duration_ms: 0, error: null };
 const started = performance.now();

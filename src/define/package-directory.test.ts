@@ -138,7 +138,7 @@ test("disk-usage counts files once and follows no links", async () => {
   expect(data).toMatchObject({ total_bytes: 1001, files: 2, folders: 1, unreadable: 0, largest: [{ bytes: 1000 }] });
   expect(await run("examples", agent, { path: "none" })).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining("is not a folder") as string,
+    stderr: expect.stringContaining("is not a directory") as string,
   });
   expect(await checkParameters(agent, { top: 1000, pth: "x" }, schemas)).toHaveLength(2);
 });

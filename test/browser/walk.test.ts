@@ -57,7 +57,7 @@ test("shows the reason, the exit code and the log of a run that failed", async (
   await page.locator("main").getByRole("button", { name: "Run", exact: true }).click();
   await count(page, 'main [data-status="failed"]').toBeGreaterThan(0);
   await page.getByRole("link", { name: "Log" }).click();
-  await text(page, "[role=log]").toContain("is not a folder");
+  await text(page, "[role=log]").toContain("is not a directory");
   await text(page).toContain("exit_nonzero");
   await text(page).toContain("exit 1");
 });

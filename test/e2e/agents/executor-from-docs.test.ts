@@ -32,5 +32,5 @@ test("what the page on writing executors shows works as it stands, and is one fi
   expect(file.stdout).toBe("to,2\nbe,2\nor,1\nnot,1\n");
   const refused = await drover(["run", "word-count", "--text", " "], { cwd, env });
   expect(refused.code).not.toBe(0);
-  expect(refused.stderr + refused.stdout).toContain("There is no text: give one as `text` or as the prompt.");
+  expect(refused.stderr + refused.stdout).toContain("There is no text. Pass one as `text` or as the prompt.");
 });
