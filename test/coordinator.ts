@@ -7,12 +7,12 @@ import { type ApiClient, createClient } from "../src/wire/client.ts";
 export interface TestCoordinator extends Coordinator {
   directory: string;
   client: ApiClient;
-  /** Whatever it called a defect of its own. */
+  /** Defects that the coordinator reported. */
   defects: unknown[];
   dispose(): Promise<void>;
 }
 
-/** A real coordinator on a free port, on a fresh directory. */
+/** Starts a real coordinator on a free port with a fresh directory. */
 export async function startTestCoordinator(options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> {
   const directory = mkdtempSync(join(tmpdir(), "drover-coordinator-"));
   const defects: unknown[] = [];
@@ -35,7 +35,7 @@ export async function startTestCoordinator(options: Partial<CoordinatorOptions> 
   };
 }
 
-/** What a runner says of itself. */
+/** A sample registration of a runner. */
 export function registration(runner_key: string, project_dir = "/srv/project") {
   return {
     protocol: 1 as const,

@@ -1,4 +1,4 @@
-/** Chance that can be repeated: the same seed throws the same. */
+/** A seeded random generator: the same seed gives the same sequence. */
 export interface Dice {
   next(): number;
   chance(probability: number): boolean;
@@ -18,14 +18,14 @@ export function dice(seed: number): Dice {
   return { next, int, chance: (probability) => next() < probability, pick: (from) => from[int(from.length)]! };
 }
 
-/** A value that fits a JSON Schema, more or less: enough to get past the door. */
+/** A value that roughly matches a JSON Schema, enough to pass basic validation. */
 export function fromSchema(
   schema: unknown,
   named: Readonly<Record<string, unknown>>,
   random: Dice,
   depth = 0,
 ): unknown {
-  const s = (schema ?? {}) as Record<string, unknown>; // a schema is an object, or anything goes
+  const s = (schema ?? {}) as Record<string, unknown>; // a schema that is not an object accepts anything
   if (typeof s["$ref"] === "string") return fromSchema(named[s["$ref"].split("/").at(-1)!], named, random, depth);
   if ("const" in s) return s["const"];
   if (Array.isArray(s["enum"])) return random.pick(s["enum"]);
@@ -70,7 +70,7 @@ function objectFrom(
   return Object.fromEntries(entries);
 }
 
-/** Puts hostile values in `times` places of a value. */
+/** Replaces `times` parts of a value with hostile ones. */
 export function spoil(value: unknown, times: number, random: Dice): unknown {
   let spoilt = value;
   for (let time = 0; time < times; time += 1) spoilt = spoilOnce(spoilt, random);

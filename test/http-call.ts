@@ -11,14 +11,14 @@ export interface RawCall {
   path: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | Buffer;
-  /** Answers that never end are let go once their head is there. */
+  /** Resolves after the headers of an endless response and disconnects. */
   headOnly?: boolean;
 }
 
-/** A request as it stands on the wire: unlike fetch, with any Host and Origin. */
+/** Sends a raw request, with any Host and Origin, unlike fetch. */
 export function rawCall(url: string, call: RawCall): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
-  // Node leaves it out of a DELETE, and the body would be taken for the next request
+  // Node omits it for DELETE, and the server would take the body for the next request.
   const length = call.body === undefined ? {} : { "content-length": Buffer.byteLength(call.body) };
   return new Promise((resolve, reject) => {
     const sent = request(

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Runs the launchers of native/ by themselves, without anything of src/process. */
+/** Runs the launchers of native/ directly, without src/process. */
 export interface Implementation {
   name: string;
   words: readonly string[];
@@ -23,14 +23,14 @@ export const hostHasNamespaces = runs("unshare", ["--user", "--map-root-user", "
 const levels = hostHasNamespaces ? (["pid", "group"] as const) : (["group"] as const);
 
 export interface Launch {
-  /** Of the launcher: -i, -m and so on; -f is added. */
+  /** Options of the launcher, such as -i and -m. -f is added. */
   options: readonly string[];
   /** PATH ARGV0 ARGS... */
   command: readonly string[];
   stdin?: "pipe" | "ignore";
   user?: number;
   environment?: Record<string, string>;
-  /** What the launcher is started by, if not by us: `sh -c '... "$@"' sh`, for instance. */
+  /** A command that starts the launcher, such as `sh -c '... "$@"' sh`. */
   within?: readonly string[];
 }
 
@@ -45,11 +45,11 @@ export interface Finished {
 
 export interface Launched {
   child: ChildProcess;
-  /** The process and its pipes have come to their end. */
+  /** Resolves when the process has exited and its pipes are closed. */
   finished: Promise<Finished>;
 }
 
-/** The S line, in numbers. */
+/** The parsed S line. */
 export function endOf({ lines }: Finished): {
   status: number;
   leftovers: number;
@@ -67,7 +67,7 @@ export function endOf({ lines }: Finished): {
   return { status, leftovers, userUs, systemUs, maxRssKb };
 }
 
-/** A command for `Launch`: this script. */
+/** The command of a `Launch` that runs this script. */
 export function shell(script: string): string[] {
   return ["/bin/sh", "sh", "-c", script, "sh"];
 }
@@ -75,7 +75,7 @@ export function shell(script: string): string[] {
 const root = join(import.meta.dirname, "..");
 const nativeDirectory = join(root, "native");
 
-/** A directory that every user may read, with the launchers and the escapes in it. */
+/** Creates a world-readable directory with the launchers and the escapes. */
 export function prepareStage() {
   const directory = mkdtempSync(join(tmpdir(), "drover-native-"));
   chmodSync(directory, 0o755);
@@ -102,10 +102,10 @@ export function prepareStage() {
     const stderr: Buffer[] = [];
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
-    // as in the product: a read that fails ends the stream, what came before is kept, and the fault can be seen
+    // As in the product, a failed read ends the stream, keeps earlier output, and records the error.
     for (const stream of [child.stdout, child.stderr])
       stream?.on("error", (fault) => stderr.push(Buffer.from(`[${fault.message}]`)));
-    // a command may end without reading its input, or before it is sent
+    // A command may exit without reading its input.
     child.stdin?.on("error", () => undefined);
     const finished = new Promise<Finished>((resolve, reject) => {
       child.on("error", reject);
@@ -149,7 +149,7 @@ export const escapes = [
   "cleared-env",
 ] as const;
 
-/** Those that this machine can run. */
+/** The launchers that this machine can run. */
 function implementationsIn(directory: string): Implementation[] {
   const found: Implementation[] = [];
   if (process.platform !== "linux") return found;
@@ -159,7 +159,7 @@ function implementationsIn(directory: string): Implementation[] {
   return found;
 }
 
-/** The other architecture's binary, under emulation; it knows neither namespaces nor reapers. */
+/** The other architecture's binary under emulation, which supports neither namespaces nor reapers. */
 function foreignIn(directory: string): Implementation[] {
   if (process.arch !== "x64" || !runs("qemu-aarch64-static", ["--version"])) return [];
   return [{ name: "arm64, emulated", words: ["qemu-aarch64-static", join(directory, "bin/drover-init-linux-arm64")] }];
@@ -169,12 +169,12 @@ function runs(program: string, args: readonly string[]): boolean {
   return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }
 
-/** A number of seconds that no other process sleeps: how survivors are known. */
+/** A unique number of seconds to sleep, by which survivors are found. */
 export function newMark(): string {
   return `3600.${String(Math.floor(Math.random() * 1e12)).padStart(12, "0")}`;
 }
 
-/** The pids of the living processes with this mark among their arguments. */
+/** The pids of live processes with this mark among their arguments. */
 export function marked(mark: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(mark))
@@ -185,7 +185,7 @@ function argumentsOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   } catch (error) {
-    // It ended between the two reads.
+    // It exited between the two reads.
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH")) return [];
     throw error;
   }
@@ -194,12 +194,12 @@ function argumentsOf(pid: string): string[] {
 export async function until(what: string, condition: () => boolean, milliseconds = 120_000): Promise<void> {
   const deadline = Date.now() + milliseconds;
   while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain until ${what}`);
+    if (Date.now() > deadline) throw new Error(`timed out after ${milliseconds} ms waiting until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
-/** Resolves once stdout has said this. */
+/** Resolves once stdout contains the word. */
 export async function says({ child }: Launched, word: string): Promise<void> {
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString()));

@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** The files that take longest on an idle machine, in that order. What is not listed is quick. */
+/** The slowest files on an idle machine, slowest first. Files not listed are fast. */
 const slow = [
   "test/browser/accessible.test.ts",
   "test/e2e/gates.test.ts",
@@ -31,8 +31,8 @@ const slow = [
 ];
 
 /**
- * Whole programs first and the quick files of one process last, so that no long file runs alone at the end. Files that
- * share a process stay together: in between, it would have to start anew.
+ * Runs tests of whole programs first and the fast files that share a process last, so that no long file runs alone at the
+ * end. Files that share a process stay together, because the process would otherwise have to restart.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

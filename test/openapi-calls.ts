@@ -1,7 +1,7 @@
 import { type Dice, fromSchema, hostile, spoil } from "./fuzz.ts";
 import type { RawCall } from "./http-call.ts";
 
-/** As much of an OpenAPI document as requests are made from. */
+/** The part of an OpenAPI document from which requests are generated. */
 export interface ApiDocument {
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, unknown> };
@@ -12,7 +12,7 @@ interface Operation {
   requestBody?: { content: Record<string, { schema?: unknown }> };
 }
 
-/** Requests of every operation, some right, most wrong in one place or two. `skip`: paths that are left alone. */
+/** Generates requests for every operation, some valid, most wrong in one or two places. `skip` lists excluded paths. */
 export function openApiCalls(
   document: ApiDocument,
   headers: Record<string, string>,

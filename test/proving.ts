@@ -4,14 +4,14 @@ import type { ProofRequest } from "../src/wire/proof-request.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A fake coordinator that knows one token: it proves that, and leaves every other request to `listener`. */
+/** A fake coordinator that proves knowledge of one token and passes every other request to `listener`. */
 export function proving(token: string, listener: Listener): Listener {
   return (request, response) => {
     if (request.url !== "/proof") return listener(request, response);
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      // the client's own words
+      // Sent by our own client.
       const { nonce } = JSON.parse(Buffer.concat(chunks).toString()) as ProofRequest;
       const origin = originOf(request.socket.localAddress, request.socket.localPort) ?? "";
       const body = JSON.stringify({ proof: proofOf(hashToken(token), nonce, origin).toString("hex") });

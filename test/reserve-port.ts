@@ -1,14 +1,14 @@
 import { createServer, type Server } from "node:net";
 
-/** Of the ports this process reserved. They stay open until it ends. */
+/** Listeners that mark the ports reserved by this process. They stay open until it exits. */
 const guards: Server[] = [];
 
 /**
- * A port on 127.0.0.1 that stays the caller's until this process ends, also while nothing listens there: between the
- * choice and the first start of a server, and between its restarts.
+ * Reserves a port on 127.0.0.1 until this process exits, even while nothing listens on it: before the first start of a
+ * server and between its restarts.
  *
- * It lies below the range from which systems pick ports by themselves, and a listener on the same port of another
- * loopback address marks it as taken for every other process that reserves ports.
+ * The port is below the ephemeral range, and a listener on the same port of another loopback address marks it as taken
+ * for other processes that reserve ports.
  */
 export async function reservePort(choose: () => number = anyPort): Promise<number> {
   for (;;) {
@@ -30,7 +30,7 @@ function anyPort(): number {
   return 20_000 + Math.floor(Math.random() * 12_000);
 }
 
-/** Linux has the whole of 127.0.0.0/8. Elsewhere only ::1 is there besides 127.0.0.1. */
+/** Linux has all of 127.0.0.0/8. Other systems have only ::1 besides 127.0.0.1. */
 const guardAddress = process.platform === "linux" ? "127.0.0.2" : "::1";
 
 function tryListen(port: number, host: string): Promise<Server | null> {

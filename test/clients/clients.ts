@@ -4,9 +4,9 @@ import { join } from "node:path";
 export const clientNames = ["claude", "codex", "gemini"] as const;
 export type ClientName = (typeof clientNames)[number];
 
-/** What makes a client run against a model server on this machine and ask nobody else. */
+/** How to start a client so that it talks only to a model server on this machine. */
 export interface PreparedClient {
-  /** The program: an absolute path. */
+  /** The absolute path of the program. */
   bin: string;
   env: Readonly<Record<string, string>>;
 }
@@ -16,9 +16,9 @@ const platform = `${process.platform}-${process.arch}`;
 export interface ClientPlace {
   /** Must exist. */
   home: string;
-  /** Of the model server. */
+  /** The model server's URL. */
   url: string;
-  /** Where the clients' package.json lies; this directory unless given. */
+  /** The directory of the clients' package.json. Defaults to this one. */
   directory?: string;
 }
 
@@ -52,7 +52,7 @@ const prepare: Readonly<Record<ClientName, (home: string, url: string, packages:
     mkdirSync(join(home, ".gemini"), { recursive: true });
     writeFileSync(join(home, ".gemini", "settings.json"), JSON.stringify(geminiSettings, null, 2));
     return {
-      // a script that begins with the name of node: it needs node on PATH
+      // A script with a `node` shebang, so node must be on PATH.
       bin: installed(packages, "@google", "gemini-cli", "bundle", "gemini.js"),
       env: {
         HOME: home,
@@ -64,7 +64,7 @@ const prepare: Readonly<Record<ClientName, (home: string, url: string, packages:
   },
 };
 
-/** Without a launcher in node, which costs a start of node and hides the real process. */
+/** Skips the launcher script, which costs a Node start and hides the real process. */
 function nativeCodex(packages: string): string {
   const vendor = installed(packages, "@openai", `codex-${platform}`, "vendor");
   const target = readdirSync(vendor).find((entry) => existsSync(join(vendor, entry, "bin", "codex")));
@@ -73,11 +73,11 @@ function nativeCodex(packages: string): string {
 
 function installed(packages: string, ...words: string[]): string {
   const path = join(packages, ...words);
-  if (!existsSync(path)) throw new Error(`${path} is not there: \`npm test\` installs the clients`);
+  if (!existsSync(path)) throw new Error(`${path} is missing; \`npm test\` installs the clients`);
   return path;
 }
 
-/** Plugins and metrics would wait for hosts that are not there; retries would hide what a test is about. */
+/** Disables plugins and metrics, which would wait for unreachable hosts, and retries, which would hide failures. */
 const codexConfig = (url: string): string => `model = "gpt-5.5"
 model_provider = "local"
 
