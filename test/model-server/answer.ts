@@ -8,7 +8,7 @@ export interface Sending {
   stream: boolean;
 }
 
-/** Sends a reply as a client of that dialect expects it, or as badly as the turn says. */
+/** Sends a reply in the client's dialect, with the faults that the turn asks for. */
 export async function sendReply(
   { response, dialect, stream }: Sending,
   reply: Reply,
@@ -37,7 +37,7 @@ export async function sendReply(
 
 type Chunk = string | Uint8Array;
 
-/** The whole stream, or as much of it as the fault leaves. */
+/** The chunks of the stream, up to and including the fault. */
 function streamed(reply: Reply, fault: Answer["stream_fault"], dialect: Dialect): Chunk[] {
   const frames = dialect.frames(reply);
   const chunks = [...frames.map((frame) => wire(dialect, frame)), ...(dialect.farewell ? [dialect.farewell] : [])];
@@ -45,7 +45,7 @@ function streamed(reply: Reply, fault: Answer["stream_fault"], dialect: Dialect)
   const middle = Math.ceil(chunks.length / 2);
   const before = chunks.slice(0, middle);
   if (fault === "ends_early") return before;
-  // named like the one before it: readers skip events they have never heard of
+  // Named like the previous event, because readers skip unknown events.
   if (fault === "malformed")
     return [...before, encoded(dialect, frames[middle - 1]?.event, '{"broken'), ...chunks.slice(middle)];
   const [type, text] = ["overloaded_error", "Overloaded in the middle"];
@@ -70,7 +70,7 @@ function encoded({ stream }: Dialect, event: string | undefined, payload: string
   );
 }
 
-/** Each chunk reaches the socket by itself; a client that went away ends the wait. */
+/** Writes each chunk separately. Stops waiting if the client disconnects. */
 function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => response.write(bytes, () => resolve()));
 }

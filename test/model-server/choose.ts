@@ -2,11 +2,11 @@ import type { Asked, Message, Script, Turn } from "./script.ts";
 
 export type Chosen =
   | { kind: "turn"; turn: Turn }
-  /** A call a client makes for itself: a title, a summary, a decision. It is answered and uses no turn. */
+  /** A client's internal call, such as for a title or summary. It is answered without using a turn. */
   | { kind: "side" }
   | { kind: "unknown"; text: string };
 
-/** `broken` counts the failures already served for this very conversation. */
+/** `broken` counts the failures already served for this conversation. */
 export function choose(script: Script, asked: Asked, broken: (turn: Turn) => number): Chosen {
   if (asked.schema !== undefined) return { kind: "side" };
   if (typeof script === "function") return { kind: "turn", turn: script(asked) };
@@ -21,12 +21,12 @@ export function choose(script: Script, asked: Asked, broken: (turn: Turn) => num
   return { kind: "turn", turn: rule.turns[index]! };
 }
 
-/** What the user or a tool wrote, without what the client put around it. */
+/** The text of the user or a tool, without what the client adds around it. */
 export function ownText(text: string): string {
   return text.replaceAll(/<(system-reminder|environment_context|session_context)>[^]*?<\/\1>/g, "").trim();
 }
 
-/** Results of calls that were made together come in one message or in several. */
+/** Results of parallel calls arrive in one message or in several. */
 function stepsAfter(messages: readonly Message[]): number {
   return messages.filter(
     (message, at) => message.tool_results.length > 0 && !((messages[at - 1]?.tool_results.length ?? 0) > 0),

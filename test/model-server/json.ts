@@ -1,8 +1,8 @@
-/** Request bodies are foreign data: looked into without trust. */
+/** Request bodies are untrusted, so every field is checked before use. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function fieldsOf(value: unknown): Fields {
-  // an object's fields are unknown each
+  // Every field of an object is unknown.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
@@ -22,9 +22,9 @@ export function parsedOr(text: string): Fields {
   }
 }
 
-/** A few pieces, so that every streamed text really comes in several chunks. */
+/** Splits text into a few pieces, so that every streamed text arrives in several chunks. */
 export function piecesOf(text: string): string[] {
-  // never half of a surrogate pair
+  // Do not split surrogate pairs.
   const letters = Array.from(text);
   const size = Math.max(1, Math.ceil(letters.length / 4));
   return Array.from({ length: Math.ceil(letters.length / size) }, (_, at) =>
@@ -32,7 +32,7 @@ export function piecesOf(text: string): string[] {
   );
 }
 
-/** The JSON of a tool's input, or as much of it as the script lets through. */
+/** The JSON of a tool's input, cut off if the script says so. */
 export function inputText({ input, cut_input }: { input: unknown; cut_input?: number }): string {
   return JSON.stringify(input).slice(0, cut_input);
 }

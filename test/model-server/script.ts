@@ -1,10 +1,10 @@
-/** What the scripted model says: plain data, so that a test shows its whole conversation in one place. */
+/** The scripted model's answers as plain data, so that a test shows its whole conversation in one place. */
 export type Script = readonly Rule[] | ((asked: Asked) => Turn);
 
 export interface Rule {
-  /** A string: the last user text ends with it. A RegExp: tested against that text. */
+  /** A string that the last user text must end with, or a RegExp tested against that text. */
   when: string | RegExp;
-  /** The n-th answers the n-th request after that user text; the last one answers all further ones. */
+  /** The n-th turn answers the n-th request after that user text. The last one answers all further requests. */
   turns: readonly Turn[];
 }
 
@@ -17,40 +17,40 @@ export interface Answer {
   usage?: { input_tokens: number; output_tokens: number };
   /** A pause before each chunk of a streamed answer. */
   slow_ms_per_chunk?: number;
-  /** The connection breaks after so many bytes of the body. */
+  /** Breaks the connection after this many bytes of the body. */
   cut_after_bytes?: number;
-  /** In the middle of a streamed answer: a chunk that is not JSON, an error of the service, or a clean but early end. */
+  /** A fault in the middle of a streamed answer: a chunk that is not JSON, an error from the service, or an early end. */
   stream_fault?: "malformed" | "error" | "ends_early";
-  /** For a broken answer: how often, before the next turn takes its place. Unless given, always. */
+  /** How often a faulty answer is served before the next turn is used. Defaults to always. */
   times?: number;
 }
 
 export type Failure = (
   | { error: { status: number; type?: string; message: string; headers?: Readonly<Record<string, string>> } }
-  /** The request is taken and never answered. */
+  /** Accepts the request and never answers. */
   | { hang: true }
-  /** The connection is closed without an answer. */
+  /** Closes the connection without an answer. */
   | { close: true }
-  /** 200, and a web page where an answer should be. */
+  /** Answers 200 with a web page. */
   | { web_page: true }
 ) & { times?: number };
 
 /**
- * `write_file {path, content}`, `read_file {path}` and `shell {command}` become the tool the client offers for it;
- * any other name is passed as it stands, and so is one that is `exact`.
+ * `write_file {path, content}`, `read_file {path}` and `shell {command}` become the matching tool of the client. Any
+ * other name, and any call with `exact`, is passed unchanged.
  */
 export interface ToolCall {
   name: string;
   input: Readonly<Record<string, unknown>>;
-  /** Also when the client does not offer it: to see what it makes of that. */
+  /** Calls the tool by this name even if the client does not offer it. */
   exact?: true;
-  /** Sends only so many characters of the input's JSON, in dialects that send it as text. */
+  /** Sends only this many characters of the input's JSON, in dialects that send it as text. */
   cut_input?: number;
 }
 
 export type DialectName = "anthropic" | "responses" | "chat" | "gemini" | "converse";
 
-/** One message as the model got it, whatever the dialect. */
+/** One message as the model received it, independent of the dialect. */
 export interface Message {
   role: "system" | "user" | "assistant";
   text: string;
@@ -60,17 +60,17 @@ export interface Message {
 
 export interface OfferedTool {
   name: string;
-  /** Free text in place of JSON, as some tools of the Responses API take. */
+  /** Whether the tool takes free text instead of JSON, like some tools of the Responses API. */
   takesText: boolean;
 }
 
-/** A request read into what all dialects have in common. */
+/** A request in a form common to all dialects. */
 export interface Asked {
   model: string;
   stream: boolean;
   messages: Message[];
   tools: OfferedTool[];
-  /** The client wants JSON of a shape of its own (a title, a routing decision): no turn of a conversation. */
+  /** The schema of structured output that the client asks for (a title, a routing decision). Not a turn of the conversation. */
   schema: unknown;
 }
 
@@ -92,11 +92,11 @@ export interface Dialect {
   read(body: Readonly<Record<string, unknown>>, path: string): Asked;
   whole(reply: Reply): unknown;
   frames(reply: Reply): Frame[];
-  /** How its streams look where they are not server-sent events. */
+  /** The stream format, if it is not server-sent events. */
   stream?: { type: string; encode(event: string, payload: string): Uint8Array };
-  /** The last line of a stream, where the dialect has one. */
+  /** The last line of a stream, if the dialect has one. */
   farewell?: string;
   error(status: number, type: string | undefined, message: string): unknown;
-  /** The same in the middle of a stream, where it has another shape there. */
+  /** The error format in the middle of a stream, if it differs. */
   streamError?(type: string, message: string): Frame;
 }

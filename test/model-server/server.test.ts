@@ -20,7 +20,7 @@ const start = async (rules: Script = script): Promise<void> => void (server = aw
 
 const post = (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
   fetch(`${server.url}${path}`, { method: "POST", body: JSON.stringify(body), headers });
-// what is in it is each test's to say
+// Each test knows what the JSON contains.
 const json = async (path: string, body: unknown) => JSON.parse(await (await post(path, body)).text());
 const events = async (path: string, body: unknown) =>
   (await (await post(path, body)).text())
@@ -33,7 +33,7 @@ const messages = "/v1/messages";
 const claudeTools = [{ name: "Bash" }, { name: "Write" }];
 
 describe("each dialect", () => {
-  it("anthropic: text in several deltas, then a tool call by the client's own name", async () => {
+  it("anthropic: sends text in several deltas, then a tool call with the client's tool name", async () => {
     await start();
     const said = await events(messages, { model: "m", stream: true, messages: [user("hello")] });
     const deltas = said.filter(({ type }) => type === "content_block_delta");
@@ -48,7 +48,7 @@ describe("each dialect", () => {
     });
   });
 
-  it("responses: a patch where the client takes one, a shell command where it does not", async () => {
+  it("responses: sends a patch if the client takes one, otherwise a shell command", async () => {
     await start();
     const ask = { model: "m", stream: true, input: [{ type: "message", ...user("make a file") }] };
     const custom = await events("/v1/responses", { ...ask, tools: [{ type: "custom", name: "apply_patch" }] });
@@ -61,7 +61,7 @@ describe("each dialect", () => {
     expect(JSON.parse(item.arguments)).toEqual({ cmd: "printf %s 'x' > 'a.txt'" });
   });
 
-  it("chat: both ways", async () => {
+  it("chat: answers streamed and unstreamed", async () => {
     await start();
     const ask = { model: "m", messages: [{ role: "system", content: "be brief" }, user("hello")] };
     expect(await json("/v1/chat/completions", ask)).toMatchObject({
@@ -86,7 +86,7 @@ describe("each dialect", () => {
     });
   });
 
-  it("gemini: both ways", async () => {
+  it("gemini: answers streamed and unstreamed", async () => {
     await start();
     const contents = [{ role: "user", parts: [{ text: "make a file" }] }];
     const tools = [{ functionDeclarations: [{ name: "write_file" }] }];
@@ -104,7 +104,7 @@ describe("each dialect", () => {
 });
 
 describe("the script", () => {
-  it("matches the end of the last user text, behind what clients put before it, and counts tool results", async () => {
+  it("matches the end of the last user text, ignores what clients add, and counts tool results", async () => {
     await start();
     const asked = user("<system-reminder>hello\nreminders</system-reminder>\nplease make a file");
     const call = { role: "assistant", content: [{ type: "tool_use", id: "1", name: "Write", input: { a: 1 } }] };
@@ -124,7 +124,7 @@ describe("the script", () => {
     ]);
   });
 
-  it("refuses what no rule knows, and answers a client's side calls without using a turn", async () => {
+  it("refuses a request that no rule matches, and answers a client's side calls without using a turn", async () => {
     await start();
     const unknown = await post(messages, { model: "m", tools: claudeTools, messages: [user("something else")] });
     expect([unknown.status, await unknown.text()]).toEqual([400, expect.stringContaining("something else")]);
@@ -153,7 +153,7 @@ describe("the script", () => {
 });
 
 describe("bad answers", () => {
-  it("are errors in the dialect's own shape, as often as the script says", async () => {
+  it("are errors in the dialect's format, as often as the script says", async () => {
     await start([
       {
         when: "x",
@@ -169,7 +169,7 @@ describe("bad answers", () => {
     expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([429, 200, 200]);
   });
 
-  it("hang, break off, and close; stop ends them all", async () => {
+  it("hang, break off or close the connection, and stop ends them all", async () => {
     await start([
       { when: "cut", turns: [{ text: "long ".repeat(100), cut_after_bytes: 300 }] },
       { when: "close", turns: [{ close: true }] },
@@ -191,7 +191,7 @@ describe("bad answers", () => {
   });
 });
 
-it("answers what clients ask beside the model, and keeps no secret", async () => {
+it("answers clients' other requests, and records no secrets", async () => {
   await start();
   expect((await fetch(server.url, { method: "HEAD" })).status).toBe(200);
   expect((await fetch(`${server.url}/api/hello`)).status).toBe(200);

@@ -12,26 +12,26 @@ import type { Answer, Asked, Dialect, DialectName, Message, Reply, Script, Turn 
 import { emptyOf } from "./side-answer.ts";
 import { translate } from "./tools.ts";
 
-/** A request to a model, as it was received. */
+/** A received model request. */
 export interface Received {
   dialect: DialectName;
   path: string;
   model: string;
   messages: Message[];
-  /** "unknown": no rule matched, and it was refused. */
+  /** "unknown" means that no rule matched and the request was refused. */
   answered: Chosen["kind"];
   body: Fields;
-  /** Values of secrets are replaced by `(set)`. */
+  /** Secret values are replaced with `(set)`. */
   headers: Readonly<Record<string, string>>;
 }
 
 export interface ModelServer {
-  /** Without a path and without a slash at its end. */
+  /** Without a path or trailing slash. */
   url: string;
   requests: Received[];
-  /** Everything else that was asked, as `METHOD /path`. */
+  /** All other requests, as `METHOD /path`. */
   others: string[];
-  /** Idempotent; cuts what is under way. */
+  /** Idempotent. Aborts requests in flight. */
   stop(): Promise<void>;
 }
 
@@ -43,14 +43,14 @@ const routes: readonly (readonly [RegExp, Dialect])[] = [
   [/^\/model\/[^/]+\/converse-stream$/, converse],
 ];
 
-/** A model that says what the script says, on a free port of this machine. */
+/** Starts a scripted model server on a free local port. */
 export async function startModelServer(script: Script): Promise<ModelServer> {
   const requests: Received[] = [];
   const others: string[] = [];
   const broken = new Map<string, number>();
   const ended = new AbortController();
   const server = createServer((request, response) => {
-    // a client that goes away in the middle is no fault of the server
+    // A client may disconnect in the middle.
     response.on("error", () => response.destroy());
     void handle(request, response).catch((error: unknown) => {
       if (!ended.signal.aborted) others.push(`DEFECT ${String(error)}`);
@@ -103,7 +103,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // listening on TCP, so its address is no string
+  // A TCP server's address is never a string.
   const { port } = server.address() as AddressInfo;
   let stopping: Promise<void> | null = null;
   return {
@@ -142,7 +142,7 @@ const fails = (turn: Turn): boolean =>
 
 const sideText = ({ schema }: Asked): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
 
-/** What clients ask beside the model: whether anybody is there, and how many tokens something has. */
+/** Answers clients' other requests: health checks and token counts. */
 function answerOther(path: string, text: string, response: ServerResponse): void {
   const found = ["/", "/api/hello", "/api/version"].includes(path);
   const tokens = Math.ceil(text.length / 4);
@@ -157,7 +157,7 @@ function answerOther(path: string, text: string, response: ServerResponse): void
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
-  // a stream of node:http without an encoding gives buffers
+  // Without an encoding, the stream yields buffers.
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,6 +1,6 @@
 import { fieldsOf, textOf } from "./json.ts";
 
-/** The smallest value that a JSON schema allows: an answer that says nothing. */
+/** The smallest value that a JSON schema allows, used as a meaningless answer. */
 export function emptyOf(schema: unknown): unknown {
   const fields = fieldsOf(schema);
   if (Array.isArray(fields["enum"])) return fields["enum"][0];
@@ -11,7 +11,7 @@ export function emptyOf(schema: unknown): unknown {
       return "ok";
     case "number":
     case "integer":
-      // 1, as what is scored by a number is often scored from 1 on, and gemini refuses 0
+      // 1, because scores often start at 1, and gemini rejects 0.
       return typeof fields["minimum"] === "number" ? fields["minimum"] : 1;
     case "boolean":
       return false;

@@ -3,7 +3,7 @@ import type { OfferedTool, ToolCall } from "./script.ts";
 
 type Translate = (input: ToolCall["input"]) => Readonly<Record<string, unknown>>;
 
-/** For each neutral tool the names clients have for it, most specific first. */
+/** For each neutral tool, the names that clients use, most specific first. */
 const known: Readonly<Record<string, readonly (readonly [name: string, translate: Translate])[]>> = {
   write_file: [
     ["Write", ({ path, content }) => ({ file_path: path, content })],
@@ -26,13 +26,13 @@ const known: Readonly<Record<string, readonly (readonly [name: string, translate
   ],
 };
 
-/** What a client without the tool does by its shell. */
+/** Shell commands for clients that lack the tool. */
 const byShell: Readonly<Record<string, (input: ToolCall["input"]) => string>> = {
   write_file: ({ path, content }) => `printf %s ${quoted(textOf(content))} > ${quoted(textOf(path))}`,
   read_file: ({ path }) => `cat ${quoted(textOf(path))}`,
 };
 
-/** The call as this client knows it, or null when it offers nothing for it. */
+/** Translates the call to this client's tools. Returns null if it offers none that fits. */
 export function translate(call: ToolCall, offered: readonly OfferedTool[]): (ToolCall & { takesText: boolean }) | null {
   const { name, input } = call;
   if (call.exact || !(name in known))

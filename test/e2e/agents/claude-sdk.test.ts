@@ -9,7 +9,7 @@ import { keepRunning, runToEnd, serve, type Serving } from "../serving.ts";
 import { eventsOf, show, submit } from "./place.ts";
 
 const page = readFileSync(join(root, "docs", "claude-sdk.md"), "utf8");
-/** Each agent as the page shows it: its name in backquotes, and then its content. */
+/** The agents shown on the page: a file name in backquotes, then its content. */
 const agents = [...page.matchAll(/^`(agents\/[\w-]+\.yaml)`[^\n]*:\n\n```yaml\n(.*?)^```$/gms)].map(
   ([, path = "", text = ""]) => ({ path, text }),
 );
@@ -76,7 +76,7 @@ const files = async ({ run_id }: Run): Promise<string[]> =>
   );
 const heard = (): string => JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
 
-test("without the package, drover doctor has the install line and everything else works", async () => {
+test("without the package, drover doctor prints the install command and everything else works", async () => {
   const alone = folder();
   const env = { DROVER_STATE_DIR: join(alone, "state") };
   const refused = await drover(["run", "claude-sdk", "--prompt", "x"], { cwd: alone, env });
@@ -96,7 +96,7 @@ test("without the package, drover doctor has the install line and everything els
   expect(await sdk()).toMatchObject({ found: true, version: install.split("@").at(-1) });
 });
 
-test("the agents of the page do in each mode what it says", async () => {
+test("the page's agents behave in each mode as it says", async () => {
   expect(agents.length).toBe(5);
   const ran = (names: string[]) =>
     Promise.all(names.map(async (name) => ({ name, run: await run(name, "create file hello.txt with hi") })));
@@ -121,7 +121,7 @@ test("the agents of the page do in each mode what it says", async () => {
   ]);
 });
 
-test("each event of the page's table is in the log of a run, with the message it was made of", async () => {
+test("a run's log has each event of the page's table, with its original message", async () => {
   const ended = await run("writer", "create file hello.txt with hi");
   const events = await eventsOf(serving, ended.run_id);
   const of = (type: RunEvent["type"], subtype?: string): RunEvent[] =>
@@ -137,7 +137,7 @@ test("each event of the page's table is in the log of a run, with the message it
   expect(ended.usage!.cost_usd).toBeGreaterThan(0);
 });
 
-test("sessions continue and fork by the page's commands", async () => {
+test("the page's commands resume and fork sessions", async () => {
   const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
   const first = await run("writer", "create file hello.txt with hi");
   const resumed = await drover(["sessions", "resume", first.session_id!, "--prompt", "what did I ask for first?"], {
@@ -154,7 +154,7 @@ test("sessions continue and fork by the page's commands", async () => {
   expect(heard()).toContain("A file.");
 });
 
-test("a question is answered by a person, also after the run was parked", async () => {
+test("a person can answer a question, even after the run was parked", async () => {
   for (const park_after_seconds of [600, 0.05]) {
     const agent = { type: "autonomous", executor: "claude-sdk", permissions: { mode: "default" }, park_after_seconds };
     const put = await serving.call("PUT", "/agents/asking", { ...agent, demands: { executor_type: "claude-sdk" } });

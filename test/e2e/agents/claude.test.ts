@@ -43,7 +43,7 @@ const shared = sharedKit({
   profile: { home: "user", config: { allow_full_auto: true } },
 });
 
-test("claude makes a file in its default mode: it is kept, and the log shows how it came to be", async () => {
+test("claude writes a file in its default mode, which is kept, and the log shows how", async () => {
   const kit = await shared();
   const run = await kit.run("claude", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", result_text: "hello.txt is there.", exit_code: 0 });
@@ -62,7 +62,7 @@ test("claude makes a file in its default mode: it is kept, and the log shows how
   expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
-test("resume and fork carry the history, also over a restart of the runner and with a HOME of the session's own", async () => {
+test("resume and fork keep the history, even across a restart of the runner and with a per-session HOME", async () => {
   const kit = await agentKit({ script, clients: ["claude"], profile: { home: "session" } });
   const first = await kit.run("claude", "create file hello.txt with hi");
   const inFirst = await sessionOf(kit, first.session_id!);
@@ -83,7 +83,7 @@ test("resume and fork carry the history, also over a restart of the runner and w
   const third = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
   expect(third.status).toBe("completed");
   expect(conversation(kit.model.requests.at(-1)!.messages)).not.toContain("another branch");
-  // each turn is charged alone, though claude sums over the session
+  // Each turn is charged separately, although claude reports the session's total.
   expect(third.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
 });
 
@@ -92,7 +92,7 @@ async function sessionOf(kit: Awaited<ReturnType<typeof agentKit>>, session_id: 
   return json.executor_session_id;
 }
 
-test("a tool that its mode denies, and nothing done after it, is a failure", async () => {
+test("a denied tool with no further action is a failure", async () => {
   const kit = await shared();
   const run = await kit.run("claude", "fetch the page");
   expect(run).toMatchObject({ status: "failed", reason: "permission_denied", result_text: "I could not fetch it." });
@@ -101,7 +101,7 @@ test("a tool that its mode denies, and nothing done after it, is a failure", asy
   );
 });
 
-test("a key that is refused, and too many turns, are told by their reasons", async () => {
+test("a refused key and too many turns fail with their reasons", async () => {
   const kit = await shared();
   expect(await kit.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
   const put = await kit.serving.call("PUT", "/agents/short", {
@@ -115,7 +115,7 @@ test("a key that is refused, and too many turns, are told by their reasons", asy
   expect(await kit.run("short", "never end")).toMatchObject({ status: "failed", reason: "max_turns" });
 });
 
-test("a run that is stopped in the middle of a tool leaves nothing of it, and its session goes on in the operator's HOME, also after a restart", async () => {
+test("a run stopped in the middle of a tool leaves no process, and its session continues in the operator's HOME, even after a restart", async () => {
   const kit = await shared();
   const agent = { type: "autonomous", executor: "claude", permissions: { mode: "bypassPermissions" } };
   await kit.serving.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
@@ -142,13 +142,13 @@ async function endOf({ serving }: Awaited<ReturnType<typeof agentKit>>, run_id: 
   return show();
 }
 
-/** The names of what runs with this run's id in its environment. */
+/** The names of processes with this run's id in their environment. */
 function processesWith(run_id: string): string[] {
   const read = (pid: string, file: string): string => {
     try {
       return readFileSync(`/proc/${pid}/${file}`, "utf8");
     } catch {
-      return ""; // it has just ended
+      return ""; // it has just exited
     }
   };
   return readdirSync("/proc")

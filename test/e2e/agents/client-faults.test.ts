@@ -10,7 +10,7 @@ import { endOf, eventsOf, pathsOf, processesOf, submit } from "./place.ts";
 
 const said = join(root, "test", "fixtures", "clients", "claude-text.jsonl");
 
-/** Clients that fail in ways the real ones rarely do: which, the prompt says. */
+/** A client that fails in ways that real ones rarely do. The prompt selects the failure. */
 const badClient = `#!/bin/sh
 case "$(cat)" in
   nothing) exit 0 ;;
@@ -28,7 +28,7 @@ case "$(cat)" in
 esac
 `;
 
-test("a client that lies, babbles, fails or does not go is judged by what it said", async () => {
+test("a client that lies, prints garbage, fails or does not exit is judged by its output", async () => {
   const kit = await agentKit({
     script: [],
     clients: ["claude"],
@@ -54,7 +54,7 @@ test("a client that lies, babbles, fails or does not go is judged by what it sai
     },
     { status: "completed", result_text: text },
     { status: "failed", reason: "provider_invalid_response" },
-    // its result stands; what it did not end itself was ended
+    // Its result counts, and the lingering process was ended.
     { status: "completed", result_text: text },
     { status: "failed", reason: "idle" },
   ]);
@@ -82,7 +82,7 @@ const working: Script = [
 
 const free = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
 
-/** A run of a client that may do anything, in the middle of a command that takes for ever. */
+/** Starts a run with full permissions and waits until it is in the middle of an endless command. */
 async function atWork(kit: AgentKit, client: ClientName): Promise<Run> {
   const agent = { ...free, executor: client, demands: { executor_type: client } };
   expect(await kit.serving.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
@@ -91,7 +91,7 @@ async function atWork(kit: AgentKit, client: ClientName): Promise<Run> {
   return run;
 }
 
-test("a client that is killed in the middle of a command takes the command with it", async () => {
+test("killing a client in the middle of a command ends the command too", async () => {
   const kit = await agentKit({ script: working, clients: ["claude"], profile: { config: { allow_full_auto: true } } });
   const { run_id } = await atWork(kit, "claude");
   const client = processesOf(run_id).find(({ name }) => name === "claude");
@@ -103,7 +103,7 @@ test("a client that is killed in the middle of a command takes the command with 
   expect(await pathsOf(kit.serving, run_id)).toEqual(["begun.txt"]);
 });
 
-test("codex and gemini that are stopped in the middle of a command leave nothing of it", async () => {
+test("codex and gemini stopped in the middle of a command leave no process", async () => {
   const kit = await agentKit({
     script: working,
     clients: ["codex", "gemini"],
@@ -118,13 +118,13 @@ test("codex and gemini that are stopped in the middle of a command leave nothing
   }
 });
 
-test("a model that nobody serves is told as such, by the client or when its time is over", async () => {
+test("an unreachable model is reported as such, by the client or on timeout", async () => {
   const kit = await agentKit({ script: [] });
   await kit.model.stop();
   const clients = ["claude", "codex", "gemini"];
   const asked = await Promise.all(
     clients.map((agent_name) =>
-      // codex waits for a network as long as it is let
+      // codex waits for the network without a limit.
       submit(kit.serving, {
         agent_name,
         prompt: "say something",

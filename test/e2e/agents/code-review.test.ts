@@ -9,7 +9,7 @@ import { drover, folder } from "../drover.ts";
 let model: ModelServer | null = null;
 afterEach(() => model?.stop());
 
-/** One command as a person would give it, with nothing running before. */
+/** Runs commands as a person would, with no coordinator running. */
 async function open() {
   const cwd = folder();
   const home = join(cwd, "home");
@@ -30,7 +30,7 @@ async function open() {
   return (...args: string[]) => drover(args, { cwd, env: all });
 }
 
-test("a review is the run's result and its only file, and the code is none", async () => {
+test("the review is the run's result and its only file, without the code", async () => {
   const run = await open();
   const code = "--help\nimport os  # 'quotes' \"and\" $(more)\n";
   const params = JSON.stringify({ code, language: "python" });
@@ -53,7 +53,7 @@ test("a review is the run's result and its only file, and the code is none", asy
   expect((await run("runs", "files", made.run_id, "review.md")).stdout).toBe("# Review\n\nNo locks.");
 });
 
-test("an engine that only answers has its answer made into the file", async () => {
+test("the answer of an engine that writes no file becomes the file", async () => {
   const run = await open();
   const { stdout } = await run("run", "code-review", "--code", "pass", "--json");
   const made = JSON.parse(stdout) as Run;

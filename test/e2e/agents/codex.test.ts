@@ -38,7 +38,7 @@ async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<strin
 
 const shared = sharedKit({ script, clients: [...clients] });
 
-test("a run writes a file, says so, and is charged for what it used", async () => {
+test("a run writes a file, reports it, and records its usage", async () => {
   const kit = await shared();
   const run = await kit.run("codex", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", error: null, result_text: "Done, hello.txt is there." });
@@ -51,14 +51,14 @@ test("a run writes a file, says so, and is charged for what it used", async () =
   expect(ofType(events, "system").find(({ subtype }) => subtype === "init")?.executor_session_id).toMatch(
     /^[0-9a-f-]{36}$/,
   );
-  // the system prompt of the agent reached the model, and by no command line
+  // The agent's system prompt reached the model, but not on a command line.
   expect(heard(kit.model.requests[0])).toContain("You carry out one task");
   const [started] = ofType(events, "execution_started");
   expect(JSON.stringify(started)).not.toContain("You carry out one task");
   expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
-test("resume and fork carry the history, also after the runner was restarted and with a HOME of the session's own", async () => {
+test("resume and fork keep the history, even after a restart of the runner and with a per-session HOME", async () => {
   const kit = await agentKit({ script, clients, profile: { home: "session" } });
   const first = await kit.run("codex", "remember the word heron");
   expect(first).toMatchObject({ status: "completed", error: null });
@@ -75,11 +75,11 @@ test("resume and fork carry the history, also after the runner was restarted and
     expect(run.session_id === session_id).toBe(mode === "resume");
     ({ session_id } = run);
   }
-  // nothing of it went into the operator's own
+  // Nothing was written to the operator's HOME.
   expect(existsSync(join(kit.home, ".codex", "sessions"))).toBe(false);
 });
 
-test("what the mode does not allow is denied, told, and no success", async () => {
+test("a tool that the mode forbids is denied, reported, and fails the run", async () => {
   const kit = await shared();
   await putAgent(kit, "careful", { permissions: { mode: "default" } });
   const run = await kit.run("careful", "create file hello.txt with hi");
@@ -90,7 +90,7 @@ test("what the mode does not allow is denied, told, and no success", async () =>
   expect(ofType(events, "system").map(({ subtype }) => subtype)).toContain("permission_denied");
 });
 
-test("a filter of the repository's own neither runs nor lets anything through as it is, and git goes on working", async () => {
+test("a repository's own git filter neither runs nor passes content through unfiltered, and git keeps working", async () => {
   const keepsKeysAway = '\n[shell_environment_policy]\nignore_default_excludes = false\nexclude = ["*KEY*"]\n';
   const before = (cwd: string) => appendFileSync(join(cwd, "home", ".codex", "config.toml"), keepsKeysAway);
   const kit = await agentKit({ script, clients, before });
@@ -108,7 +108,7 @@ test("a filter of the repository's own neither runs nor lets anything through as
   expect(readFileSync(join(repository, "added.txt"), "utf8")).toMatch(/clean filter 'crypt' failed/);
 });
 
-test("an agent with limits that codex does not keep is refused before it is started", async () => {
+test("an agent with limits that codex does not enforce is refused before it starts", async () => {
   const kit = await shared();
   await putAgent(kit, "limited", { max_turns: 2, budget: { cost_usd: 1 } });
   const run = await kit.run("limited", "create file hello.txt with hi");
@@ -117,12 +117,12 @@ test("an agent with limits that codex does not keep is refused before it is star
   expect(kit.model.requests).toEqual([]);
 });
 
-test("a key that is refused has its reason", async () => {
+test("a refused key fails with its reason", async () => {
   const kit = await shared();
   expect(await kit.run("codex", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
 });
 
-test("a session in a project is not found once its conversation is gone", async () => {
+test("a session in a project is reported as not found once its conversation is deleted", async () => {
   const kit = await shared();
   const first = await kit.run("codex", "remember the word heron", { project_dir: kit.cwd });
   const config = readFileSync(join(kit.home, ".codex", "config.toml"));

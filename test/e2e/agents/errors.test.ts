@@ -7,7 +7,7 @@ import { type Gate, openGate } from "./gate.ts";
 import { type Process, startDrover } from "../start-drover.ts";
 import { endOf, eventsOf, filesBelow, pathsOf, processesOf, show, submit } from "./place.ts";
 
-/** Does what its parameter says, by real processes. */
+/** An executor that does what its parameter says, with real processes. */
 const executor = `
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ afterEach(async () => {
   for (const gate of gates.splice(0)) await gate.stop();
 });
 
-/** A coordinator, a way to it that tests can block, and a runner that has the executor. */
+/** A coordinator, a gate in front of it that tests can block, and a runner with the executor. */
 async function setUp(options: { env?: Record<string, string>; runners?: number } = {}) {
   const cwd = folder();
   const state = join(cwd, "state");
@@ -79,7 +79,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as T }; // the test says what it is
+    return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as T }; // the test knows the type
   };
   return {
     cwd,
@@ -96,7 +96,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
   };
 }
 
-test("each way a run can fail has its reason, and leaves neither process nor temporary file", async () => {
+test("each kind of failure has its reason and leaves no process or temporary file", async () => {
   const place = await setUp();
   const [exit, time, silent, thrown] = await Promise.all([
     place.ask("exit"),
@@ -115,7 +115,7 @@ test("each way a run can fail has its reason, and leaves neither process nor tem
   expect(await endOf(place, silent.run_id)).toMatchObject({ status: "failed", reason: "no_output" });
   const internal = await endOf(place, thrown.run_id);
   expect(internal).toMatchObject({ status: "failed", reason: "internal" });
-  // people get a sentence, whoever runs the runner gets the trace
+  // The run's error is a sentence; the stack trace goes to the runner's log.
   expect(internal.error).toMatch(/failed unexpectedly/);
   expect(JSON.stringify([internal, await eventsOf(place, thrown.run_id)])).not.toContain("hunter2");
   expect(place.runners[0]?.said).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
@@ -123,10 +123,10 @@ test("each way a run can fail has its reason, and leaves neither process nor tem
   await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(join(place.cwd, "runner-0"))))).toEqual([]);
 });
 
-test("an upload that the coordinator refuses leaves no file of the run on the record", async () => {
+test("an upload refused by the coordinator leaves no file of the run on record", async () => {
   const place = await setUp();
   let uploads = 0;
-  // the first of three gets through
+  // The first of three uploads passes.
   place.gate.decide = (path) => (path.startsWith("/runner/files") && ++uploads > 1 ? { status: 413 } : "pass");
   const run = await endOf(place, (await place.ask("files")).run_id);
   expect(run).toMatchObject({ status: "failed", reason: "upload_failed" });
@@ -135,7 +135,7 @@ test("an upload that the coordinator refuses leaves no file of the run on the re
   expect(await eventsOf(place, run.run_id)).not.toContainEqual(expect.objectContaining({ type: "file" }));
 });
 
-test("a coordinator that dies in the middle of an upload and comes back gets every file whole", async () => {
+test("a coordinator that dies in the middle of an upload gets every file complete after it returns", async () => {
   const place = await setUp();
   const cut = new Promise<void>((resolve) => {
     place.gate.decide = (path) => {
@@ -156,12 +156,12 @@ test("a coordinator that dies in the middle of an upload and comes back gets eve
   expect(place.marks()).toEqual([run_id]);
 });
 
-test("a coordinator that cannot be reached is tried again, ever more seldom, until it is there", async () => {
+test("the runner retries an unreachable coordinator with backoff until it is back", async () => {
   const place = await setUp({ env: { POLL_INTERVAL_SECONDS: "0.2" } });
   place.gate.decide = () => "break";
   place.gate.cut();
   const since = performance.now();
-  // each try opens a connection, and that begins with a proof
+  // Each attempt opens a connection, which starts with a proof.
   const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /proof");
   await expect.poll(() => tries().length).toBeGreaterThan(0);
   const { run_id } = await place.ask("exit");
@@ -174,9 +174,9 @@ test("a coordinator that cannot be reached is tried again, ever more seldom, unt
   expect(await endOf(place, run_id)).toMatchObject({ reason: "exit_nonzero", attempt: 1 });
 });
 
-test("a run that another runner has taken is skipped: each is carried out once", async () => {
+test("a run claimed by another runner is skipped, so that each runs once", async () => {
   const place = await setUp({ runners: 2 });
-  // one that no runner brings: either may take its runs
+  // Not defined by a runner, so that both runners may claim its runs.
   const shared = { type: "autonomous", executor: "table", demands: { executor_type: "table" } };
   expect(await place.call("PUT", "/agents/shared", shared)).toMatchObject({ status: 200 });
   const asked = await Promise.all(Array.from({ length: 12 }, () => place.ask("exit", "shared")));

@@ -6,13 +6,13 @@ import { offer, serve } from "../serving.ts";
 
 const page = readFileSync(join(root, "docs", "writing-executors.md"), "utf8");
 
-/** Each file as the page shows it: its name in backquotes, and then its content. */
+/** The files shown on the page: a name in backquotes, then the content. */
 const shown = [...page.matchAll(/^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)].map(([, path = "", text = ""]) => ({
   path,
   text,
 }));
 
-test("what the page on writing executors shows works as it stands, and is one file of at most 30 lines", async () => {
+test("the example of the page on writing executors works unchanged, in one file of at most 30 lines", async () => {
   expect(shown.map(({ path }) => dirname(path))).toEqual(["executors", "profiles", "executors/agents"]);
   expect(shown[0]!.text.trim().split("\n").length).toBeLessThanOrEqual(30);
   const cwd = folder();
@@ -25,7 +25,7 @@ test("what the page on writing executors shows works as it stands, and is one fi
   const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
   const ran = await drover(["run", "word-count", "--text", "to be or not to be", "--json"], { cwd, env });
   expect(ran).toMatchObject({ code: 0 });
-  // what the command line prints last is the run
+  // The last line printed is the run.
   const run = JSON.parse(ran.stdout.trim().split("\n").at(-1) ?? "") as { run_id: string; result_text: string };
   expect(run.result_text).toBe("6 words, 4 of them different");
   const file = await drover(["runs", "files", run.run_id, "words.csv"], { cwd, env });

@@ -49,7 +49,7 @@ test.each(["stdio", "http"] as const)("the real Claude lists and calls our file 
     run.child.stdin?.end();
     const { stdout } = await run;
     expect(stdout).toContain("I used them.");
-    // as tools, or as names of tools to be asked for
+    // As tools, or as names of deferred tools.
     const offered = JSON.stringify(model.requests[0]?.body);
     const names = ["read", "write", "patch", "delete", "list", "search"].map((name) => `mcp__files__file_${name}`);
     expect(names.filter((name) => !offered.includes(name))).toEqual([]);
@@ -77,7 +77,7 @@ async function overHttp(workspace: string) {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  const { url, token } = JSON.parse(line) as { url: string; token: string }; // what it prints
+  const { url, token } = JSON.parse(line) as { url: string; token: string }; // printed by the command
   const server = { type: "http", url, headers: { Authorization: `Bearer ${token}` } };
   const stop = async (): Promise<void> => {
     child.kill("SIGTERM");
@@ -89,7 +89,7 @@ async function overHttp(workspace: string) {
   return { server, stop };
 }
 
-test("the official MCP client gets the same answers over each face", async () => {
+test("the official MCP client gets the same answers over each transport", async () => {
   const workspace = folder();
   writeFileSync(join(workspace, "a.txt"), "one\n");
   const calls = [

@@ -1,19 +1,19 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What becomes of a request on its way: it passes, is answered in place of the coordinator, or its connection breaks. */
+/** What happens to a request: it passes, is answered by the gate itself, or its connection breaks. */
 export type Passage = "pass" | "break" | { status: number } | { breakAfterBytes: number };
 
-/** Between a runner and its coordinator: both are real, the way between them is not to be relied upon. */
+/** An unreliable proxy between a real runner and a real coordinator. */
 export interface Gate {
   url: string;
-  /** Whom it leads to. */
+  /** The coordinator's address. */
   target: string;
-  /** Asked for each request. */
+  /** Called for each request. */
   decide: (path: string, method: string) => Passage;
-  /** Method and path without its query, and when, of all that came. */
+  /** Method and path (without query) and time of every request. */
   readonly came: { what: string; at: number }[];
-  /** Breaks what is under way. */
+  /** Breaks the connections in use. */
   cut(): void;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export async function openGate(): Promise<Gate> {
     else refuse(passage.status, incoming, answer);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // listening on TCP, so it has one
+  // A TCP server's address has a port.
   const { port } = server.address() as AddressInfo;
   const gate: Gate = {
     url: `http://127.0.0.1:${port}`,
@@ -80,7 +80,7 @@ function refuse(status: number, incoming: IncomingMessage, answer: ServerRespons
   incoming.resume();
   incoming.on("end", () => {
     answer.writeHead(status, { "content-type": "application/problem+json" });
-    // with a code of ours: an answer without one is taken for a proxy's
+    // With one of our codes, or the runner would take it for a proxy's response.
     answer.end(JSON.stringify({ title: "refused", status, code: "DROVER-API-003", detail: "Refused by the test." }));
   });
 }

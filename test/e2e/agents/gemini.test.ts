@@ -43,7 +43,7 @@ async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<strin
   if (status >= 300) throw new Error(`PUT /agents/${name} was answered with ${status}: ${JSON.stringify(json)}`);
 }
 
-/** As an operator has it who never changed it. */
+/** The operator's default configuration. */
 function trustFolders(cwd: string): void {
   const path = join(cwd, "home", ".gemini", "settings.json");
   const settings = JSON.parse(readFileSync(path, "utf8")) as { security: object };
@@ -51,15 +51,15 @@ function trustFolders(cwd: string): void {
   writeFileSync(path, JSON.stringify({ ...settings, security }));
 }
 
-/** Which is one for each session. */
+/** The default is one HOME per session. */
 const inDefaultHome = sharedKit({ ...shared, profile: { config: { allow_full_auto: true } }, before: trustFolders });
 const inOwnHome = sharedKit({ ...shared, profile: { home: "user" } });
 
-test("a run writes a file, says so, and is charged for what it used", async () => {
+test("a run writes a file, reports it, and records its usage", async () => {
   const kit = await inDefaultHome();
   const run = await kit.run("gemini", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", error: null, result_text: "Done, hello.txt is there." });
-  // beside the two answers it asked for a model to choose
+  // Besides the two answers it also asked the model for a routing decision.
   expect(run.usage?.input_tokens).toBeGreaterThanOrEqual(200);
   expect(run.usage?.output_tokens).toBeGreaterThanOrEqual(10);
   expect(await kit.files(run)).toEqual({ "hello.txt": "hi\n" });
@@ -75,7 +75,7 @@ test("a run writes a file, says so, and is charged for what it used", async () =
   expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
-test("resume carries the history, also after the runner was restarted and with a HOME of the session's own; fork is refused", async () => {
+test("resume keeps the history, even after a restart of the runner and with a per-session HOME, and fork is refused", async () => {
   const kit = await inDefaultHome();
   await putAgent(kit, "flash", { model: "gemini-2.5-flash" });
   const first = await kit.run("flash", "remember the word heron");
@@ -92,7 +92,7 @@ test("resume carries the history, also after the runner was restarted and with a
   expect(fork).toMatchObject({ status: "failed", reason: "refused", error: expect.stringMatching(/fork/) as string });
 });
 
-test("what the mode does not allow is denied, told, and no success, though a policy in the repository allows it", async () => {
+test("a tool that the mode forbids is denied, reported, and fails the run, even if a policy in the repository allows it", async () => {
   const kit = await inDefaultHome();
   await putAgent(kit, "careful", { permissions: { mode: "default" } });
   const repository = join(kit.cwd, "repository");
@@ -113,7 +113,7 @@ test("what the mode does not allow is denied, told, and no success, though a pol
   }
 });
 
-test("a tool that is allowed by name is used; full auto may run anything", async () => {
+test("a tool allowed by name is used, and full auto may run anything", async () => {
   const kit = await inDefaultHome();
   await putAgent(kit, "typist", { permissions: { mode: "default", allowed_tools: ["run_shell_command(echo)"] } });
   await putAgent(kit, "free", { permissions: { mode: "bypassPermissions" } });
@@ -126,7 +126,7 @@ test("a tool that is allowed by name is used; full auto may run anything", async
   expect(ofType(await kit.events(free), "system").map(({ subtype }) => subtype)).toContain("full_auto");
 });
 
-test("a session in a project is not found once its conversation is gone", async () => {
+test("a session in a project is reported as not found once its conversation is deleted", async () => {
   const kit = await inOwnHome();
   const first = await kit.run("gemini", "remember the word heron", { project_dir: kit.cwd });
   rmSync(join(kit.home, ".gemini", "tmp"), { recursive: true });
@@ -134,7 +134,7 @@ test("a session in a project is not found once its conversation is gone", async 
   expect(run).toMatchObject({ status: "failed", reason: "session_not_found" });
 });
 
-test("with the operator's own HOME, folder trust has to be off, and the run says so", async () => {
+test("with the operator's own HOME, folder trust must be off, and the run says so", async () => {
   const kit = await inOwnHome();
   trustFolders(kit.cwd);
   const run = await kit.run("gemini", "remember the word heron");

@@ -14,37 +14,37 @@ import { eventsOf } from "./place.ts";
 
 export interface AgentKitOptions {
   script: Script;
-  /** All three unless named. */
+  /** Defaults to all three. */
   clients?: readonly ClientName[];
-  /** Laid over the profiles that come with Drover. */
+  /** Overrides fields of the profiles that come with Drover. */
   profile?: Readonly<Record<string, unknown>>;
-  /** More variables of the runner. */
+  /** Additional environment variables of the runner. */
   env?: Readonly<Record<string, string>>;
-  /** What has to be in the runner's directory before it starts. */
+  /** Prepares the runner's directory before it starts. */
   before?: (cwd: string) => void;
 }
 
-/** A coordinator and a runner in processes of their own, the real clients, and a model that says what the script says. */
+/** A coordinator and a runner in separate processes, the real clients, and a scripted model. */
 export interface AgentKit {
   model: ModelServer;
   serving: Serving;
   /** The runner's directory. */
   cwd: string;
-  /** Its HOME. */
+  /** The runner's HOME. */
   home: string;
-  /** Asks an agent and waits for the end; `more` are further fields of the request. */
+  /** Runs an agent and waits for the end. `more` adds fields to the request. */
   run(agent: string, prompt: string, more?: Readonly<Record<string, unknown>>): Promise<Run>;
   events(run: Run): Promise<RunEvent[]>;
-  /** Path and content of what a run left. */
+  /** Path and content of a run's files. */
   files(run: Run): Promise<Record<string, string>>;
-  /** The command line, for that coordinator. */
+  /** Runs the command line against the coordinator. */
   drover(...args: string[]): Promise<Ran>;
-  /** Ends it as an operator does, and starts it anew on the same state. */
+  /** Stops the runner as an operator would, and starts it again on the same state. */
   restartRunner(): Promise<void>;
 }
 
 const ending: Record<Lifetime, (() => Promise<unknown>)[]> = { test: [], file: [] };
-// in order: what runs ends before the model it talks to
+// In order, so that runs end before the model they talk to.
 const endAll = async (lifetime: Lifetime): Promise<void> => {
   for (const end of ending[lifetime].splice(0).toReversed()) await end();
 };
@@ -52,8 +52,8 @@ afterEach(() => endAll("test"));
 afterAll(() => endAll("file"));
 
 /**
- * One kit for all tests of a file that ask for it, made for the first of them. Each gets it with no requests
- * counted; agents, runs and sessions of the tests before it stay.
+ * Shares one kit among the tests of a file, created on first use. The request list is cleared for each test; agents,
+ * runs and sessions of earlier tests remain.
  */
 export function sharedKit(options: AgentKitOptions): () => Promise<AgentKit> {
   let made: Promise<AgentKit> | undefined;
@@ -102,7 +102,7 @@ export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "t
   };
 }
 
-/** The profile that comes with Drover, with the changes a test is about. */
+/** Writes the profile that comes with Drover with a test's changes. */
 function writeProfile(cwd: string, name: ClientName, changes: Readonly<Record<string, unknown>>): void {
   const bundled = join(root, "bundled");
   const profile = JSON.parse(readFileSync(join(bundled, "profiles", `${name}.json`), "utf8"));
@@ -110,7 +110,7 @@ function writeProfile(cwd: string, name: ClientName, changes: Readonly<Record<st
   writeFileSync(join(cwd, "profiles", `${name}.json`), JSON.stringify({ ...profile, agents_dir, ...changes }));
 }
 
-/** Resolves once every profile is offered. */
+/** Starts the runner and resolves once every profile is offered. */
 function startRunner(cwd: string, clients: readonly string[], env: Record<string, string>): Promise<ChildProcess> {
   const words = clients.flatMap((name) => ["-x", name]);
   const child = spawn(process.execPath, [bin, "runner", ...words], {
@@ -121,7 +121,7 @@ function startRunner(cwd: string, clients: readonly string[], env: Record<string
   let said = "";
   return new Promise((done, reject) => {
     child.once("error", reject);
-    child.once("close", () => reject(new Error(`drover runner ended: ${said}`)));
+    child.once("close", () => reject(new Error(`drover runner exited: ${said}`)));
     child.stderr?.on("data", (chunk: Buffer) => {
       said += chunk.toString("utf8");
       if (/^Offers /m.test(said)) done(child);

@@ -17,7 +17,7 @@ const script: Script = [
   { when: "write here", turns: [done, { text: "Done." }] },
 ];
 
-/** In its usual mode gemini has no shell. */
+/** In its default mode gemini has no shell. */
 const prompts: Readonly<Record<ClientName, string>> = { claude: "work here", codex: "work here", gemini: "write here" };
 
 const servers: Server[] = [];
@@ -25,7 +25,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
 });
 
-/** Whoever asks here was led here by a repository. */
+/** A server that only a malicious repository leads to. */
 async function openTrap(): Promise<{ url: string; came(): number }> {
   let came = 0;
   const server = createServer((socket) => {
@@ -34,7 +34,7 @@ async function openTrap(): Promise<{ url: string; came(): number }> {
   });
   servers.push(server);
   await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-  // listening on TCP, so it has one
+  // A TCP server's address has a port.
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => came };
 }
 
@@ -64,22 +64,22 @@ function request({ serving }: AgentKit, agent_name: string, client: ClientName, 
   return submit(serving, { agent_name, prompt: prompts[client], project_dir });
 }
 
-const kinds = Object.keys(traps) as Kind[]; // its own keys
+const kinds = Object.keys(traps) as Kind[]; // the object's own keys
 
-test("nothing that a repository brings along runs, asks elsewhere, or speaks to the model", async () => {
+test("nothing in a repository runs, contacts another host, or reaches the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
   const { kit, trap, repositoryOf, marks } = await setUp();
   const config = join(kit.home, ".codex", "config.toml");
   const before = readFileSync(config, "utf8");
   const asked = await Promise.all([
     ...clientNames.map((client) => request(kit, client, client, repositoryOf(client, kinds))),
-    // which reads the settings of every folder above
+    // codex reads the settings of every parent directory.
     request(kit, "codex", "codex", join(repositoryOf("codex-below", kinds), "sub")),
   ]);
   for (const { run_id, project_dir } of asked) {
     const run = await endOf(kit.serving, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
-    // and what it left is what it wrote, nothing that a link leads to
+    // The run's files are those it wrote, not targets of links.
     const said = (await eventsOf(kit.serving, run_id)).filter(
       ({ type }) => type === "tool_result" || type === "system",
     );
@@ -94,7 +94,7 @@ test("nothing that a repository brings along runs, asks elsewhere, or speaks to 
   expect(readFileSync(config, "utf8")).toBe(before);
 });
 
-test("the same traps do catch an agent that trusts the repository", async () => {
+test("the same traps catch an agent that trusts the repository", async () => {
   const { kit, repositoryOf, marks } = await setUp();
   await Promise.all(
     clientNames.map(async (client) => {

@@ -1,4 +1,4 @@
-/** What somebody would write who wants more than a text to come of it: options, shells, quotes, ends of lines, nonsense. */
+/** Injection attempts: options, shell syntax, quotes, line breaks, control characters. */
 const seeds: readonly string[] = [
   "--dangerously-skip-permissions",
   "--dangerously-bypass-approvals-and-sandbox",
@@ -70,5 +70,5 @@ const disguises: readonly ((seed: string) => string)[] = [
   (seed) => `opus=${seed}`,
 ];
 
-/** 300 of them. */
+/** 300 hostile values. */
 export const hostileValues: readonly string[] = seeds.flatMap((seed) => disguises.map((disguise) => disguise(seed)));

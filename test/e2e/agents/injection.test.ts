@@ -57,7 +57,7 @@ function turnOf({ model, tool, prompt, system, name }: Words): Turn {
   };
 }
 
-test("300 hostile values stay values: no client gets an option or a word more than with harmless ones", () => {
+test("300 hostile values stay values: no client gets an extra option or argument", () => {
   expect(new Set(hostileValues).size).toBeGreaterThan(290);
   expect(hostileValues).toHaveLength(300);
   for (const client of clientNames) {
@@ -75,14 +75,14 @@ test("300 hostile values stay values: no client gets an option or a word more th
   }
 });
 
-test("a system prompt stays text before the prompt, and a prompt is not changed", () => {
+test("a system prompt stays text before the prompt, and the prompt is unchanged", () => {
   for (const value of hostileValues) {
     const text = prependSystemPrompt(turnOf({ ...harmless, prompt: value, system: value }));
     expect(text.endsWith(value)).toBe(true);
   }
 });
 
-test("tools become strings of gemini's policy, and never a rule of their own", () => {
+test("tools become strings in gemini's policy and never rules", () => {
   const shapes = [
     /^\[\[rule\]\]$/,
     /^(?:toolName|commandPrefix) = "(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"$/u,
@@ -98,7 +98,7 @@ test("tools become strings of gemini's policy, and never a rule of their own", (
   }
 });
 
-test("a directory's name stays one key of codex's list of projects", () => {
+test("a directory's name stays one key in codex's list of projects", () => {
   const list =
     /^--config=projects=\{(?:,?"(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"=\{trust_level="untrusted"\})+\}$/u;
   for (const value of hostileValues) {
@@ -113,12 +113,12 @@ afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-test("a session's id that is none of the client's is never handed to it", async () => {
+test("a session id that is not the client's is never passed to it", async () => {
   const starts: unknown[] = [];
   const one = await openContext({
     async start(command) {
       starts.push(command);
-      throw new Error("nothing is to be started");
+      throw new Error("nothing should be started");
     },
   });
   opened.push(one);
@@ -147,7 +147,7 @@ const spoken: Readonly<Record<ClientName, string>> = {
   gemini: "gemini-text.jsonl",
 };
 
-/** Writes down what it was called with, then says what the real one once said. */
+/** Records its arguments and stdin, then replays real output of the client. */
 const recorder = (client: ClientName): string => `#!${process.execPath}
 const fs = require("node:fs");
 const stdin = fs.readFileSync(0, "utf8");
@@ -178,12 +178,12 @@ async function recordedOf(kit: AgentKit, client: ClientName, words: Words): Prom
   const run = await endOf(kit.serving, (await submit(kit.serving, request)).run_id);
   const files = await kit.files(run);
   expect(Object.keys(files)).toContain("recorded.json");
-  // written by the script above
+  // Written by the script above.
   return JSON.parse(files["recorded.json"]!) as Recorded;
 }
 let agents = 0;
 
-test("real processes of all three get the same words whatever is asked, and the prompt whole by stdin", async () => {
+test("real processes of all three get the same arguments for every prompt, and the whole prompt on stdin", async () => {
   const kit = await agentKit({
     script: [],
     profile: { slots: 6 },
@@ -197,7 +197,7 @@ test("real processes of all three get the same words whatever is asked, and the 
     clientNames.map(async (client) => {
       const asUsual = await recordedOf(kit, client, harmless);
       for (const value of sample) {
-        // as a word of a command line it may have 128 KB
+        // A command-line argument is limited to 128 KB.
         const short = value.slice(0, 20_000);
         const changed = { ...harmless, prompt: value, system: value, model: short, tool: short };
         const { argv, stdin, system } = await recordedOf(kit, client, changed);
@@ -210,7 +210,7 @@ test("real processes of all three get the same words whatever is asked, and the 
                 .replace(/^--allowedTools=Read$/, () => `--allowedTools=${short}`),
             ),
         );
-        // the spaces around a text are not part of what is asked
+        // Surrounding whitespace is not part of the prompt.
         const asked = value.trim();
         expect(stdin).toContain(asked);
         expect(stdin.split(asked).length).toBeGreaterThan(2);
@@ -221,7 +221,7 @@ test("real processes of all three get the same words whatever is asked, and the 
   );
 });
 
-/** Each run has a folder for what is temporary, and each session one to work in. */
+/** Replaces the per-run and per-session directories. */
 function withoutPaths(word: string): string {
   return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
 }

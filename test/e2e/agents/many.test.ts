@@ -10,7 +10,7 @@ import { endOf, eventsOf, filesBelow, processesOf, show, submit } from "./place.
 const count = 3;
 const numbers = Array.from({ length: count }, (_one, index) => index + 1);
 
-/** Each writes its own, and waits in a command until all of them are there. */
+/** Each run writes its own file and waits in a command until all have started. */
 const script: Script = numbers.map((number) => ({
   when: `do task ${number}.`,
   turns: [
@@ -27,7 +27,7 @@ const script: Script = numbers.map((number) => ({
   ],
 }));
 
-test("three claudes work at once on one runner, and none has anything of another", async () => {
+test("three claude runs work concurrently on one runner without seeing each other's files", async () => {
   const meeting = folder();
   const kit = await agentKit({
     script,
@@ -61,7 +61,7 @@ test("three claudes work at once on one runner, and none has anything of another
   for (const { run } of runs) expect(processesOf(run.run_id)).toEqual([]);
 });
 
-/** Instead of claude, where it matters only that there is a process: does as its prompt says, and leaves a mess. */
+/** A script in place of claude that does what its prompt says and leaves files behind. */
 const cheapClient = `#!/bin/sh
 task=$(cat)
 mkdir -p "$TMPDIR/mess" "$HOME/.claude/mess"; echo x > "$TMPDIR/mess/file"; echo x > "$HOME/.claude/mess/file"
@@ -90,7 +90,7 @@ test("two runs in one directory wait for each other", async () => {
   await expect.poll(() => readdirSync(project_dir)).toContain("made.txt");
   const second = await submit(kit.serving, { agent_name: "claude", prompt: "at once", project_dir });
   const elsewhere = await submit(kit.serving, { agent_name: "claude", prompt: "at once" });
-  // one that came later and works elsewhere does not wait
+  // A later run in another directory does not wait.
   expect(await endOf(kit.serving, elsewhere.run_id)).toMatchObject({ status: "completed" });
   expect(await show(kit.serving, second.run_id)).toMatchObject({ status: "pending", started_at: null });
   const { json: why } = await kit.serving.call("GET", `/runs/${second.run_id}/why`);
@@ -101,7 +101,7 @@ test("two runs in one directory wait for each other", async () => {
   expect(Date.parse(two.started_at!)).toBeGreaterThanOrEqual(Date.parse(one.finished_at!));
 });
 
-test("of twelve runs, a third of them stopped, nothing is left once their sessions are deleted", async () => {
+test("twelve runs, a third of them stopped, leave nothing once their sessions are deleted", async () => {
   const kit = await cheapKit();
   const prompts = Array.from({ length: 12 }, (_one, index) => (index % 3 === 0 ? "stay" : "at once"));
   const asked = await Promise.all(
@@ -122,7 +122,7 @@ test("of twelve runs, a third of them stopped, nothing is left once their sessio
   for (const name of ["work", "homes"]) expect(readdirSync(join(runsDirectory(state), name))).toHaveLength(12);
   for (const { session_id } of asked)
     expect((await kit.serving.call("DELETE", `/sessions/${session_id}`)).status).toBeLessThan(300);
-  // it looks at its start, then every minute
+  // The runner cleans up at startup and every minute.
   await kit.restartRunner();
   for (const name of ["work", "homes"])
     await expect.poll(() => readdirSync(join(runsDirectory(state), name))).toEqual([]);

@@ -10,9 +10,9 @@ import { bin, drover, folder, root } from "../drover.ts";
 import { startDrover } from "../start-drover.ts";
 
 const page = readFileSync(join(root, "docs", "mcp.md"), "utf8");
-/** Each file as the page shows it: its name in backquotes, and then its content. */
+/** The files shown on the page: a name in backquotes, then the content. */
 const files = [...page.matchAll(/^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$/gms)];
-/** Commands for a shell: those that call Claude. */
+/** The shell commands that call Claude. */
 const commands = [...page.matchAll(/^```sh\n(claude .*?)^```$/gms)].map(([, text = ""]) => text);
 
 const count = (server: string) => ({
@@ -42,7 +42,7 @@ test("the commands of the page on MCP let the real Claude use an agent as a tool
     const claude = prepareClient("claude", { home, url: model.url });
     const wire = join(cwd, "wire.log");
     program(join(programs, "claude"), `exec ${claude.bin} "$@"`);
-    // what the server says is kept, to see the notifications that Claude asked for
+    // Record the server's output, to see the notifications that Claude asked for.
     program(join(programs, "drover"), `${process.execPath} ${bin} "$@" | tee -a ${wire}`);
     const state = { DROVER_STATE_DIR: join(cwd, "state") };
     const up = await startDrover(["up", "--port", "0"], { cwd, env: state, ready: /Drover is up at/ });

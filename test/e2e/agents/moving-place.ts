@@ -30,19 +30,19 @@ afterEach(async () => {
 export interface Machine {
   folder: string;
   home: string;
-  /** Where the sessions of its runner work. */
+  /** The work directory of a session on its runner. */
   scratch(session: string): string;
   stop(): Promise<void>;
 }
 
-/** A coordinator, the scripted model, and as many runners as a test starts, each with a HOME and a state of its own. */
+/** A coordinator, a scripted model, and the runners that a test starts, each with its own HOME and state. */
 export interface MovingPlace {
   host: Awaited<ReturnType<typeof openHost>>;
   model: ModelServer;
-  /** `folder`: the one of a machine before, whose runner was stopped. */
+  /** `folder` reuses the directory of an earlier machine whose runner was stopped. */
   machine(more?: { profile?: Record<string, unknown>; folder?: string }): Promise<Machine>;
   run(prompt: string, more?: Partial<RunRequest>): Promise<Run>;
-  /** What the model was sent last: who said what, without what a client puts around it. */
+  /** The messages of the last request to the model, without what the client adds around them. */
   heard(): string[];
 }
 
@@ -73,7 +73,7 @@ export async function movingPlace(
       const home = join(folder, "home");
       for (const path of [home, join(folder, "state"), join(folder, "profiles")]) mkdirSync(path, { recursive: true });
       const prepared = prepareClient(client === "claude-sdk" ? "claude" : client, { home, url: model.url });
-      // where the runner finds the Agent SDK
+      // The runner loads the Agent SDK from here.
       if (client === "claude-sdk" && !existsSync(join(folder, "node_modules")))
         symlinkSync(join(import.meta.dirname, "../../clients/node_modules"), join(folder, "node_modules"));
       const env = {
@@ -131,7 +131,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split("\n").at(-1) ?? "";
 }
 
-/** Every file below a folder, by its path. */
+/** The content of every file below a directory, keyed by path. */
 export function filesBelow(folder: string): Record<string, string> {
   const found: Record<string, string> = {};
   const walk = (path: string): void => {

@@ -40,7 +40,7 @@ test.each([
 const transcripts = (machine: Machine) =>
   Object.keys(filesBelow(join(machine.home, ".claude", "projects"))).filter((path) => path.endsWith(".jsonl"));
 
-test("a moved session brings its files, without secrets, and leaves the operator's own as they are", async () => {
+test("a moved session brings its files without secrets and leaves the operator's files unchanged", async () => {
   const { machine, run, heard, host } = await movingPlace("claude");
   const first = await machine();
   const began = await run("write notes/a.txt");
@@ -73,7 +73,7 @@ test("a moved session brings its files, without secrets, and leaves the operator
   expect(transcripts(second)).toHaveLength(2);
 });
 
-test("a session that works in a project stays there, and says so elsewhere", async () => {
+test("a session in a project stays on its machine, and other runners say why they cannot continue it", async () => {
   const { machine, run, host } = await movingPlace("claude", { workspace: "in_place" });
   const first = await machine();
   const began = await run("say one");
@@ -103,7 +103,7 @@ test("a conversation of 12 MB moves", async () => {
   expect(readFileSync(join(second.home, ".claude", "projects", moved!)).length).toBeGreaterThan(12 * 1024 * 1024);
 });
 
-test("the conversation of a run that was stopped moves", async () => {
+test("the conversation of a stopped run moves", async () => {
   const { machine, run, heard, host, model } = await movingPlace("claude");
   const first = await machine();
   const run_id = await host.submit({ agent_name: "claude", prompt: "hang" });
@@ -144,7 +144,7 @@ const conversations = (client: "claude" | "codex", { home }: Machine) =>
   );
 
 test.each(["claude", "codex"] as const)(
-  "a fork of %s at turn 1 of 3 knows that turn alone, moves, and leaves the original byte for byte",
+  "a fork of %s at turn 1 of 3 knows only that turn, moves, and leaves the original unchanged",
   async (client) => {
     const { machine, run, heard } = await movingPlace(client);
     const first = await machine();

@@ -17,7 +17,7 @@ export async function show({ call }: Calls, run_id: string): Promise<Run> {
   return (await call<Run>("GET", `/runs/${run_id}`)).json;
 }
 
-/** The run as it ended; one that does not is an error that says how far it got. */
+/** Waits for the run's end. Throws with its state if it does not end in time. */
 export async function endOf(serving: Calls, run_id: string, withinMs = 120_000): Promise<Run> {
   const since = performance.now();
   for (;;) {

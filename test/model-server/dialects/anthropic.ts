@@ -58,7 +58,7 @@ function blocks({ text, calls }: Reply) {
   ];
 }
 
-/** Without what only the stream needs. */
+/** A block without the fields that only the stream needs. */
 function shown(block: ReturnType<typeof blocks>[number]) {
   if (block.type === "text") return block;
   const { call: _, ...rest } = block;

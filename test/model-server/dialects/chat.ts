@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, inputText, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
-/** OpenAI Chat Completions, also as others speak it. */
+/** OpenAI Chat Completions, also as implemented by other services. */
 export const chat: Dialect = {
   name: "chat",
   read: (body) => ({

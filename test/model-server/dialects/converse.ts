@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import { type Fields, fieldsOf, inputText, listOf, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
-/** Amazon Bedrock Converse, streamed; the model stands in the path. */
+/** Amazon Bedrock Converse, streamed. The model is part of the path. */
 export const converse: Dialect = {
   name: "converse",
   read: (body, path) => ({
@@ -81,7 +81,7 @@ function encode(event: string, payload: string): Buffer {
   return Buffer.concat([checked, uint32(crc32(checked))]);
 }
 
-/** 7: the value is a string. */
+/** Type 7 marks a string value. */
 const header = (name: string, value: string): Buffer =>
   Buffer.concat([
     Buffer.from([name.length]),

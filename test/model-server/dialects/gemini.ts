@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, listOf, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
-/** Gemini generateContent; the model and whether to stream stand in the path. */
+/** Gemini generateContent. The model and whether to stream are part of the path. */
 export const gemini: Dialect = {
   name: "gemini",
   read: (body, path) => {

@@ -26,7 +26,7 @@ export const responses: Dialect = {
 const said = (role: Message["role"], text: string): Message => ({ role, text, tool_calls: [], tool_results: [] });
 
 function offered(tool: Fields): OfferedTool[] {
-  // a namespace holds tools
+  // A namespace contains tools.
   if (tool["type"] === "namespace") return listOf(tool["tools"]).flatMap(offered);
   const name = textOf(tool["name"]);
   return name === "" ? [] : [{ name, takesText: tool["type"] === "custom" }];
