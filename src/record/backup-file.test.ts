@@ -4,26 +4,26 @@ import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { removePartial, writeBackup } from "./backup-file.ts";
 
-let folder: string;
+let root: string;
 let file: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-backup-"));
-  file = join(folder, "copy");
+  root = mkdtempSync(join(tmpdir(), "drover-backup-"));
+  file = join(root, "copy");
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-const inFolder = () => readdirSync(folder).sort();
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+const inRoot = () => readdirSync(root).sort();
 
-it("never gives its name to one while another has it, however late that came", async () => {
+it("never replaces a file of that name, however late it was created", async () => {
   const writing = writeBackup(file, async (part) => {
     writeFileSync(part, "mine");
     writeFileSync(file, "another's");
   });
   await expect(writing).rejects.toThrow("already exists");
   expect(readFileSync(file, "utf8")).toBe("another's");
-  expect(inFolder()).toEqual(["copy"]);
+  expect(inRoot()).toEqual(["copy"]);
 });
 
-it("leaves alone what another process is writing for the same name", async () => {
+it("does not touch what another process is writing for the same name", async () => {
   writeFileSync(`${file}.0123abcd.part`, "another's");
   await writeBackup(file, async (part) => {
     expect(basename(part)).toMatch(/^copy\.[0-9a-f]+\.part$/);
@@ -31,11 +31,11 @@ it("leaves alone what another process is writing for the same name", async () =>
     writeFileSync(part, "mine");
   });
   removePartial(file);
-  expect(inFolder()).toEqual(["copy", "copy.0123abcd.part"]);
+  expect(inRoot()).toEqual(["copy", "copy.0123abcd.part"]);
   expect(readFileSync(file, "utf8")).toBe("mine");
 });
 
-it("writes one of two that are asked for at once, whole", async () => {
+it("completes exactly one of two simultaneous backups to the same name", async () => {
   let goOn!: () => void;
   const paused = new Promise<void>((resolve) => (goOn = resolve));
   const first = writeBackup(file, async (part) => {
@@ -49,17 +49,17 @@ it("writes one of two that are asked for at once, whole", async () => {
   goOn();
   expect(await first).toBe("first");
   expect(readFileSync(file, "utf8")).toBe("first, whole");
-  expect(inFolder()).toEqual(["copy"]);
+  expect(inRoot()).toEqual(["copy"]);
 });
 
-it("takes away what it has written where it is told to end", async () => {
+it("removes what it has written when it is aborted", async () => {
   let seen: string[] = [];
   const writing = writeBackup(file, async (part) => {
     writeFileSync(`${part}-journal`, "");
     removePartial(file);
-    seen = inFolder();
-    throw new Error("told to end");
+    seen = inRoot();
+    throw new Error("aborted");
   });
-  await expect(writing).rejects.toThrow("told to end");
+  await expect(writing).rejects.toThrow("aborted");
   expect(seen).toEqual([]);
 });

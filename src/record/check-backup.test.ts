@@ -24,25 +24,25 @@ import { restoreRecord, restoreStore } from "./restore.ts";
 import { openDatabase } from "./sqlite/driver.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
-let folder: string;
+let root: string;
 let good: string;
 let secret: Uint8Array;
 let database: FreshDatabase;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  folder = mkdtempSync(join(tmpdir(), "drover-check-"));
-  const directory = join(folder, "state");
+  root = mkdtempSync(join(tmpdir(), "drover-check-"));
+  const directory = join(root, "state");
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   const run = sampleRun();
   await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
   await store.close();
-  good = join(folder, "good");
+  good = join(root, "good");
   await backupStore({ directory, file: good }, new Date());
   secret = readKey(directory)!;
 });
 afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(root, { recursive: true, force: true });
   await database.drop();
 });
 
@@ -65,7 +65,7 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   ["a gzip member appended", (file) => appendFileSync(file, gzipSync("junk")), "bytes were appended"],
   ["another backup appended", (file) => appendFileSync(file, readFileSync(good)), "bytes were appended"],
   [
-    "a page appended, and counted",
+    "a page appended and counted in the header",
     (file) => {
       appendFileSync(file, Buffer.alloc(pageSize(), 7));
       change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
@@ -75,19 +75,23 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   ["its last byte cut off", (file) => truncateSync(file, readFileSync(good).length - 1), "last 1 bytes are missing"],
   ["its last page cut off", (file) => truncateSync(file, readFileSync(good).length - pageSize()), "bytes are missing"],
   [
-    "its last page cut off, and counted",
+    "its last page cut off and the header adjusted",
     (file) => {
       truncateSync(file, readFileSync(good).length - pageSize());
       change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
     },
     /damaged|malformed/,
   ],
-  ["half of it zero", (file) => change((bytes) => bytes.fill(0, bytes.length / 2))(file), /damaged|malformed/],
+  ["half of it zeroed", (file) => change((bytes) => bytes.fill(0, bytes.length / 2))(file), /damaged|malformed/],
   ["only its header", (file) => truncateSync(file, 100), "bytes are missing"],
-  ["nothing in it", (file) => truncateSync(file, 0), "not a database"],
+  ["no contents", (file) => truncateSync(file, 0), "not a database"],
   ["a prefix", (file) => writeFileSync(file, Buffer.concat([Buffer.from("x"), readFileSync(good)])), "not a database"],
-  ["gzip around it", (file) => writeFileSync(file, gzipSync(readFileSync(good))), "not a database"],
-  ["a header that is not kept", change((bytes) => bytes.writeUInt32BE(0, 92)), "another program changed its header"],
+  ["gzip compression", (file) => writeFileSync(file, gzipSync(readFileSync(good))), "not a database"],
+  [
+    "inconsistent counters in its header",
+    change((bytes) => bytes.writeUInt32BE(0, 92)),
+    "another program changed its header",
+  ],
   ["a newer version", sql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
   ["version 0", sql("pragma user_version = 0"), "schema version is 0"],
   ["a negative version", sql("pragma user_version = -3"), "schema version is -3"],
@@ -97,36 +101,36 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
     "trigger t",
   ],
   [
-    "a view in place of a table",
+    "a view instead of a table",
     sql("alter table hooks rename to h; create view hooks as select * from h"),
     "which Drover does not create",
   ],
-  ["a table of somebody else", sql("create table notes (x)"), "table notes"],
-  ["a table that looks like the index's", sql("create table run_search_x (x)"), "table run_search_x"],
+  ["a foreign table", sql("create table notes (x)"), "table notes"],
+  ["a table that looks like part of the search index", sql("create table run_search_x (x)"), "table run_search_x"],
   ["no head", sql("delete from backup_extras"), "backup_extras table is empty"],
 ])("a backup with %s", (_, damage, why) => {
   it("is refused before anything is written, for either engine", async () => {
-    const file = join(folder, "damaged");
+    const file = join(root, "damaged");
     copyFileSync(good, file);
     damage(file);
-    const directory = join(folder, "new");
+    const directory = join(root, "new");
     await expect(restoreStore({ now: new Date(), directory, file })).rejects.toThrow(why);
     expect(existsSync(directory)).toBe(false);
     await expect(restoreRecord({ url: database.url, secret }, file, { now: new Date() })).rejects.toThrow(why);
   });
 });
 
-it("refuses a pipe and a directory instead of waiting for them, and follows a link", async () => {
-  const directory = join(folder, "new");
-  execFileSync("mkfifo", [join(folder, "pipe")]);
-  mkdirSync(join(folder, "directory"));
+it("refuses a pipe and a directory without waiting for them, and follows a link", async () => {
+  const directory = join(root, "new");
+  execFileSync("mkfifo", [join(root, "pipe")]);
+  mkdirSync(join(root, "directory"));
   for (const name of ["pipe", "directory"])
-    await expect(restoreStore({ now: new Date(), directory, file: join(folder, name) })).rejects.toThrow(
+    await expect(restoreStore({ now: new Date(), directory, file: join(root, name) })).rejects.toThrow(
       "not a regular file",
     );
   expect(existsSync(directory)).toBe(false);
-  symlinkSync(good, join(folder, "link"));
-  await expect(restoreStore({ now: new Date(), directory, file: join(folder, "link") })).resolves.toMatchObject({
+  symlinkSync(good, join(root, "link"));
+  await expect(restoreStore({ now: new Date(), directory, file: join(root, "link") })).resolves.toMatchObject({
     audit: { ok: true },
   });
 });

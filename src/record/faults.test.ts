@@ -30,7 +30,7 @@ const isRoot = process.getuid?.() === 0;
 const nobody = 65534;
 
 describe("a new state directory", () => {
-  it("is for its owner alone and, as .drover, ignores itself", async () => {
+  it("is accessible to its owner only and, as .drover, ignored by git", async () => {
     const state = join(dirname(scratch.newDirectory()), "deep", ".drover");
     const directory = recordDirectory(state);
     await recordRuns(await scratch.open(directory), 1);
@@ -44,7 +44,7 @@ describe("a new state directory", () => {
     );
   });
 
-  it("is only made where that was asked for", async () => {
+  it("is only created on request", async () => {
     const directory = scratch.newDirectory();
     await expect(scratch.open(directory, { createIfMissing: false })).rejects.toMatchObject({ code: "DROVER-STA-006" });
     await expect(scratch.open(directory, { createIfMissing: false, mode: "read" })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe("a locked database", () => {
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 6 });
   });
 
-  it("is given up on in the end, with nothing stored", async () => {
+  it("fails after the wait, with nothing stored", async () => {
     const { directory, store } = await used({ lockWaitMs: 60 });
     const other = lock(directory);
     const run = sampleRun();
@@ -96,7 +96,7 @@ describe("a locked database", () => {
 });
 
 describe("a full disk", () => {
-  it("fails every waiting call and stores nothing of them", async () => {
+  it("fails every waiting call and stores nothing", async () => {
     const { directory, store } = await used();
     store.connection.exec("pragma max_page_count = 1");
     const big = sampleRun({ prompt: "x".repeat(500_000) });
@@ -113,10 +113,10 @@ describe("a full disk", () => {
     expect(await store.apply([{ op: "create_run", run: big, events: [] }])).toEqual([{ ok: true, last_n: 0 }]);
   });
 
-  it("is told as such when it is a real one", async () => {
+  it("is reported as such when it is a real one", async () => {
     const directory = scratch.newDirectory();
     mkdirSync(directory, { recursive: true });
-    // A small file system of its own, where this host lets us mount one; the test above needs none.
+    // Uses a small file system if this host lets us mount one; the test above needs none.
     const mount = ["unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=600k none '${directory}' && exec "$@"`, "sh"];
     const [program = "", ...rest] = mount;
     if (spawnSync(program, [...rest, "true"]).status !== 0) return;
@@ -128,20 +128,20 @@ describe("a full disk", () => {
 });
 
 describe("a directory that cannot be written", () => {
-  it("refuses to write and still lets itself be read", async () => {
+  it("cannot be written but can be read", async () => {
     const { directory, store } = await used();
     await store.close();
     chmodSync(join(directory, "audit.key"), 0o600);
     protect(directory);
     const worker = start([directory, 1, 1, ...(isRoot ? [nobody] : [])]);
     expect(await worker.ended).toBe(1);
-    // As another user the key cannot be read either, which shows first.
+    // Another user cannot read the key either, and that is reported first.
     expect(worker.lines[0]).toMatch(isRoot ? /^failed DROVER-(STA-001|AUD-001) / : /^failed DROVER-STA-001 /);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 4 });
     chmodSync(directory, 0o700);
   });
 
-  it("is read without a file beside it, whatever its name", async () => {
+  it("is read without creating files beside it, whatever its name", async () => {
     const directory = join(dirname(scratch.newDirectory()), "50% of #1? ü");
     const { file } = await closed(2, directory);
     for (const name of readdirSync(directory)) if (/-(wal|shm)$/.test(name)) rmSync(join(directory, name));
@@ -151,7 +151,7 @@ describe("a directory that cannot be written", () => {
     expect(readdirSync(directory)).toEqual(["audit.head", "audit.key", "drover.db"]);
   });
 
-  it("refuses to make a new one in it", async () => {
+  it("does not get a new database", async () => {
     const parent = dirname(scratch.newDirectory());
     chmodSync(parent, 0o555);
     const worker = start([join(parent, "state"), 1, 1, ...(isRoot ? [nobody] : [])]);
@@ -165,7 +165,7 @@ describe("a directory that cannot be written", () => {
 describe("a damaged database", () => {
   const page = 4096;
 
-  it("is refused when it is something else", async () => {
+  it("is refused when it is another kind of file", async () => {
     const { directory, file } = await closed();
     overwrite(file, 0, Buffer.alloc(100, "no database "));
     const before = readFileSync(file);
@@ -178,7 +178,7 @@ describe("a damaged database", () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  it("is told as such when a page in its middle is gone, and stores nothing", async () => {
+  it("is reported when a page in the middle is overwritten, and nothing is stored", async () => {
     const { directory, file } = await closed(60);
     for (let at = page; at < statSync(file).size; at += page) overwrite(file, at, Buffer.alloc(page, 0xa5));
     const run = sampleRun();
@@ -187,7 +187,7 @@ describe("a damaged database", () => {
     await expect(verifyAudit({ directory })).rejects.toMatchObject({ code: "DROVER-STA-004" });
   });
 
-  it("is told as such when it was cut short", async () => {
+  it("is reported when it was truncated", async () => {
     const { directory, file } = await closed(60);
     truncateSync(file, page * 4);
     await expect(scratch.open(directory).then((store) => store.read.runs({}, { limit: 10 }))).rejects.toMatchObject({
@@ -196,7 +196,7 @@ describe("a damaged database", () => {
     await expect(verifyAudit({ directory })).rejects.toMatchObject({ code: "DROVER-STA-004" });
   });
 
-  it("is missed by verify when it was emptied or removed, as audit.head knows of more", async () => {
+  it("is detected by verify when it was emptied or removed, because audit.head is ahead", async () => {
     for (const lose of [(file: string) => truncateSync(file, 0), (file: string) => rmSync(file)]) {
       const directory = scratch.newDirectory();
       await start([directory, 1, 2]).ended;
@@ -230,14 +230,14 @@ it("leaves a database of a newer Drover alone", async () => {
 describe("an audit key", () => {
   const faults: [string, (file: string) => void, asRoot?: true][] = [
     ["of another user", (file) => chownSync(file, nobody, nobody), true],
-    ["in a folder of another user", (file) => chownSync(dirname(file), nobody, nobody), true],
+    ["in a directory of another user", (file) => chownSync(dirname(file), nobody, nobody), true],
     ["that others can read", (file) => chmodSync(file, 0o640)],
-    ["that is gone although there are rows", (file) => rmSync(file)],
+    ["that is missing although there are rows", (file) => rmSync(file)],
     ["that is empty", (file) => writeFileSync(file, "")],
-    ["that is no file", (file) => (rmSync(file), mkdirSync(file, 0o700))],
+    ["that is not a file", (file) => (rmSync(file), mkdirSync(file, 0o700))],
   ];
   for (const [what, spoil, asRoot = false] of faults) {
-    it.runIf(isRoot || !asRoot)(`${what} is refused for writing, and is not needed for reading`, async () => {
+    it.runIf(isRoot || !asRoot)(`${what} is refused for writing, and not needed for reading`, async () => {
       const { directory } = await closed();
       const file = join(directory, "audit.key");
       spoil(file);
@@ -275,7 +275,7 @@ function lock(directory: string) {
   return db;
 }
 
-/** Readable for everyone and writable for no one but root. */
+/** Readable by everyone, writable only by root. */
 function protect(directory: string): void {
   chmodSync(dirname(directory), 0o755);
   for (const name of readdirSync(directory))

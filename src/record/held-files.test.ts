@@ -20,12 +20,12 @@ import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../..
 import { openStore, type SqliteStore } from "./open.ts";
 import { restoreStore } from "./restore.ts";
 
-let folder: string;
+let root: string;
 let directory: string;
 let file: string;
 let store: SqliteStore;
 const now = (): Date => new Date();
-const headCopyOf = (at: string) => join(folder, "user", "heads", basename(at));
+const headCopyOf = (at: string) => join(root, "user", "heads", basename(at));
 const open = (at: string) => openStore({ directory: at, headCopy: headCopyOf(at), now, createIfMissing: true });
 const record = async (into: SqliteStore): Promise<string> => {
   const run = sampleRun();
@@ -34,18 +34,18 @@ const record = async (into: SqliteStore): Promise<string> => {
 };
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "drover-held-"));
-  directory = join(folder, "state");
+  root = mkdtempSync(join(tmpdir(), "drover-held-"));
+  directory = join(root, "state");
   file = join(directory, "drover.db");
   store = await open(directory);
 });
 afterEach(async () => {
   await store.close();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(root, { recursive: true, force: true });
 });
 
 const rescued = (): string[] =>
-  [directory, join(folder, "user", "rescued"), folder]
+  [directory, join(root, "user", "rescued"), root]
     .filter((at) => existsSync(at) && statSync(at).isDirectory())
     .flatMap((at) => readdirSync(at).map((name) => join(at, name)))
     .filter((path) => path.endsWith(".backup"));
@@ -54,7 +54,7 @@ describe.each<[string, () => unknown]>([
   ["deleted", () => rmSync(file)],
   ["deleted with everything beside it", () => ["", "-wal", "-shm"].forEach((end) => rmSync(file + end))],
   ["moved within its directory", () => renameSync(file, `${file}.old`)],
-  ["moved elsewhere", () => renameSync(file, join(folder, "elsewhere"))],
+  ["moved elsewhere", () => renameSync(file, join(root, "elsewhere"))],
   [
     "replaced by an empty file",
     () => {
@@ -77,10 +77,10 @@ describe.each<[string, () => unknown]>([
     },
   ],
   [
-    "replaced by a link that leads nowhere",
+    "replaced by a dangling link",
     () => {
       rmSync(file);
-      symlinkSync(join(folder, "nothing"), file);
+      symlinkSync(join(root, "nothing"), file);
     },
   ],
   [
@@ -101,40 +101,40 @@ describe.each<[string, () => unknown]>([
   ],
   ["left without its shared memory", () => rmSync(`${file}-shm`)],
   ["deleted with its directory", () => rmSync(directory, { recursive: true })],
-  ["moved with its directory", () => renameSync(directory, join(folder, "other"))],
+  ["moved with its directory", () => renameSync(directory, join(root, "other"))],
   [
-    "hidden by a file in place of its directory",
+    "hidden by a file instead of its directory",
     () => {
-      renameSync(directory, join(folder, "other"));
+      renameSync(directory, join(root, "other"));
       writeFileSync(directory, "");
     },
   ],
-])("a database that was %s while it was open", (what, harm) => {
+])("a database that was %s while it was open", (what, damage) => {
   it("acknowledges nothing more, and is rescued with everything that was acknowledged", async () => {
     const runs = [await record(store), await record(store)];
     expect(await store.storageFault()).toBeNull();
-    await harm();
+    await damage();
     await expect(record(store)).rejects.toMatchObject({
       code: "DROVER-STA-012",
       next: expect.stringMatching(/\.backup/),
     });
     await expect(store.apply([finishOf(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
     expect(await store.storageFault()).toMatchObject({ code: "DROVER-STA-012" });
-    // what was emptied in place cannot be read either: SQLite had the rest in its WAL
+    // A file emptied in place cannot be read either, but SQLite still had the rest in its WAL.
     const [backup, ...more] = rescued();
     expect(more).toEqual([]);
     expect(statSync(backup!).mode & 0o777).toBe(0o600);
-    expect([directory, join(folder, "user", "rescued")]).toContain(dirname(backup!));
+    expect([directory, join(root, "user", "rescued")]).toContain(dirname(backup!));
     expect(statSync(dirname(backup!)).mode & 0o777).toBe(0o700);
     if (what === "emptied") return;
     const { audit } = await restoreStore({
-      directory: join(folder, "new"),
+      directory: join(root, "new"),
       file: backup!,
       now: now(),
       keepTokens: true,
     });
     expect(audit).toMatchObject({ ok: true });
-    const again = await open(join(folder, "new"));
+    const again = await open(join(root, "new"));
     for (const run_id of runs) expect(await again.read.run(run_id)).toMatchObject({ run_id, status: "running" });
     await again.close();
   });
@@ -142,34 +142,34 @@ describe.each<[string, () => unknown]>([
 
 it.each([
   ["deleted", () => rmSync(file)],
-  ["moved with its directory", () => renameSync(directory, join(folder, "other"))],
-])("a record that was %s is restored in its place as the message says", async (_, harm) => {
+  ["moved with its directory", () => renameSync(directory, join(root, "other"))],
+])("a record that was %s can be restored in its place as the message says", async (_, damage) => {
   const run_id = await record(store);
-  harm();
+  damage();
   await expect(record(store)).rejects.toMatchObject({
     next: expect.stringMatching(/move .* (out of|away if it exists).* drover restore --keep-tokens \//),
   });
   const [backup] = rescued();
   if (dirname(backup!) === directory)
     for (const name of readdirSync(directory))
-      if (name !== basename(backup!)) renameSync(join(directory, name), join(folder, name));
+      if (name !== basename(backup!)) renameSync(join(directory, name), join(root, name));
   await restoreStore({ directory, file: backup!, now: now(), keepTokens: true });
   const again = await open(directory);
   expect(await again.read.run(run_id)).toMatchObject({ run_id });
   await again.close();
 });
 
-it("is rescued into a new directory where there is no user state folder, and not beside it", async () => {
-  const alone = await openStore({ directory: join(folder, "a", "record"), now, createIfMissing: true });
+it("is rescued into a new record directory if there is no user state directory, and not beside it", async () => {
+  const alone = await openStore({ directory: join(root, "a", "record"), now, createIfMissing: true });
   await record(alone);
-  rmSync(join(folder, "a"), { recursive: true });
+  rmSync(join(root, "a"), { recursive: true });
   await expect(record(alone)).rejects.toMatchObject({ code: "DROVER-STA-012" });
   await alone.close();
-  expect(readdirSync(join(folder, "a"))).toEqual(["record"]);
-  expect(readdirSync(join(folder, "a", "record"))).toEqual([expect.stringMatching(/^drover-rescued-.*\.backup$/)]);
+  expect(readdirSync(join(root, "a"))).toEqual(["record"]);
+  expect(readdirSync(join(root, "a", "record"))).toEqual([expect.stringMatching(/^drover-rescued-.*\.backup$/)]);
 });
 
-it("goes on where its files are back, and rescues them anew when they go again", async () => {
+it("continues when its files are back, and rescues them again when they disappear again", async () => {
   const before = await record(store);
   renameSync(file, `${file}.old`);
   await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
@@ -182,8 +182,8 @@ it("goes on where its files are back, and rescues them anew when they go again",
   expect(rescued()).toHaveLength(2);
 });
 
-it("takes nothing amiss that others do who use the same record", async () => {
-  linkSync(file, join(folder, "second name"));
+it("tolerates everything that other users of the same record do", async () => {
+  linkSync(file, join(root, "second name"));
   chmodSync(file, 0o640);
   const others = await Promise.all([open(directory), open(directory)]);
   for (const other of others) await record(other);

@@ -7,7 +7,7 @@ import type { SqliteStore } from "./open.ts";
 const scratch = scratchStores();
 const { start } = workers();
 
-it("takes writes of eight processes at once, some of them killed, and loses nothing it acknowledged", async () => {
+it("accepts writes of eight processes at once, some of them killed, and loses nothing it acknowledged", async () => {
   const directory = scratch.newDirectory();
   const steady = Array.from({ length: 5 }, (_, index) => start([directory, index + 1, 20]));
   const doomed = Array.from({ length: 3 }, () => start([directory, 4, 1_000_000]));
@@ -39,7 +39,7 @@ it("has every acknowledged write after each of 8 kills", async () => {
   for (const worker of killed) await expectStored(store, worker);
 });
 
-it("lets many processes create one store at the same moment", async () => {
+it("lets many processes create one store at the same time", async () => {
   const directory = scratch.newDirectory();
   const all = Array.from({ length: 8 }, () => start([directory, 1, 1]));
   const codes = await Promise.all(all.map((worker) => worker.ended));

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openHost, standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 
-it("takes away ended runs of before with what only they used, and a key can then be used anew", async () => {
+it("removes old ended runs with what only they used, and their keys can then be used again", async () => {
   const clock = standingClock(Date.now());
   const host = await openHost({ clock });
   try {
@@ -11,7 +11,7 @@ it("takes away ended runs of before with what only they used, and a key can then
     if (!old.ok) throw new Error(old.fault.message);
     await host.dispatcher.stopRuns([old.run.run_id], "ann");
     clock.advance(10_000);
-    // The newest event's run is kept, whatever its age: this is now the newest.
+    // Retention keeps the run with the newest event, whatever its age. This one is now the newest.
     const young = await host.run(await host.submit());
     expect(await pruneDispatch(host.store, clock.now())).toEqual({ runs: 1, sessions: 1 });
     expect(await host.store.read.run(old.run.run_id)).toBeNull();

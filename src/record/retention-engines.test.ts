@@ -17,7 +17,7 @@ const never = new AbortController().signal;
 const minute = 60_000;
 
 eachEngine("retention", (record) => {
-  it("takes away ended runs of before, with their keys, sessions and files, and nothing else", async () => {
+  it("removes old ended runs with their keys, sessions and files, and nothing else", async () => {
     const { d, store } = record;
     const runner = await d.register("r");
     const old = await ended(record, "old", async (driven, run) => {
@@ -32,7 +32,7 @@ eachEngine("retention", (record) => {
     ]);
     record.advance(minute);
     const before = record.now();
-    // The newest event's run is kept, whatever its age: this is now the newest.
+    // Retention keeps the run with the newest event, whatever its age. This one is now the newest.
     const young = await ended(record, "young");
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 1, sessions: 1 });
     expect(await store.read.run(old)).toBeNull();
@@ -47,7 +47,7 @@ eachEngine("retention", (record) => {
     expect(await buffer((await store.blobs.open(sha256Of(bytes)))!.stream)).toEqual(bytes);
   });
 
-  it("keeps logs, files, sessions and runs each for its own time", async () => {
+  it("keeps logs, files, sessions and runs for their own times", async () => {
     const { d, store } = record;
     const bytes = randomBytes(1000);
     const sha256 = sha256Of(bytes);
@@ -78,7 +78,7 @@ eachEngine("retention", (record) => {
     expect(await store.read.run(run_id)).toBeNull();
   });
 
-  it("keeps a session for its own time after its runs are gone, unless nothing can resume it", async () => {
+  it("keeps a session for its own time after its runs are removed, unless nothing can resume it", async () => {
     const { d, store } = record;
     await ended(record, "talk");
     const runner = await d.register("r");
@@ -105,7 +105,7 @@ eachEngine("retention", (record) => {
     expect(await record.rows("select count(*) as count from events where run_no = 1")).toEqual([{ count: 0 }]);
   });
 
-  it("keeps a session that a fork of it still needs, and so does whoever deletes sessions", async () => {
+  it("keeps a session that a fork still needs, and refuses to delete it", async () => {
     const { d, store } = record;
     await ended(record, "origin");
     const runner = await d.register("r");
@@ -124,7 +124,7 @@ eachEngine("retention", (record) => {
     expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 2, sessions: 2 });
   });
 
-  it("reads no table from end to end while others wait for the lock", async () => {
+  it("scans no whole table while others wait for the lock", async () => {
     const { store } = record;
     await ended(record, "old");
     record.advance(minute);
@@ -138,7 +138,7 @@ eachEngine("retention", (record) => {
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 
-  it("goes through many sessions in pages, also past those that stay", async () => {
+  it("goes through many sessions in pages, including those that stay", async () => {
     const { store } = record;
     const counted = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2600)";
     const at = record.now().toISOString();

@@ -10,8 +10,8 @@ import { pruneRuns } from "./retention.ts";
 
 const minute = 60_000;
 
-eachEngine("what only runs of before had", (record) => {
-  it("goes with them: demands, what matched them, and agents as they were", async () => {
+eachEngine("data that only removed runs used", (record) => {
+  it("is removed with them: demands, their matches, and agent revisions", async () => {
     const { d, store } = record;
     await d.register("a", { tags: ["x", "y"] });
     const [x, y] = [{ tags: ["x"] }, { tags: ["y"] }];
@@ -31,14 +31,14 @@ eachEngine("what only runs of before had", (record) => {
       await record.rows("select demand_id from demand_matches where demand_id not in (select demand_id from demands)"),
     ).toEqual([]);
     expect((await store.read.run(kept))?.demands).toEqual(y);
-    // Asked for again, they are as they were.
+    // Requested again, they work as before.
     const again = await d.submit({ demands: x }, agentNamed("one"));
     expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
       [kept, again].toSorted(),
     );
   });
 
-  it("stays where a run came to need it meanwhile", async () => {
+  it("stays if a new run needs it meanwhile", async () => {
     const { d, store } = record;
     await d.submit({}, agentNamed("one"));
     await finishAll(record);
@@ -61,7 +61,7 @@ eachEngine("what only runs of before had", (record) => {
     expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([came, "one"]);
   });
 
-  it("is looked for without the lock, and no table is read from end to end under it", async () => {
+  it("is found without the lock, and no whole table is scanned under it", async () => {
     const { d, store } = record;
     await d.submit({ demands: { tags: ["x"] } }, agentNamed("one"));
     await finishAll(record);
@@ -78,7 +78,7 @@ eachEngine("what only runs of before had", (record) => {
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 
-  it("is left for the next time where the newest run went meanwhile, as its number may be given out again", async () => {
+  it("is left for the next time if the newest run was removed meanwhile, because its number may be reused", async () => {
     const { d, store } = record;
     await d.submit({}, agentNamed("one"));
     await store.engine.write(function* () {

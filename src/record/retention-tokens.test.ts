@@ -65,7 +65,7 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
   const ids = async (): Promise<string[]> =>
     (await store.read.tokens({ limit: 10_000 })).map(({ token_id }) => token_id).sort();
 
-  it("removes what ended before a time, whichever way, and nothing that is good or ended since", async () => {
+  it("removes tokens that ended before a time, whichever way, and no others", async () => {
     await put({
       "gone: revoked": { revoked_at: before },
       "gone: expired": { expires_at: before },
@@ -88,14 +88,14 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 0 });
   });
 
-  it("keeps those of admins: a coordinator makes the one it starts with where it knows nothing of it", async () => {
+  it("keeps tokens of admins, because a coordinator would store its own again as valid", async () => {
     const admin = { role: "admin" } as const;
     await put({ a: { ...admin, revoked_at: before }, b: { ...admin, expires_at: before }, c: { revoked_at: before } });
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 1 });
     expect(await ids()).toEqual(["a", "b"]);
   });
 
-  it("removes many in portions, among others that stay, and leaves the audit trail as it is", async () => {
+  it("removes many in batches, between others that stay, and leaves the audit trail unchanged", async () => {
     const run = sampleRun();
     await store.apply([
       { op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) },

@@ -51,7 +51,7 @@ it("removes the output files of the runs it removes, and no others", async () =>
   expect(readdirSync(logs).toSorted()).toEqual(kept);
 });
 
-it("follows no run id out of the folder of output files", async () => {
+it("follows no run id out of the directory of output files", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   mkdirSync(join(directory, "logs"));
@@ -67,7 +67,7 @@ it("follows no run id out of the folder of output files", async () => {
   expect(readdirSync(directory)).toContain("mine.stdout");
 });
 
-it("never gives a cursor out twice", async () => {
+it("never reuses a cursor", async () => {
   const store = await scratch.open(scratch.newDirectory());
   await recordRuns(store, 3);
   const last = (await store.read.feed(0, 1000)).at(-1)?.cursor ?? 0;

@@ -18,7 +18,7 @@ import { currentOwner } from "./owner.ts";
 
 const scratch = scratchStores();
 
-it("writes document 004's record for each execution, in the order they began", async () => {
+it("writes document 004's record for each execution, in order of their start", async () => {
   const directory = scratch.newDirectory();
   const run = sampleRun({ parent_run_id: "p\0arent" });
   const { run_id } = run;
@@ -83,7 +83,7 @@ it("writes document 004's record for each execution, in the order they began", a
   ]);
 });
 
-it("tells a running execution from one whose process died, which the sweep finds", async () => {
+it("distinguishes a running execution from one whose process died, and the sweep finds the latter", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   const child = spawn(process.execPath, ["-e", "0"]);
@@ -112,7 +112,7 @@ it("tells a running execution from one whose process died, which the sweep finds
   expect((await exported(directory)).map(({ state }) => state)).toEqual(["running", "interrupted"]);
 });
 
-it("takes a range of times, pages through many, and waits for a slow writer", async () => {
+it("filters by time, pages through many executions, and waits for a slow writer", async () => {
   const directory = scratch.newDirectory();
   const run = sampleRun();
   const [first, ...ids] = Array.from({ length: 1201 }, () => sampleId());
@@ -143,7 +143,7 @@ it("takes a range of times, pages through many, and waits for a slow writer", as
   expect(got).toEqual(ids);
 });
 
-it("has a line for each refused write of a runner, with what that runner had started", async () => {
+it("writes a line for each refused write of a runner, with what that runner had started", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   const { register, submit, claim, append } = drive(store, () => new Date());
@@ -166,7 +166,7 @@ it("has a line for each refused write of a runner, with what that runner had sta
   ]);
 });
 
-it("leaves a fault of the writer as it is", async () => {
+it("passes an error of the writer on unchanged", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   await store.apply([

@@ -58,7 +58,7 @@ eachEngine("a runner's clock", (record) => {
     expect(Date.parse(run!.started_at!)).toBeLessThanOrEqual(Date.parse(since));
   });
 
-  it("that is right is not marked, though its events come late", async () => {
+  it("does not mark a correct clock, even if its events arrive late", async () => {
     const { d, store } = record;
     const run_id = await d.submit({ demands: { runner_id: "r" } });
     const runner = await d.register("r");

@@ -13,16 +13,16 @@ import { verifyAudit } from "./verify.ts";
 
 const scratch = scratchStores();
 
-describe("goes on, and shows for ever, when", () => {
-  it("the tail was cut off", async () => {
+describe("continues the chain, and reports it from then on, when", () => {
+  it("the tail was truncated", async () => {
     const directory = await trail(3);
     cutTail(directory);
     const cut = await verifyAudit({ directory });
     expect(cut).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
     await write(directory, 1);
-    await expectTold(directory, 5, "shorter than its head when row 5 was written: 6 rows had been written");
+    await expectRecorded(directory, 5, "shorter than its head when row 5 was written: 6 rows had been written");
     await write(directory, 4);
-    await expectTold(directory, 5, "shorter than its head");
+    await expectRecorded(directory, 5, "shorter than its head");
     expect(mismatches(directory)).toEqual([
       { head: { count: 6, mac: expect.any(String) }, chain: { count: 4, mac: cut.head.slice(2) } },
     ]);
@@ -34,7 +34,7 @@ describe("goes on, and shows for ever, when", () => {
       damage(auditHeadFile(directory));
       await write(directory, 1);
       await write(directory, 1);
-      await expectTold(directory, 7, "audit.head was missing when row 7 was written");
+      await expectRecorded(directory, 7, "audit.head was missing when row 7 was written");
       expect(mismatches(directory)).toMatchObject([{ head: "missing", chain: { count: 6 } }]);
     }
   });
@@ -43,7 +43,7 @@ describe("goes on, and shows for ever, when", () => {
     const directory = await trail(3);
     for (const end of ["", "-wal", "-shm"]) rmSync(join(directory, `drover.db${end}`), { force: true });
     await write(directory, 3);
-    await expectTold(directory, 1, "shorter than its head when row 1 was written");
+    await expectRecorded(directory, 1, "shorter than its head when row 1 was written");
   });
 
   it("an older copy of the database was continued before the head came back", async () => {
@@ -56,20 +56,20 @@ describe("goes on, and shows for ever, when", () => {
       writeFileSync(auditHeadFile(directory), head);
     }
     await write(directory, 1);
-    await expectTold(directory, 7, "not the one of its head when row 7 was written");
+    await expectRecorded(directory, 7, "not the one of its head when row 7 was written");
   });
 
-  it("the tail was cut off under a process that stays", async () => {
+  it("the tail was truncated under a long-lived process", async () => {
     const directory = scratch.newDirectory();
     const store = await scratch.open(directory);
     await recordRuns(store, 3);
     cutTail(directory);
     await recordRuns(store, 3);
-    await expectTold(directory, 5, "shorter than its head");
+    await expectRecorded(directory, 5, "shorter than its head");
     expect(mismatches(directory)).toHaveLength(1);
   });
 
-  it("retention takes the rows that tell of it", async () => {
+  it("retention removes the rows that record it", async () => {
     const directory = await trail(3);
     cutTail(directory);
     const store = await scratch.open(directory, { now: () => new Date("2026-01-01") });
@@ -90,11 +90,11 @@ describe("goes on, and shows for ever, when", () => {
     const store = await scratch.open(directory);
     await pruneAudit(store, new Date("2100-01-01"));
     await recordRuns(store, 2);
-    await expectTold(directory, 5, "shorter than its head");
+    await expectRecorded(directory, 5, "shorter than its head");
   });
 });
 
-it("reports new damage before what the chain tells of old damage", async () => {
+it("reports new damage before old damage that the chain has recorded", async () => {
   const directory = await trail(3);
   cutTail(directory);
   await write(directory, 2);
@@ -105,7 +105,7 @@ it("reports new damage before what the chain tells of old damage", async () => {
   });
 });
 
-it("goes with a backup, which can be restored all the same", async () => {
+it("does not keep a backup from being restored, which then reports it too", async () => {
   const directory = await trail(3);
   cutTail(directory);
   await write(directory, 1);
@@ -115,11 +115,11 @@ it("goes with a backup, which can be restored all the same", async () => {
   const { audit } = await restoreStore({ now: new Date(), directory: restored, file });
   expect(audit).toMatchObject({ ok: false, first_bad: { row_no: 5, told: true } });
   await write(restored, 1);
-  await expectTold(restored, 5, "shorter than its head");
+  await expectRecorded(restored, 5, "shorter than its head");
 });
 
-describe("finds nothing when", () => {
-  it("the database is ahead of audit.head, also where retention took the head's rows", async () => {
+describe("reports nothing when", () => {
+  it("the database is ahead of audit.head, even if retention removed the head's rows", async () => {
     const directory = await trail(2);
     const behind = readFileSync(auditHeadFile(directory));
     await write(directory, 2);
@@ -134,7 +134,7 @@ describe("finds nothing when", () => {
     expect(readHead(auditHeadFile(directory))?.count).toBe((atCut?.count ?? 0) + 2);
   });
 
-  it("a backup was restored by us", async () => {
+  it("drover restored a backup", async () => {
     const directory = await trail(2);
     const file = join(directory, "copy");
     await backupStore({ directory, file }, new Date());
@@ -145,7 +145,7 @@ describe("finds nothing when", () => {
     expect(await verifyAudit({ directory: restored })).toMatchObject({ ok: true, rows: 6 });
   });
 
-  it("several stores write in turn and at once", async () => {
+  it("several stores write, one after the other and at the same time", async () => {
     const directory = scratch.newDirectory();
     const stores = await Promise.all([1, 2, 3].map(() => scratch.open(directory)));
     for (const store of stores) await recordRuns(store, 2);
@@ -154,12 +154,12 @@ describe("finds nothing when", () => {
   });
 });
 
-it("records while audit.head cannot be used, says so, and compares once it can", async () => {
+it("keeps recording while audit.head is unusable, warns, and compares once it is usable", async () => {
   const directory = await trail(3);
   const head = readFileSync(auditHeadFile(directory));
   cutTail(directory);
   rmSync(auditHeadFile(directory));
-  // Not even root can read a folder as a file.
+  // Not even root can read a directory as a file.
   mkdirSync(auditHeadFile(directory));
   const warned = new Promise<Error>((resolve) => {
     process.once("warning", resolve);
@@ -170,7 +170,7 @@ it("records while audit.head cannot be used, says so, and compares once it can",
   rmdirSync(auditHeadFile(directory));
   writeFileSync(auditHeadFile(directory), head);
   await recordRuns(store, 1);
-  await expectTold(directory, 7, "not the one of its head when row 7 was written");
+  await expectRecorded(directory, 7, "not the one of its head when row 7 was written");
 });
 
 async function trail(runs: number): Promise<string> {
@@ -179,7 +179,7 @@ async function trail(runs: number): Promise<string> {
   return directory;
 }
 
-/** As a process of its own would: opens, writes and closes. */
+/** Opens, writes and closes, like a separate process. */
 async function write(directory: string, runs: number): Promise<void> {
   const store = await scratch.open(directory);
   await recordRuns(store, runs);
@@ -203,7 +203,7 @@ function mismatches(directory: string): unknown[] {
   return rows.map((row) => JSON.parse(String(row["body"])));
 }
 
-async function expectTold(directory: string, row_no: number, what: string): Promise<void> {
+async function expectRecorded(directory: string, row_no: number, what: string): Promise<void> {
   const found = await verifyAudit({ directory });
   expect(found).toMatchObject({ ok: false, first_bad: { row_no, what: expect.stringContaining(what) } });
   expect(found.head).toBe(`${readHead(auditHeadFile(directory))?.count}:${readHead(auditHeadFile(directory))?.mac}`);

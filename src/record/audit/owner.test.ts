@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { currentOwner, ownerIsAlive } from "./owner.ts";
 
-it("knows itself as alive, and itself after a reboot or with another start as dead", () => {
+it("sees itself as alive, and itself after a reboot or with another start as dead", () => {
   const owner = currentOwner();
   expect(ownerIsAlive(owner)).toBe(true);
   if (process.platform !== "linux") return;
@@ -16,7 +16,7 @@ it("knows itself as alive, and itself after a reboot or with another start as de
   expect(ownerIsAlive({ ...owner, start: `another-boot ${namespace} ${ticks}` })).toBe(false);
 });
 
-it("knows a process that ended as dead, by its start and by its pid alone", async () => {
+it("sees an ended process as dead, by its start and by its pid alone", async () => {
   const child = spawn(process.execPath, ["-e", "0"]);
   await once(child, "exit");
   const owner = { ...currentOwner(), pid: child.pid ?? 0 };
@@ -26,7 +26,7 @@ it("knows a process that ended as dead, by its start and by its pid alone", asyn
 });
 
 it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
-  // The shell becomes a program that never reaps the child it has started.
+  // The shell turns into a program that never reaps the child it has started.
   const parent = spawn("sh", ["-c", "cat <&3 & echo $!; exec sleep 1000"], {
     stdio: ["ignore", "pipe", "ignore", "pipe"],
   });
@@ -37,7 +37,7 @@ it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
   const owner = { ...currentOwner(), pid, start: [boot, namespace, ticks].join(" ") };
   try {
     expect(ownerIsAlive(owner)).toBe(true);
-    // the shell itself would still reap it
+    // The shell itself would still reap it.
     await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
     parent.stdio[3]!.destroy();
     await expect.poll(() => readFileSync(`/proc/${owner.pid}/stat`, "utf8")).toMatch(/\) Z /);
@@ -47,6 +47,6 @@ it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
   }
 });
 
-it("does not judge processes of another host", () => {
+it("assumes that processes of another host are alive", () => {
   expect(ownerIsAlive({ pid: 1, start: "no", host: "elsewhere.invalid" })).toBe(true);
 });

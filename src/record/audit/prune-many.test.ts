@@ -6,7 +6,7 @@ import { type Query, write } from "../query.ts";
 import { pruneAudit } from "./prune.ts";
 
 eachEngine("audit retention", (record) => {
-  it("reads no table from end to end while others wait for the lock", async () => {
+  it("scans no whole table while others wait for the lock", async () => {
     const { store } = record;
     await recordRuns(store, 5);
     record.advance(1000);
@@ -21,7 +21,7 @@ eachEngine("audit retention", (record) => {
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 
-  it("looks for what is to go in portions, and takes it in portions", async () => {
+  it("finds and removes rows in batches", async () => {
     const { store } = record;
     const at = record.now().toISOString();
     const [counted, mac] = [

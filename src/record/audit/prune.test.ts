@@ -10,7 +10,7 @@ import { verifyAudit } from "./verify.ts";
 const scratch = scratchStores();
 const [january, february, march] = [new Date("2026-01-01"), new Date("2026-02-01"), new Date("2026-03-01")];
 
-it("takes old batches away, records that, and leaves a chain that verifies", async () => {
+it("removes old batches, records that, and leaves a chain that verifies", async () => {
   const { store, directory, setNow } = await storeAt(january);
   await recordRuns(store, 5);
   const noted = (await verifyAudit({ directory })).head;
@@ -21,7 +21,7 @@ it("takes old batches away, records that, and leaves a chain that verifies", asy
   expect(found).toMatchObject({ ok: true, rows: 7, pruned: { rows: 10, batches: 10, before: february.toISOString() } });
   const told = store.connection.sql("select body from audit_rows where kind = 'prune'").all();
   expect(told.map((row) => JSON.parse(String(row["body"])))).toMatchObject([{ last_no: 10, rows: 10 }]);
-  // The head noted at the cut is still known; an older one cannot be confirmed any more, and that is said.
+  // The head recorded at the boundary is still in the chain. An older one can no longer be confirmed, and verify says so.
   expect(await verifyAudit({ directory, head: noted })).toMatchObject({ ok: true });
   expect(await verifyAudit({ directory, head: `2:${"a".repeat(64)}` })).toMatchObject({
     ok: false,
@@ -31,7 +31,7 @@ it("takes old batches away, records that, and leaves a chain that verifies", asy
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 11 });
 });
 
-it("prunes again and again, down to nothing but its own record", async () => {
+it("can prune repeatedly, until only the record of pruning is left", async () => {
   const { store, directory, setNow } = await storeAt(january);
   await recordRuns(store, 700);
   setNow(february);
@@ -43,7 +43,7 @@ it("prunes again and again, down to nothing but its own record", async () => {
   expect(store.connection.sql("select count(*) as count from audit_anchors").get()?.["count"]).toBe(1);
 });
 
-it("keeps the start of an execution that has no end", async () => {
+it("keeps the start of an execution that has not ended", async () => {
   const { store, directory, setNow } = await storeAt(january);
   await recordRuns(store, 1);
   const run = sampleRun();
@@ -55,7 +55,7 @@ it("keeps the start of an execution that has no end", async () => {
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true });
 });
 
-it("cannot be imitated: an anchor without its seal is found", async () => {
+it("detects a forged anchor by its missing seal", async () => {
   const { store, directory, setNow } = await storeAt(january);
   await recordRuns(store, 5);
   setNow(march);

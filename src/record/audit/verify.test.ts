@@ -12,7 +12,7 @@ import { verifyAudit } from "./verify.ts";
 
 const scratch = scratchStores();
 
-it("passes over a new and over a used trail, and says how far it goes", async () => {
+it("accepts a new trail and a used one, and returns its length", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   expect(await verifyAudit({ directory })).toEqual({
@@ -28,7 +28,7 @@ it("passes over a new and over a used trail, and says how far it goes", async ()
   expect(found.head).toBe(`6:${readHead(auditHeadFile(directory))?.mac}`);
 });
 
-it("passes over batches of many rows", async () => {
+it("accepts batches of many rows", async () => {
   const { directory } = await trail({ runs: 40, together: true });
   const found = await verifyAudit({ directory });
   expect(found).toMatchObject({ ok: true, rows: 80 });
@@ -48,7 +48,7 @@ describe("names the first bad row when", () => {
     });
   }
 
-  it("a text is turned into bytes, or into bytes that are no text", async () => {
+  it("a text is turned into a blob, or into bytes that are not valid text", async () => {
     for (const assignment of ["body = cast(body as blob)", "body = cast(x'ff' as text)"]) {
       const { directory } = await trail({ runs: 4 }, (db) =>
         db.exec(`update audit_rows set ${assignment} where no = 3`),
@@ -98,14 +98,14 @@ describe("fails when", () => {
     expect(await verifyAudit(half)).toMatchObject({ ok: false, first_bad: { batch_no: 3 } });
   });
 
-  it("the first batches are deleted and no anchor stands for them", async () => {
+  it("the first batches are deleted without an anchor", async () => {
     const { directory } = await trail({ runs: 4 }, (db) => {
       db.exec("delete from audit_batches where batch_no <= 2; delete from audit_rows where no <= 2");
     });
     expect(await verifyAudit({ directory })).toMatchObject({ ok: false, rows: 0, first_bad: { batch_no: 1 } });
   });
 
-  it("the tail is cut off: audit.head knows, and so does a head noted earlier", async () => {
+  it("the tail is truncated: audit.head shows it, and so does a head recorded earlier", async () => {
     const { directory } = await trail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, cutTail);
@@ -125,7 +125,7 @@ describe("fails when", () => {
     expect(await verifyAudit({ directory, head: head.split(":")[1] ?? "" })).toMatchObject({ ok: false });
   });
 
-  it("the tail was cut off and others were written in its place", async () => {
+  it("the tail was truncated and other rows were written in its place", async () => {
     const { directory } = await trail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, cutTail);
@@ -145,7 +145,7 @@ describe("fails when", () => {
     });
   });
 
-  it("the chain is rewritten with the right key, where its head was kept", async () => {
+  it("the chain is rewritten with the right key, if its head was recorded", async () => {
     const { directory } = await trail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, (db) => rewrite(db, readKey(directory) ?? new Uint8Array()));
@@ -177,7 +177,7 @@ it("accepts a database that is ahead of audit.head, and a head from the middle o
   await expect(verifyAudit({ directory, head: "nonsense" })).rejects.toMatchObject({ code: "DROVER-USE-001" });
 });
 
-/** A closed trail of start and end rows; `tamper` works on it with plain SQL. */
+/** A closed trail of start and end rows. `tamper` changes it with plain SQL. */
 async function trail(
   { runs, together = false }: { runs: number; together?: boolean },
   tamper?: (db: Database) => void,
@@ -219,7 +219,7 @@ function flipFirst(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** All rows with another command, sealed anew from the first on. */
+/** Changes the command of all rows and seals them again from the first on. */
 function rewrite(db: Database, key: Uint8Array): void {
   const mac = hmacWith(key);
   let before: Uint8Array = genesis;

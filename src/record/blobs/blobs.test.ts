@@ -4,7 +4,7 @@ import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 
 const { newDirectory, open } = scratchStores();
 
-it("closes the store only after the contents that are being written", async () => {
+it("closes the store only after pending contents are written", async () => {
   const store = await open(newDirectory());
   const bytes = Buffer.from("slow");
   let send = (): void => undefined;
@@ -17,7 +17,7 @@ it("closes the store only after the contents that are being written", async () =
   const announced = { sha256: sha256Of(bytes), size: bytes.length };
   const put = store.blobs.put(content(), announced, new AbortController().signal).then((how) => ended.push(how));
   const closed = store.close().then(() => ended.push("closed"));
-  // a store that waits for nothing closes within these
+  // Long enough for a store to close that does not wait.
   for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   send();
   await Promise.all([put, closed]);

@@ -18,7 +18,7 @@ const fileOf = (store: SqliteStore, bytes: Buffer) =>
   join(store.directory, "files", sha256Of(bytes).slice(0, 2), sha256Of(bytes));
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
 
-it("removes contents that nobody refers to, once they are an hour old, and what was left half written", async () => {
+it("removes unreferenced contents after an hour, and partial files", async () => {
   const store = await open(newDirectory());
   const [used, unused, young] = [text("used"), text("unused"), text("young")];
   await runWithFiles(store, [used]);
@@ -33,7 +33,7 @@ it("removes contents that nobody refers to, once they are an hour old, and what 
   expect([stale!, fresh!].map((part) => existsSync(part))).toEqual([false, true]);
 });
 
-it("keeps what a run that goes on has brought, and forgets it when that run has ended without naming it", async () => {
+it("keeps uploads of a running run, and removes them when it ends without referring to them", async () => {
   const store = await open(newDirectory());
   const d = drive(store, () => new Date());
   const bytes = text("brought");
@@ -48,7 +48,7 @@ it("keeps what a run that goes on has brought, and forgets it when that run has 
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
 });
 
-it("goes with the last run that has it; the sessions go by their own age", async () => {
+it("removes contents with the last run that refers to them; sessions have their own retention", async () => {
   const store = await open(newDirectory());
   const bytes = text("of two runs");
   const older = await runWithFiles(store, [bytes]);
@@ -70,7 +70,7 @@ it("goes with the last run that has it; the sessions go by their own age", async
   ).toEqual([]);
 });
 
-it("leaves alone what is not its own", async () => {
+it("does not touch files that are not its own", async () => {
   const store = await open(newDirectory());
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
   const other = join(store.directory, "files", "ab");

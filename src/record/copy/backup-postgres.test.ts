@@ -18,7 +18,7 @@ import { databaseFile } from "../../model/state-layout.ts";
 const one = movable();
 
 describe("a backup", () => {
-  it("of a state directory can be restored into PostgreSQL, with its own secret only", async () => {
+  it("of a state directory can be restored into PostgreSQL, but only with its own secret", async () => {
     const store = await one.open();
     const run_id = await runWithFiles(store, [Buffer.from("a"), Buffer.alloc(0), Buffer.alloc(3_000_000, "b")]);
     await store.close();
@@ -40,7 +40,7 @@ describe("a backup", () => {
     await there.close();
   });
 
-  it("that was changed is not restored into PostgreSQL, and neither is what is none", async () => {
+  it("is not restored into PostgreSQL if it was changed or is not a backup", async () => {
     await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
     const copy = openDatabase(join(one.folder, "file"), {});
     copy.exec("update audit_rows set at = 'x' where no = 3");
@@ -61,7 +61,7 @@ describe("a backup", () => {
     [5, undoIndexes.sqlite],
     [4, `${undoIndexes.sqlite}; alter table agent_revs drop column type`],
   ] as const)
-    it(`of an older Drover, of version ${version}, is brought up to date aside and where it is restored`, async () => {
+    it(`of schema version ${version} is migrated when it is restored, and the file stays unchanged`, async () => {
       const file = join(one.folder, "file");
       await backupRecord({ directory: one.directory }, file, one.now);
       const copy = openDatabase(file, {});
@@ -79,10 +79,10 @@ describe("a backup", () => {
       back.close();
     });
 
-  it("of PostgreSQL, of before an upgrade and after it, is restored into either engine", async () => {
+  it("of PostgreSQL, from before and after an upgrade, can be restored into either engine", async () => {
     await one.move();
     await one.inDatabase(`${undoIndexes.postgres}; update schema_version set version = 1`);
-    // whoever makes a backup brings the record up to date first
+    // A backup migrates the record first.
     await backupRecord(one.place, join(one.folder, "file"), one.now);
     const place = { ...one.place, url: await one.emptyDatabase() };
     const { audit } = await restoreRecord(place, join(one.folder, "file"), { now: one.now });
@@ -95,7 +95,7 @@ describe("a backup", () => {
     await store.close();
   });
 
-  it("of PostgreSQL is made with the record's own secret only, and never in part", async () => {
+  it("of PostgreSQL requires the record's own secret, and is never partial", async () => {
     await one.move();
     const file = join(one.folder, "file");
     const other = { url: one.url, secret: Buffer.alloc(32, 1) };
@@ -111,7 +111,7 @@ describe("a backup", () => {
     ).rejects.toThrow("There is no record");
   });
 
-  it("of PostgreSQL is as of one moment, while others write", async () => {
+  it("of PostgreSQL is a consistent snapshot while others write", async () => {
     const { audit } = await one.move();
     const store = await openPostgresStore(one.place);
     let writing = true;

@@ -24,7 +24,7 @@ import { indexEvents } from "../search/index-events.ts";
 import { migrateRecord } from "./migrate-record.ts";
 import { tables } from "./tables.ts";
 
-let folder: string;
+let root: string;
 let directory: string;
 let database: FreshDatabase;
 const { now, advance } = standingClock();
@@ -32,16 +32,16 @@ const open = (where = directory) => openStore({ directory: where, now, createIfM
 const keyOf = (where: string): Uint8Array => readKey(where) ?? new Uint8Array();
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "drover-copy-"));
-  directory = join(folder, "state");
+  root = mkdtempSync(join(tmpdir(), "drover-copy-"));
+  directory = join(root, "state");
   database = await freshDatabase();
 });
 afterEach(async () => {
   await database.drop();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(root, { recursive: true, force: true });
 });
 
-it("brings a record to PostgreSQL and back as it was, and it goes on wherever it is", async () => {
+it("copies a record to PostgreSQL and back unchanged, and it can be continued in either place", async () => {
   const store = await open();
   await fillEveryTable(store, advance);
   await fillRecord(store, { runs: 100 });
@@ -64,15 +64,15 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
   expect(await readAll(moved)).toEqual(read);
   await moved.close();
 
-  const file = join(folder, "copy");
+  const file = join(root, "copy");
   expect(await backupRecord(place, file, now())).toEqual({ head: audit.head });
-  const restored = await restoreRecord({ directory: join(folder, "back") }, file, { now: now(), keepTokens: true });
+  const restored = await restoreRecord({ directory: join(root, "back") }, file, { now: now(), keepTokens: true });
   expect(restored).toEqual({ made_at: now().toISOString(), audit, revoked_tokens: null });
-  expect(dump(join(folder, "back"))).toEqual(before);
-  expect(keyOf(join(folder, "back"))).toEqual(keyOf(directory));
+  expect(dump(join(root, "back"))).toEqual(before);
+  expect(keyOf(join(root, "back"))).toEqual(keyOf(directory));
 
   const again = await openPostgresStore({ ...place, now });
-  const back = await open(join(folder, "back"));
+  const back = await open(join(root, "back"));
   expect(await readAll(back)).toEqual(read);
   const searched = async (record: RecordStore) => {
     expect(await indexEvents(record.engine)).toBe("done");
@@ -81,13 +81,13 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
   const found = await searched(again);
   expect(found.items.length).toBeGreaterThan(5);
   expect(await searched(back)).toEqual(found);
-  for (const record of [again, back]) await goesOn(record);
+  for (const record of [again, back]) await continueRecord(record);
   await Promise.all([again.close(), back.close()]);
   expect(await verifyPostgres(place, audit.head)).toMatchObject({ ok: true });
-  expect(await verifyAudit({ directory: join(folder, "back"), head: audit.head })).toMatchObject({ ok: true });
+  expect(await verifyAudit({ directory: join(root, "back"), head: audit.head })).toMatchObject({ ok: true });
 });
 
-/** What a reader sees of it, the bytes of files included. */
+/** Everything a reader sees of it, including the bytes of files. */
 async function readAll({ read, blobs, storeId }: RecordStore) {
   const runs = await read.runs({}, { limit: 10_000 });
   const files = [];
@@ -108,14 +108,14 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
     sessions: await read.sessions({}, { limit: 10_000 }),
     versions: await read.versions("f1"),
     tokens: await read.tokens({ limit: 100 }),
-    // which a run under way has brought
+    // Uploaded by a running run.
     unnamed: String(await buffer((await blobs.open(sha256Of(Buffer.from("not named yet"))))!.stream)),
     files,
   };
 }
 
-/** New runs, sessions and files; what was under way ends. */
-async function goesOn(store: RecordStore): Promise<void> {
+/** Adds runs, sessions and files, and ends what was running. */
+async function continueRecord(store: RecordStore): Promise<void> {
   const d = drive(store, now);
   await recordRuns(store, 3);
   await runWithFiles(store, [Buffer.from("new"), contents[0]!]);

@@ -15,7 +15,7 @@ import { migrateRecord } from "./migrate-record.ts";
 const one = movable();
 const { start } = workers("migrator.ts");
 
-describe("a migration that is killed leaves nothing, and can be done again, when it", () => {
+describe("a killed migration leaves nothing behind and can be repeated, when it", () => {
   for (const words of [["copying", "events"], ["copying", "contents"], ["comparing", "contents"], ["verifying"]]) {
     it(`was ${words.join(" ")}`, async () => {
       const migrator = start([one.directory, one.url, ...words]);
@@ -33,7 +33,7 @@ describe("a migration that is killed leaves nothing, and can be done again, when
   }
 });
 
-describe("leaves the target empty and the source as it was when", () => {
+describe("leaves the target empty and the source unchanged when", () => {
   afterEach(async () => {
     expect(await one.rowsThere()).toEqual([]);
     const store = await one.open();
@@ -49,7 +49,7 @@ describe("leaves the target empty and the source as it was when", () => {
     });
   });
 
-  it("something comes out other than it went in", async () => {
+  it("a row differs after the copy", async () => {
     await one.inDatabase(`
       create function other() returns trigger language plpgsql as $$ begin new.body := new.body || ' '; return new; end $$;
       create trigger other before insert on events for each row when (new.cursor in (7, 9)) execute function other()`);
@@ -59,7 +59,7 @@ describe("leaves the target empty and the source as it was when", () => {
     });
   });
 
-  it("rows are lost, or others are there", async () => {
+  it("rows are missing or were added", async () => {
     await one.inDatabase(`
       create function lose() returns trigger language plpgsql as $$ begin return null; end $$;
       create function add() returns trigger language plpgsql as $$ begin
@@ -69,14 +69,14 @@ describe("leaves the target empty and the source as it was when", () => {
     await expect(one.move()).rejects.toThrow(/in 2 places, first: events, row 1: it is missing in postgres:/);
   });
 
-  it("contents come out other than they went in", async () => {
+  it("contents differ after the copy", async () => {
     await one.inDatabase(`
       create function flip() returns trigger language plpgsql as $$ begin new.bytes := set_byte(new.bytes, 5, 0); return new; end $$;
       create trigger flip before insert on blob_parts for each row execute function flip()`);
     await expect(one.move()).rejects.toThrow(/first: the contents [0-9a-f]{64}/);
   });
 
-  it("contents were changed before, by whoever did", async () => {
+  it("contents were changed before", async () => {
     appendFileSync(someContent(), "x");
     await expect(one.move()).rejects.toThrow("were changed since they were stored");
   });
@@ -89,19 +89,19 @@ describe("leaves the target empty and the source as it was when", () => {
     });
   });
 
-  it("the end of the chain was cut off", async () => {
+  it("the end of the chain was truncated", async () => {
     tamper("delete from audit_rows where batch_no = 1; delete from audit_batches");
     await expect(one.move()).rejects.toThrow("audit.head says 60 rows were written, and there are 0");
   });
 
-  it("the key is gone", async () => {
+  it("the key is missing", async () => {
     const key = readFileSync(join(one.directory, "audit.key"), "utf8");
     rmSync(join(one.directory, "audit.key"));
     await expect(one.move()).rejects.toMatchObject({ code: "DROVER-AUD-001" });
     writeFileSync(join(one.directory, "audit.key"), key, { mode: 0o600 });
   });
 
-  it("nobody is there", async () => {
+  it("the database server cannot be reached", async () => {
     const url = new URL(one.url);
     url.pathname = "/nobody";
     await expect(migrateRecord({ directory: one.directory, url: url.href, now: one.now })).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe("leaves the target empty and the source as it was when", () => {
   });
 });
 
-it("writes over no record, not even a second time", async () => {
+it("never overwrites a record, not even on a second run", async () => {
   const { audit } = await one.move();
   await expect(one.move()).rejects.toMatchObject({
     code: "DROVER-USE-001",
@@ -131,13 +131,13 @@ it("writes over no record, not even a second time", async () => {
   expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
 });
 
-it("takes files along whose contents were lost before, and says how many", async () => {
+it("copies files whose contents were already lost, and counts them", async () => {
   rmSync(someContent());
   const { copied } = await one.move();
   expect(copied).toMatchObject({ contents: 2, missing: 1, rows: { files: 3 } });
 });
 
-it("takes along what the chain tells of damage before", async () => {
+it("copies damage that the chain has recorded", async () => {
   rmSync(join(one.directory, "audit.head"));
   const store = await one.open();
   await recordRuns(store, 1);

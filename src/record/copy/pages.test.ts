@@ -13,7 +13,7 @@ import { tables } from "./tables.ts";
 const scratch = scratchStores();
 const events = tables.find(({ name }) => name === "events")!;
 
-it("reads pages that fit into memory, however long rows are, and every row once", async () => {
+it("reads pages that fit into memory, however long rows are, and every row exactly once", async () => {
   const directory = scratch.newDirectory();
   const database = await freshDatabase();
   try {
@@ -27,7 +27,7 @@ it("reads pages that fit into memory, however long rows are, and every row once"
     for (const pages of [await withDirectory(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
       expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
       expect(Math.max(...pages.map((page) => page.length))).toBe(mostRows);
-      // no more than what fits, and one further row
+      // At most what fits, plus one row.
       for (const page of pages) expect(bytesOf(page.slice(0, -1))).toBeLessThan(mostBytes);
     }
   } finally {

@@ -8,7 +8,7 @@ import { tables } from "./tables.ts";
 const scratch = scratchStores();
 const known = Object.fromEntries(tables.map(({ name, columns }) => [name, [...columns].sort()]));
 
-it("knows every table and column of SQLite, and their keys", async () => {
+it("lists every table and column of SQLite, with their keys", async () => {
   const { connection } = await scratch.open(scratch.newDirectory());
   const names = connection.sql("select name from sqlite_master where type = 'table'").all();
   const found = names.map(({ name }) => [
@@ -31,7 +31,7 @@ it("knows every table and column of SQLite, and their keys", async () => {
   }
 });
 
-it("knows every table and column of PostgreSQL, and what it numbers", async () => {
+it("lists every table and column of PostgreSQL, with its sequences", async () => {
   const database = await freshDatabase();
   try {
     await migrate(database.url);

@@ -8,9 +8,9 @@ const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 const day = 86_400_000;
 
 eachEngine("the executions of an attempt that is over", (record) => {
-  it("are ended as interrupted where the runner is lost, and audit retention goes on", async () => {
+  it("are ended as interrupted when the runner is lost, and audit retention continues", async () => {
     const { d, store } = record;
-    const { run_id, execution_id, runner } = await begun(record);
+    const { run_id, execution_id, runner } = await startRun(record);
     record.advance(10_001);
     expect(await store.apply([rescue])).toMatchObject([{ failed: [run_id] }]);
     expect(await store.read.execution(execution_id)).toMatchObject({
@@ -20,22 +20,22 @@ eachEngine("the executions of an attempt that is over", (record) => {
     expect(await store.read.executions({ open: true }, { limit: 10 })).toEqual([]);
     const types = (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
     expect(types.slice(-2)).toEqual(["execution_ended", "result"]);
-    // What the runner still has to say of it is refused, and that is kept too.
+    // Later reports of the runner are refused and audited.
     expect(await d.append(runner, run_id, 1, 2, executionEnded(execution_id))).toMatchObject({ ok: false });
     record.advance(400 * day);
     await recordRuns(store, 1);
     expect(await pruneAudit(store, new Date(record.now().getTime() - 365 * day))).toEqual({ rows: 3 });
   });
 
-  it("are ended where the run is taken back, given back or stopped", async () => {
+  it("are ended when the run is taken back, given back or stopped", async () => {
     const { d, store } = record;
-    const lost = await begun(record, "a");
+    const lost = await startRun(record, "a");
     await store.apply([{ op: "leave_runner", ...lost.runner }]);
-    const forgotten = await begun(record, "b");
+    const forgotten = await startRun(record, "b");
     await d.beat(await d.register("b"), [], null);
-    const given = await begun(record, "c");
+    const given = await startRun(record, "c");
     await d.finish(given.runner, given.run_id, 1, { give_back: "at_no_cost" });
-    const stopped = await begun(record, "d");
+    const stopped = await startRun(record, "d");
     await store.apply([{ op: "stop_runs", run_ids: [stopped.run_id], reason: "user", by: "ann" }]);
     await store.apply([{ op: "leave_runner", ...stopped.runner }]);
     for (const { execution_id } of [lost, forgotten, given, stopped])
@@ -48,7 +48,7 @@ eachEngine("the executions of an attempt that is over", (record) => {
     ]);
   });
 
-  it("are ended though they began in the same transaction, and no end is written twice", async () => {
+  it("are ended even if they started in the same transaction, and never twice", async () => {
     const { d, store } = record;
     const run_id = await d.submit({}, agentNamed("often", { max_attempts: 2 }));
     const runner = await d.register("r");
@@ -69,13 +69,13 @@ eachEngine("the executions of an attempt that is over", (record) => {
     );
   });
 
-  it("hold audit retention up while the attempt is at work, and never after it", async () => {
+  it("hold up audit retention only while the attempt is running", async () => {
     const { d, store } = record;
-    const { run_id, execution_id, runner } = await begun(record);
+    const { run_id, execution_id, runner } = await startRun(record);
     const before = () => new Date(record.now().getTime() - 365 * day);
     record.advance(400 * day);
     expect(await pruneAudit(store, before())).toEqual({ rows: 0 });
-    // By a runner that says nothing of what it had begun.
+    // Ended by a runner that does not report what it had started.
     expect(await d.finish(runner, run_id, 1)).toMatchObject({ ok: true });
     expect(await store.read.execution(execution_id)).toMatchObject({ end: null });
     expect(await pruneAudit(store, before())).toEqual({ rows: 1 });
@@ -83,7 +83,7 @@ eachEngine("the executions of an attempt that is over", (record) => {
   });
 });
 
-async function begun({ d }: EachRecord, name = "r") {
+async function startRun({ d }: EachRecord, name = "r") {
   const run_id = await d.submit({ demands: { runner_id: name } });
   const runner = await d.register(name);
   await d.claim(runner);

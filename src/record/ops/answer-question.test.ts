@@ -9,7 +9,7 @@ import { appendEvents } from "./append-events.ts";
 const chat = agentNamed("chat", { type: "autonomous", command: null });
 const request = { type: "permission_request", request_id: "q", tool: "shell", input: { command: "ls" } } as const;
 
-async function asked({ d }: EachRecord) {
+async function askQuestion({ d }: EachRecord) {
   const runner = await d.register("r");
   const run_id = await d.submit({ session_id: "s", attended: true }, chat);
   await d.claim(runner);
@@ -22,7 +22,7 @@ async function asked({ d }: EachRecord) {
 
 eachEngine("an answer", (record) => {
   it("is exported with the audit: who decided what about which tool, and when", async () => {
-    const { run_id } = await asked(record);
+    const { run_id } = await askQuestion(record);
     const answer = { decision: "deny", message: "not here" } as const;
     await record.store.apply([{ op: "answer_question", run_id, request_id: "q", answer, by: "ann" }]);
     const lines: unknown[] = [];
@@ -35,7 +35,7 @@ eachEngine("an answer", (record) => {
         attempt: 1,
         requestId: "q",
         tool: "shell",
-        asked: { command: "ls" },
+        askQuestion: { command: "ls" },
         decision: "deny",
         by: "ann",
         message: "not here",
@@ -43,10 +43,10 @@ eachEngine("an answer", (record) => {
     ]);
   });
 
-  it("goes with its run when retention removes that, and so does what its session used", async () => {
-    const { runner, run_id } = await asked(record);
+  it("is removed with its run by retention, and so is the usage of its session", async () => {
+    const { runner, run_id } = await askQuestion(record);
     await record.d.finish(runner, run_id, 1, { last_n: 2 });
-    // the newest event stays
+    // Retention keeps the run with the newest event.
     const last = await record.d.submit({ session_id: "t" }, chat);
     expect(await record.d.claim(runner)).toEqual([last]);
     record.advance(2 * 86_400_000);
@@ -55,7 +55,7 @@ eachEngine("an answer", (record) => {
     expect([await count("questions"), await count("usage_sessions"), await count("usage_days")]).toEqual([0, 0, 1]);
   });
 
-  it("costs nothing where nobody is asked: an attended run takes as many statements as any other", async () => {
+  it("costs nothing without questions: an attended run takes as many statements as any other", async () => {
     const { d, store, now } = record;
     const statements = async (attended: boolean): Promise<number> => {
       const runner = await d.register(`r${attended}`);

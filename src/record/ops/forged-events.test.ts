@@ -7,7 +7,7 @@ import { exportFrom } from "../audit/export.ts";
 
 const refusal = { type: "error", code: "refused_execution" };
 
-eachEngine("a runner speaks only for executions of its own attempt", (record) => {
+eachEngine("a runner may only report executions of its own attempt", (record) => {
   const forgeries: [string, (record: EachRecord) => Promise<Forged>][] = [
     ["the end of another run's execution", async (r) => ends(await theirs(r), await mine(r))],
     ["the end of an execution of a finished run", async (r) => ends(await finished(r), await mine(r))],
@@ -18,10 +18,10 @@ eachEngine("a runner speaks only for executions of its own attempt", (record) =>
     ["a start with the id of another run's execution", async (r) => starts(await theirs(r), await mine(r))],
     ["a start with the id of an exec", async (r) => starts((await recordRuns(r.store, 1))[0]!, await mine(r))],
     ["a start with the id of its own run", async (r) => mine(r).then((own) => starts(own.run_id, own))],
-    ["a start with a nameless id", async (r) => starts("", await mine(r))],
+    ["a start with an empty id", async (r) => starts("", await mine(r))],
   ];
 
-  it.each(forgeries)("refuses %s, says so in the log and the audit, and keeps the rest", async (_, forge) => {
+  it.each(forgeries)("refuses %s, records that in the log and the audit, and keeps the rest", async (_, forge) => {
     const { d, store } = record;
     const { runner, run_id, attempt, n, event, execution_id } = await forge(record);
     const before = await store.read.execution(execution_id);
@@ -46,7 +46,7 @@ eachEngine("a runner speaks only for executions of its own attempt", (record) =>
     expect(await d.finish(runner, run_id, attempt)).toMatchObject({ ok: true });
   });
 
-  it("keeps one start and one end of an execution, also where all come in one report", async () => {
+  it("keeps one start and one end of an execution, even if all come in one report", async () => {
     const { d, store } = record;
     const { runner, run_id, n } = await mine(record);
     const id = sampleId();
@@ -64,7 +64,7 @@ eachEngine("a runner speaks only for executions of its own attempt", (record) =>
     expect(await record.rows("select no from audit_rows where execution_id = ?", id)).toHaveLength(2);
   });
 
-  it("gives an id to the first of two runs that claim it in one transaction", async () => {
+  it("gives an id to the first of two runs that use it in one transaction", async () => {
     const { d, store } = record;
     const [one, two] = [await mine(record, "one"), await mine(record, "two")];
     const id = sampleId();
@@ -77,7 +77,7 @@ eachEngine("a runner speaks only for executions of its own attempt", (record) =>
     expect(await store.read.execution(id)).toMatchObject({ end: null });
   });
 
-  it("refuses a forged end that comes with the finish, and ends the run", async () => {
+  it("refuses a forged end that comes with the finish, and still ends the run", async () => {
     const { d, store } = record;
     const victim = await finished(record);
     const { runner, run_id, n } = await mine(record);
@@ -100,7 +100,7 @@ eachEngine("a runner speaks only for executions of its own attempt", (record) =>
     expect(await record.rows("select no from audit_rows where kind = 'fenced'")).toHaveLength(1);
   });
 
-  it("keeps little of a flood of forgeries, and says how many it left out", async () => {
+  it("keeps little of a flood of forgeries, and counts what it left out", async () => {
     const { d, store } = record;
     const { runner, run_id, n } = await mine(record);
     const forged = Array.from({ length: 500 }, () => executionEnded(sampleId(), { signal: "x".repeat(1000) }));
@@ -128,10 +128,10 @@ eachEngine("the audit of refused writes", (record) => {
   });
 
   it.each([
-    ["500 attempts that never were", (n: number) => n + 2],
+    ["500 attempts that never existed", (n: number) => n + 2],
     ["one attempt 500 times", () => 7],
     ["attempts from the last to the first", (n: number) => 600 - n],
-  ])("has one row for a run and a report with %s, and their number", async (_, attemptOf) => {
+  ])("has one row for a run and a report with %s, and counts them", async (_, attemptOf) => {
     const { runner, run_id } = await mine(record);
     const forged = Array.from({ length: 500 }, (__, n) =>
       append(runner, run_id, attemptOf(n), executionStarted(sampleId()), output("x")),
@@ -150,7 +150,7 @@ eachEngine("the audit of refused writes", (record) => {
     expect(exported.filter(({ eventType }) => eventType === "refused_write")).toMatchObject([{ writes: 500 }]);
   });
 
-  it("tells runs, runners and reports apart, and joins what one report has of every kind", async () => {
+  it("separates runs, runners and reports, and combines all kinds of writes in one report", async () => {
     const a = await mine(record);
     const b = { runner: await record.d.register("other"), run_id: await record.d.submit() };
     const decision = { type: "permission_decision", request_id: "q", decision: "allow", by: "ann" } as const;
@@ -167,7 +167,7 @@ eachEngine("the audit of refused writes", (record) => {
       const { runner_id, refused, writes } = JSON.parse(String(body)) as Record<string, unknown>;
       return [run_id, runner_id, refused, writes];
     });
-    // of different runs in any order
+    // Different runs may come in any order.
     const sorted = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).toSorted();
     expect(sorted(bodies)).toEqual(
       sorted([
@@ -184,7 +184,7 @@ interface Held {
   runner: Driven;
   run_id: string;
   attempt: number;
-  /** Of its next event. */
+  /** Number of its next event. */
   n: number;
 }
 
@@ -208,7 +208,7 @@ async function mine({ d }: EachRecord, name = "mine", agent = agentNamed("echo")
   return { runner, run_id, attempt: 1, n: 1 };
 }
 
-/** An execution under way on another runner. */
+/** A running execution on another runner. */
 async function theirs(record: EachRecord, name = "theirs"): Promise<string> {
   const { runner, run_id } = await mine(record, name);
   const id = sampleId();

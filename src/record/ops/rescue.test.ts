@@ -7,7 +7,7 @@ import { rescue } from "./rescue.ts";
 const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
 
 eachEngine("rescue", (record) => {
-  it("asks no more where many runners were lost, and finds what they held by its indexes", async () => {
+  it("takes no more queries when many runners were lost, and finds their runs by index", async () => {
     await loseRun(record, 1);
     const few = await asksOf(record);
     await loseRun(record, 30);
@@ -19,7 +19,7 @@ eachEngine("rescue", (record) => {
     expect(plan).not.toMatch(/Seq Scan|SCAN runs/);
   });
 
-  it("takes the runs of many lost runners up in rounds, each once", async () => {
+  it("releases the runs of many lost runners in rounds, each exactly once", async () => {
     const { d, store } = record;
     const runs: string[] = [];
     for (const name of ["a", "b", "c"]) {
@@ -41,7 +41,7 @@ eachEngine("rescue", (record) => {
     expect(first?.event).toMatchObject({ status: "pending", reason: "Its runner c was lost." });
   });
 
-  it("asks little for each run it takes up", async () => {
+  it("takes few queries for each run that it releases", async () => {
     const { d } = record;
     await loseRun(record, 1);
     const before = (await asksOf(record)).length;
@@ -61,7 +61,7 @@ async function loseRun({ d, store, advance }: EachRecord, count: number): Promis
   await store.apply([op]);
 }
 
-/** What one more rescue asks for. */
+/** The queries of one more rescue. */
 async function asksOf({ store, now }: EachRecord): Promise<Query[]> {
   const asks: Query[] = [];
   const tx = { now: now(), audit: [], changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };

@@ -38,7 +38,7 @@ async function addWebhook({ store, now }: EachRecord, changes: Partial<Webhook> 
   expect(put).toEqual({ ok: true, op: "put_webhook" });
 }
 
-/** A run at work, and its end. */
+/** A run that is started and finished. */
 async function ended(
   { d }: EachRecord,
   agent: Agent = agentNamed("echo"),
@@ -57,7 +57,7 @@ eachEngine("deliveries", (record) => {
   const all = (status?: "pending" | "delivered" | "failed") =>
     record.store.read.deliveries(status === undefined ? {} : { status }, { limit: 50 });
 
-  it("are written with the end of a run, for the webhooks that want to know of it", async () => {
+  it("are stored when a run ends, for the webhooks that subscribed to it", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "failures", events: ["failed", "cancelled"] });
     await addWebhook(record, { name: "off", enabled: false });
@@ -82,7 +82,7 @@ eachEngine("deliveries", (record) => {
     ]);
   });
 
-  it("are written wherever a run ends or waits: stopped, lost, parked", async () => {
+  it("are stored whenever a run ends or waits: stopped, lost, parked", async () => {
     await addWebhook(record, { events: ["completed", "failed", "cancelled", "waiting", "parked"] });
     const stopped = await record.d.submit({});
     await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
@@ -110,7 +110,7 @@ eachEngine("deliveries", (record) => {
     });
   });
 
-  it("are handed to one caller at a time, and again once its lease is over", async () => {
+  it("are handed to one caller at a time, and again once its lease has expired", async () => {
     await addWebhook(record);
     const run_id = await ended(record);
     const [[one], [two]] = await Promise.all([record.store.apply([claim]), record.store.apply([claim])]);
@@ -122,7 +122,7 @@ eachEngine("deliveries", (record) => {
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [{ attempt: 2 }] }]);
     const { delivery_id } = given[0]!;
     const late = { op: "settle_delivery", delivery_id, response_status: 200, response: "ok" } as const;
-    // the first holder answers after the second was given it
+    // The first holder answers after the delivery was handed to the second.
     expect(await record.store.apply([{ ...late, attempt: 1, outcome: { delivered: true } }])).toEqual([
       { ok: false, conflict: "stale" },
     ]);
@@ -132,7 +132,7 @@ eachEngine("deliveries", (record) => {
     expect((await all()).items).toMatchObject([{ status: "delivered", response_status: 200, next_attempt_at: null }]);
   });
 
-  it("are tried for a day, then fail, and can be sent again for another", async () => {
+  it("are retried for a day, then fail, and can be sent again for another day", async () => {
     await addWebhook(record);
     await ended(record);
     const fail = async (retry_in_ms: number) => {
@@ -156,7 +156,7 @@ eachEngine("deliveries", (record) => {
     expect((await fail(deliverForMs)).settled).toMatchObject({ status: "pending" });
   });
 
-  it("of a busy webhook, or past its share, leave the others' alone", async () => {
+  it("of a busy webhook, or beyond its share, do not hold up the others", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "slow" });
     for (let at = 0; at < 3; at += 1) await ended(record);
@@ -165,7 +165,7 @@ eachEngine("deliveries", (record) => {
     ]);
   });
 
-  it("go with their run and with their webhook", async () => {
+  it("are removed with their run and with their webhook", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "other" });
     await ended(record);
@@ -177,7 +177,7 @@ eachEngine("deliveries", (record) => {
     expect((await all()).items).toEqual([]);
   });
 
-  it("are listed a page at a time, newest first", async () => {
+  it("are listed in pages, newest first", async () => {
     await addWebhook(record);
     const runs = [await ended(record), await ended(record), await ended(record)];
     const first = await record.store.read.deliveries({}, { limit: 2 });
@@ -194,7 +194,7 @@ eachEngine("deliveries", (record) => {
 eachEngine("a delivery to a hook", (record) => {
   const settles = (...keys: string[]) => ({ settles: { hook: "h", keys, until: record.now().getTime() + 1000 } });
 
-  it("makes one run, whichever of its keys is repeated", async () => {
+  it("creates one run, whichever of its keys is repeated", async () => {
     await record.d.submit({}, agentNamed("echo"), settles("a", "b"));
     for (const keys of [["a"], ["c", "b"], ["a", "b"]])
       await expect(record.d.submit({}, agentNamed("echo"), settles(...keys))).rejects.toThrow("repeated");
@@ -202,7 +202,7 @@ eachEngine("a delivery to a hook", (record) => {
     expect(await record.store.read.runs({}, { limit: 9 })).toHaveLength(2);
   });
 
-  it("makes one run where two arrive at once", async () => {
+  it("creates one run if two arrive at once", async () => {
     const made = await Promise.allSettled([
       record.d.submit({}, agentNamed("echo"), settles("k")),
       record.d.submit({}, agentNamed("echo"), settles("k")),
@@ -210,7 +210,7 @@ eachEngine("a delivery to a hook", (record) => {
     expect(made.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
-  it("is forgotten when its time has come", async () => {
+  it("is forgotten after its retention", async () => {
     await record.d.submit({}, agentNamed("echo"), settles("k"));
     record.advance(999);
     await pruneDispatch(record.store, new Date(0));
@@ -230,7 +230,7 @@ eachEngine("a chain", (record) => {
   };
   const changer = (changes: object = {}) => agentNamed("change", { on_finish: { ...on_finish, ...changes } });
 
-  it("is written with the end of the run, with values from its result", async () => {
+  it("is stored when the run ends, with values from its result", async () => {
     const run_id = await ended(record, changer(), "completed", {}, { files: ["a.ts", "b.ts"] });
     expect(await record.store.read.pending_chains(9)).toMatchObject([
       {
@@ -245,7 +245,7 @@ eachEngine("a chain", (record) => {
     expect(types.slice(-2)).toEqual(["system", "result"]);
   });
 
-  it("follows only the outcome it names, and always the cancelled ones too", async () => {
+  it("follows only the outcome it names; `always` includes cancelled runs", async () => {
     await ended(record, changer(), "failed");
     await ended(record, changer({ when: "failed", parameters: {} }));
     expect(await record.store.read.pending_chains(9)).toEqual([]);
@@ -270,7 +270,7 @@ eachEngine("a chain", (record) => {
     expect(await record.store.read.runs({ parent_run_id: run_id }, { limit: 9 })).toHaveLength(1);
   });
 
-  it("that cannot be submitted is a child that failed, and the run keeps its result", async () => {
+  it("creates a failed child if it cannot be submitted, and the run keeps its result", async () => {
     await addWebhook(record, { events: ["failed"] });
     const run_id = await ended(record, changer());
     const fault = (await record.store.read.pending_chains(9))[0]?.fault ?? "";
@@ -296,7 +296,7 @@ eachEngine("a chain", (record) => {
     expect((await record.store.read.deliveries({}, { limit: 9 })).items).toMatchObject([{ run_id: run.run_id }]);
   });
 
-  it("has an end after eight runs", async () => {
+  it("stops after eight runs", async () => {
     const looping = changer({ agent: "change", parameters: {} });
     let run_id = await ended(record, looping);
     for (let at = 0; at < 8; at += 1) {

@@ -33,7 +33,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-it("passes over a trail that nobody touched, and says how far it goes", async () => {
+it("accepts an unchanged trail and returns its length", async () => {
   const found = await verify();
   expect(found).toEqual({ ok: true, rows: 8, batches: 8, head: found.head, pruned: null });
   await recordRuns(store, 1);
@@ -93,7 +93,7 @@ describe("fails when", () => {
     expect(await verify()).toMatchObject({ ok: false, first_bad: { batch_no: 3, what: "the batch is missing" } });
   });
 
-  it("the tail is cut off: the head that was noted knows", async () => {
+  it("the tail is truncated, if the head was recorded", async () => {
     const { head } = await verify();
     await client.exec("delete from audit_batches where batch_no > 6; delete from audit_rows where no > 6");
     expect(await verify()).toMatchObject({ ok: true, rows: 6 });
@@ -104,7 +104,7 @@ describe("fails when", () => {
     expect(await verify(head.split(":")[1])).toMatchObject({ ok: false });
   });
 
-  it("the chain is rewritten with another key, or with the right one where its head was noted", async () => {
+  it("the chain is rewritten with another key, or with the right one if its head was recorded", async () => {
     const { head } = await verify();
     await rewrite(Buffer.alloc(32, 7));
     expect(await verify()).toMatchObject({ ok: false, rows: 0, first_bad: { batch_no: 1, row_no: 1 } });
@@ -116,13 +116,13 @@ describe("fails when", () => {
     });
   });
 
-  it("the secret is another", async () => {
+  it("the secret is wrong", async () => {
     const other = { url: database.url, secret: Buffer.alloc(32, 1) };
     expect(await verifyPostgres(other, undefined)).toMatchObject({ ok: false, first_bad: { row_no: 1 } });
   });
 });
 
-it("is exported in the order they began, with the writes that were refused", async () => {
+it("exports executions in order of their start, with the refused writes", async () => {
   const d = drive(store, now);
   const runner = await d.register("late");
   const run_id = await d.submit();
@@ -134,7 +134,7 @@ it("is exported in the order they began, with the writes that were refused", asy
   expect(types).toEqual([...Array.from({ length: 4 }, () => "command_execution"), "refused_write"]);
 });
 
-it("makes no record where there is none", async () => {
+it("creates no record where there is none", async () => {
   const empty = await freshDatabase();
   try {
     await expect(verifyPostgres({ url: empty.url, secret }, undefined)).rejects.toMatchObject({
@@ -148,7 +148,7 @@ it("makes no record where there is none", async () => {
   }
 });
 
-/** Undone by the same again, with -1. */
+/** Calling it again with -1 undoes the change. */
 async function flip(table: string, column: string, where: string, by = 1): Promise<void> {
   const [row] = await client.exec(`select ${column} as value from ${table} where ${where}`);
   await client.query(all(`update ${table} set ${column} = ? where ${where} returning 1 as done`, flipped(row, by)));
@@ -157,12 +157,12 @@ async function flip(table: string, column: string, where: string, by = 1): Promi
 function flipped(row: Row | undefined, by: number): SqlValue {
   const value = row?.["value"] ?? null;
   if (typeof value === "number") return value + by;
-  const bytes = Buffer.from(value as string | Uint8Array); // no other type is in these tables
+  const bytes = Buffer.from(value as string | Uint8Array); // these tables have no other types
   bytes[0] = (bytes[0] ?? 0) ^ 1;
   return typeof value === "string" ? bytes.toString() : bytes;
 }
 
-/** All rows with another command, sealed anew from the first on. */
+/** Changes the command of all rows and seals them again from the first on. */
 async function rewrite(key: Uint8Array): Promise<void> {
   const mac = hmacWith(key);
   let before: Uint8Array = genesis;

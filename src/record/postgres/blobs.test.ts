@@ -37,7 +37,7 @@ const count = async (table: string) =>
   Number((await client.exec(`select count(*) as count from ${table}`))[0]?.["count"]);
 const prune = () => store.pruneBlobs(new Date());
 
-it("removes contents that nobody refers to, once they are an hour old, and what was left half written", async () => {
+it("removes unreferenced contents after an hour, and partial uploads", async () => {
   const [used, unused, young] = [randomBytes(10), randomBytes(partSize + 1), randomBytes(10)];
   await runWithFiles(store, [used]);
   await put(unused);
@@ -53,7 +53,7 @@ it("removes contents that nobody refers to, once they are an hour old, and what 
   expect(await count("blob_parts")).toBe(2);
 });
 
-it("leaves an upload alone that is slow: its first parts are old, and its last are not", async () => {
+it("keeps a slow upload whose first parts are old but whose last part is recent", async () => {
   const now = "floor(extract(epoch from clock_timestamp()) * 1000)";
   await client.exec(
     `insert into blob_parts (upload_id, part, stored_at, bytes) values ('slow', 0, 0, ''), ('slow', 1, ${now}, '')`,
@@ -62,7 +62,7 @@ it("leaves an upload alone that is slow: its first parts are old, and its last a
   expect(await count("blob_parts")).toBe(2);
 });
 
-it("keeps contents that come again while they are about to be removed", async () => {
+it("keeps contents that are uploaded again while they are about to be removed", async () => {
   const bytes = randomBytes(10);
   await put(bytes);
   await makeOld("blobs");
@@ -79,7 +79,7 @@ it("keeps contents that come again while they are about to be removed", async ()
   expect(await buffer(again!.stream)).toEqual(bytes);
 });
 
-it("says so where contents end before their announced size", async () => {
+it("fails if contents end before their announced size", async () => {
   const bytes = randomBytes(partSize + 5);
   await put(bytes);
   for (const part of [1, 0]) {
@@ -90,7 +90,7 @@ it("says so where contents end before their announced size", async () => {
   }
 });
 
-it("judges age by the database's clock, whatever a coordinator's is", async () => {
+it("judges age by the database's clock, whatever a coordinator's clock says", async () => {
   const bytes = randomBytes(10);
   await put(bytes);
   expect(await store.pruneBlobs(new Date(Date.now() + 100 * 86_400_000))).toEqual({ blobs: 0 });
@@ -98,7 +98,7 @@ it("judges age by the database's clock, whatever a coordinator's is", async () =
   expect(await store.pruneBlobs(new Date(0))).toEqual({ blobs: 1 });
 });
 
-it("reads no table from end to end while others wait for the lock", async () => {
+it("scans no whole table while others wait for the lock", async () => {
   await put(randomBytes(10));
   await makeOld("blobs");
   await client.exec("insert into blob_parts (upload_id, part, stored_at, bytes) values ('left', 0, 0, '')");

@@ -9,7 +9,7 @@ import { connect } from "./connection.ts";
 
 const at = ownDatabase();
 
-/** What it is told from here on; the first thing any store says is that it knows of nothing yet. */
+/** Collects the changes from here on. The first one a new store reports is that anything may have changed. */
 async function listen(store: RecordStore): Promise<Change[]> {
   const heard: Change[] = [];
   store.changes((change) => heard.push(change));
@@ -18,7 +18,7 @@ async function listen(store: RecordStore): Promise<Change[]> {
   return heard;
 }
 
-test("what one store commits, another hears of by name", async () => {
+test("notifies other stores of a commit, with the names of what changed", async () => {
   const other = await at.open();
   const heard = await listen(other);
   const one = await at.open();
@@ -29,7 +29,7 @@ test("what one store commits, another hears of by name", async () => {
     .toEqual([{ runs: new Set([run.run_id]), claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
-test("what is passed on reaches the others once, and is kept nowhere", async () => {
+test("delivers a broadcast to the others once, and stores it nowhere", async () => {
   const [one, other] = [await at.open(), await at.open()];
   const heard: string[] = [];
   other.onBroadcast((text) => heard.push(text));
@@ -38,7 +38,7 @@ test("what is passed on reaches the others once, and is kept nowhere", async () 
   expect(new Set(heard)).toEqual(new Set(["hello \0 \ud800 ü"]));
 });
 
-test("more changes than a notice can name are told as any", async () => {
+test("reports that anything changed when there is too much to name", async () => {
   const other = await at.open();
   const heard = await listen(other);
   const one = await at.open();
@@ -48,7 +48,7 @@ test("more changes than a notice can name are told as any", async () => {
     .toEqual([{ runs: null, claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
-test("cursors are in the order of commits, whoever writes: a reader that follows misses nothing", async () => {
+test("orders cursors by commit, whoever writes, so that a reader that follows misses nothing", async () => {
   const stores = [await at.open(), await at.open(), await at.open()];
   const reader = await at.open();
   const seen: number[] = [];
@@ -76,7 +76,7 @@ test("cursors are in the order of commits, whoever writes: a reader that follows
   expect(all).toHaveLength(180);
 });
 
-test("what others say on our channel does no harm", async () => {
+test("tolerates foreign notifications on its channel", async () => {
   const store = await at.open();
   const told = await listen(store);
   const other = await connect(at.url);
@@ -87,7 +87,7 @@ test("what others say on our channel does no harm", async () => {
   expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
 });
 
-test("a commit that tells of nothing counts all the same", async () => {
+test("counts a commit without changes too", async () => {
   const [store, other] = [await at.open(), await at.open()];
   const told = await listen(other);
   await store.apply([create()]);
@@ -99,7 +99,7 @@ test("a commit that tells of nothing counts all the same", async () => {
   expect(told.every(({ foreign }) => !foreign)).toBe(true);
 });
 
-test("notices that do not come are missed, also by one that has heard none, or was behind before", async () => {
+test("notices lost notifications, even if it received none or was behind before", async () => {
   await (await at.open()).close();
   const faults: unknown[] = [];
   const changes = openChanges(at.url, "me", (fault) => faults.push(fault));
@@ -119,7 +119,7 @@ test("notices that do not come are missed, also by one that has heard none, or w
   changes.compare(6);
   await hear(6);
   await hear(7);
-  // one more than was heard, twice: the first time it may still be on its way
+  // One more than was received, twice: the first time it may still be on its way.
   changes.compare(8);
   expect(faults).toEqual([]);
   changes.compare(8);

@@ -9,7 +9,7 @@ import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
 const at = ownDatabase();
 
-test("a connection that breaks is made again, and what was asked for meanwhile is done once", async () => {
+test("reconnects after a broken connection and does what was requested meanwhile exactly once", async () => {
   const { url, cut } = await wireTo(at);
   const store = await at.open(url);
   const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));
@@ -20,7 +20,7 @@ test("a connection that breaks is made again, and what was asked for meanwhile i
   expect((await store.read.runs({}, { limit: 100 })).length).toBe(40);
 });
 
-test("a commit whose answer never came is looked up: it happened, and is not done again", async () => {
+test("looks up a commit whose answer was lost, and does not repeat it", async () => {
   const { url, swallowAnswers, cut } = await wireTo(at);
   const store = await at.open(url);
   await store.apply([create()]);
@@ -38,7 +38,7 @@ test("a commit whose answer never came is looked up: it happened, and is not don
   expect(await watcher.exec("select commits from store")).toEqual([before]);
 });
 
-test("a commit that never arrived is made again, though its number is the same", async () => {
+test("repeats a commit that never arrived, although its number is the same", async () => {
   const { url, cutBeforeCommit } = await wireTo(at);
   const store = await at.open(url);
   await store.apply([create()]);
@@ -50,7 +50,7 @@ test("a commit that never arrived is made again, though its number is the same",
   }
 });
 
-test("a server that says nothing any more is taken to be gone", async () => {
+test("treats an unresponsive server as gone", async () => {
   const { url, swallowAnswers } = await wireTo(at);
   await (await at.open()).close();
   const client = await connect(url, { answerMs: 3000 });
@@ -61,7 +61,7 @@ test("a server that says nothing any more is taken to be gone", async () => {
   await expect.poll(() => client.broken).toBe(true);
 });
 
-test("one that hangs in the middle of a transaction holds up the others for seconds, not for ever", async () => {
+test("a process that hangs in a transaction holds up the others for seconds, not forever", async () => {
   const store = await at.open();
   const hanging = await connect(at.url, { idleInTransactionMs: 500 });
   at.afterwards(() => hanging.end());
@@ -70,7 +70,7 @@ test("one that hangs in the middle of a transaction holds up the others for seco
   expect(hanging.broken).toBe(true);
 });
 
-test("a connection that is left in the midst of statements is gone soon, on the server too", async () => {
+test("a connection that is closed in the middle of statements soon disappears from the server too", async () => {
   await (await at.open()).close();
   const [holding, watching] = [await connect(at.url), await connect(at.url)];
   at.afterwards(() => (holding.end(), watching.end()));
@@ -88,7 +88,7 @@ test("a connection that is left in the midst of statements is gone soon, on the 
 const waitingForLocks =
   "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
 
-test("so does one that no longer fetches what the server has for it", async () => {
+test("so does a connection that no longer reads the server's answers", async () => {
   const { url, stall } = await wireTo(at);
   const store = await at.open();
   const hanging = await connect(url, { idleInTransactionMs: 500 });
@@ -99,7 +99,7 @@ test("so does one that no longer fetches what the server has for it", async () =
   expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
 });
 
-test("a connection that was refused is tried anew", async () => {
+test("retries a refused connection", async () => {
   const name = `${new URL(at.url).pathname.slice(1)}_later`;
   const link = openLink({ url: at.url.replace(/[^/]+$/, name), waitMs: 1000 });
   at.afterwards(() => link.close());
@@ -115,7 +115,7 @@ test("a connection that was refused is tried anew", async () => {
   expect(await look()).toEqual([{ one: 1 }]);
 });
 
-test("a commit is known by its mark: another that got its number, or its place, is another", async () => {
+test("identifies a commit by its mark, not by its number or its slot", async () => {
   await (await at.open()).close();
   const client = await connect(at.url);
   at.afterwards(() => client.end());
@@ -131,7 +131,7 @@ test("a commit is known by its mark: another that got its number, or its place, 
   await expect(wasCommitted(client, no, "theirs")).rejects.toThrow("too many commits have happened since");
 });
 
-test("what took longer than the patience before its connection broke is tried again all the same", async () => {
+test("retries work that took longer than the wait before its connection broke", async () => {
   const { url, cut } = await wireTo(at);
   const store = await openPostgresStore({ url, secret, waitMs: 300 });
   at.afterwards(() => store.close());

@@ -4,7 +4,7 @@ import { all, type Row, type Work } from "../query.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { migrate } from "./migrations/migrate.ts";
 
-it("lets the server end a snapshot that stands still, as nothing is cleared away behind one", async () => {
+it("lets the server abort a stalled snapshot, because it would keep deleted rows from being vacuumed", async () => {
   const database = await freshDatabase();
   await migrate(database.url);
   const engine = openPostgresEngine(database.url, 5000);

@@ -6,13 +6,13 @@ import { openPostgresStore } from "./open.ts";
 
 const at = ownDatabase();
 
-test("several that open a new database at once make its schema once", async () => {
+test("creates the schema of a new database once when several open it at the same time", async () => {
   const stores = await Promise.all(Array.from({ length: 6 }, () => at.open()));
   const ids = await Promise.all(stores.map((store) => store.storeId()));
   expect(new Set(ids).size).toBe(1);
 });
 
-test("a database that a newer Drover made is refused, and not changed", async () => {
+test("refuses a database of a newer Drover and does not change it", async () => {
   await (await at.open()).close();
   const client = await connect(at.url);
   at.afterwards(() => client.end());
@@ -21,7 +21,7 @@ test("a database that a newer Drover made is refused, and not changed", async ()
   expect(await client.exec("select version from schema_version")).toEqual([{ version: 99 }]);
 });
 
-test("a database that cannot hold every text is refused", async () => {
+test("refuses a database whose encoding cannot store every text", async () => {
   const name = `${new URL(at.url).pathname.slice(1)}_ascii`;
   const admin = await connect(at.url);
   at.afterwards(() => admin.end());
@@ -35,16 +35,16 @@ test("a database that cannot hold every text is refused", async () => {
 });
 
 test.each([
-  ["a server that is not there", "postgres://u:secret-word@127.0.0.1:1/none", "DROVER-STA-008"],
-  ["a database that is not there", null, "DROVER-STA-006"],
-])("%s is told by name, and the password is not", async (_what, url, code) => {
+  ["a server that does not exist", "postgres://u:secret-word@127.0.0.1:1/none", "DROVER-STA-008"],
+  ["a database that does not exist", null, "DROVER-STA-006"],
+])("%s is reported by name, without the password", async (_what, url, code) => {
   const asked = url ?? at.url.replace(/[^/]+$/, "no_such_database");
   const fault: unknown = await openPostgresStore({ url: asked, secret }).catch((thrown: unknown) => thrown);
   expect(fault).toMatchObject({ code, field: "DATABASE_URL" });
   expect(String(fault)).not.toContain(new URL(asked).password);
 });
 
-test("a secret that is not the one of its chain is refused, before anything is sealed with it", async () => {
+test("refuses a secret that does not match the chain, before anything is sealed with it", async () => {
   const store = await at.open();
   const run = sampleRun({ run_id: sampleId() });
   const events = [{ n: 1, at: run.created_at, event: executionStarted(sampleId()) }];
@@ -56,7 +56,7 @@ test("a secret that is not the one of its chain is refused, before anything is s
   await (await at.open()).storeId();
 });
 
-test("a column that a newer Drover adds does not disturb who is at work", async () => {
+test("keeps working when a newer Drover adds a column", async () => {
   const store = await at.open();
   expect(await store.read.token("none")).toBeNull();
   const newer = await connect(at.url);

@@ -4,7 +4,7 @@ import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 
 const at = ownDatabase();
 
-test("a bad operation is its own caller's fault; the others of the same moment are stored", async () => {
+test("fails only the caller of a bad operation and stores the others of the same transaction", async () => {
   const store = await at.open();
   const bad = create(sampleRun({ run_id: sampleId(), status: "completed" }));
   const answers = await Promise.allSettled([store.apply([create()]), store.apply([bad]), store.apply([create()])]);

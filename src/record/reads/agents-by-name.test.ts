@@ -14,7 +14,7 @@ import { databaseFile } from "../../model/state-layout.ts";
 import { readAgents } from "./agents.ts";
 import { schemaVersion as sqliteVersion } from "../sqlite/migrations/version.ts";
 
-/** What is asked of the database for the agents of this name. */
+/** The queries for the agents of this name. */
 function queriesFor(name: string): Query[] {
   const work = readAgents(name);
   const queries: Query[] = [];
@@ -35,7 +35,7 @@ describe("agents of one name, on SQLite", () => {
     expect(JSON.stringify(plans)).toContain(index);
   });
 
-  it("are found so in a record of before, which is brought up to date when it is opened", async () => {
+  it("are found by an index in an older record, which is migrated when it is opened", async () => {
     const directory = scratch.newDirectory();
     const store = await scratch.open(directory);
     const schema = () => store.connection.sql("select name, sql from sqlite_master order by name").all();
@@ -59,7 +59,7 @@ describe("agents of one name, on PostgreSQL", () => {
   });
   afterEach(() => database.drop());
 
-  /** Whatever the text is, with the schema of ours in it. */
+  /** Runs any SQL in our schema. */
   async function ask<T>(work: (client: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> {
     const client = await connect(database.url);
     try {
@@ -85,7 +85,7 @@ describe("agents of one name, on PostgreSQL", () => {
     expect(plans).not.toContain("Seq Scan on runner_agents");
   });
 
-  it("are found so in a record of before, which is brought up to date when it is opened", async () => {
+  it("are found by an index in an older record, which is migrated when it is opened", async () => {
     const before = await openPostgresStore({ url: database.url, secret });
     await drive(before, () => new Date()).register("r", { agents: [sampleAgent({ name: "old" })] });
     await before.close();

@@ -7,7 +7,7 @@ import type { Query, Work } from "../query.ts";
 import { readRuns } from "./runs.ts";
 import { readSessions } from "./sessions.ts";
 
-eachEngine("of many runs", (record) => {
+eachEngine("among many runs", (record) => {
   const chat = agentNamed("chat", { type: "autonomous", command: null });
   async function plansOf<T>(work: () => Work<T>, about: RegExp): Promise<string> {
     const asks: Query[] = [];
@@ -16,7 +16,7 @@ eachEngine("of many runs", (record) => {
     return (await Promise.all(plans)).join("\n");
   }
 
-  it("those of one person are found by an index, and their sessions too", async () => {
+  it("those of one person are found by an index, and so are their sessions", async () => {
     const { d, store } = record;
     for (const who of ["ann", "bob", "ann"])
       await d.submit({ created_by: who, session_id: `${who} ${Math.random()}` }, chat);
@@ -34,7 +34,7 @@ eachEngine("of many runs", (record) => {
     ]);
   });
 
-  it("sessions are filtered and paged by whatever is given", async () => {
+  it("sessions are filtered and paged by any combination of conditions", async () => {
     const { d, store } = record;
     const other = agentNamed("other", { type: "autonomous", command: null });
     for (const [session_id, created_by, agent] of [
@@ -53,7 +53,7 @@ eachEngine("of many runs", (record) => {
     expect(await found({ agent_name: "chat", created_by: "ann" }, { limit: 10, before: "d" })).toBe("a");
   });
 
-  it("those that wait and are of one agent are found by an index, past all others", async () => {
+  it("pending runs of one agent are found by an index, past all others", async () => {
     const { d } = record;
     for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, agentNamed(name));
     await d.register("r", { only_agent: "mine" });

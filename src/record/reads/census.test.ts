@@ -5,7 +5,7 @@ import { takeCensus } from "./census.ts";
 
 const scratch = scratchStores();
 
-it("counts every run that has not ended, also where there are more than are counted at once", async () => {
+it("counts every open run, even if there are more than fit into one batch", async () => {
   const store = await scratch.open(scratch.newDirectory());
   const runs = Array.from({ length: 10_007 }, () => sampleRun({ status: "running" }));
   const waiting = sampleRun({ status: "waiting" });
@@ -24,7 +24,7 @@ it("counts every run that has not ended, also where there are more than are coun
   expect(rest).toEqual({ oldest_pending: null, runners: [], audit_rows: 0 });
 });
 
-it("knows the exact number where the last portion is full", async () => {
+it("is exact when the last batch is full", async () => {
   const store = await scratch.open(scratch.newDirectory());
   const runs = Array.from({ length: 5000 }, () => sampleRun({ status: "running" }));
   await store.apply(runs.map((run) => ({ op: "create_run" as const, run, events: [] })));

@@ -6,7 +6,7 @@ import type { StoredEvent } from "../../model/event.ts";
 const long = 200_000;
 
 eachEngine("pages of events", (record) => {
-  it("hold as many as fit into half a megabyte, at least one, and go on from there", async () => {
+  it("hold what fits into half a megabyte, at least one event, and continue from there", async () => {
     const { d, store } = record;
     const run_id = await d.submit();
     const runner = await d.register("r");

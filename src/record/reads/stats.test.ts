@@ -9,7 +9,7 @@ import { readStats } from "./stats.ts";
 const columns = `
   run_id, agent_name, created_by, mode, status, attended, trigger_type, demand_id, priority, attempt, failures, last_n,
   last_seq, created_at, finished_at`;
-/** Runs that have ended, as many as asked for. */
+/** Inserts any number of ended runs. */
 const manyRuns = `
   with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?1)
   insert into runs (${columns})
@@ -25,7 +25,7 @@ function* insertMany(count: number, engine: Engine): Work<void> {
 }
 
 eachEngine("statistics", (record) => {
-  it("reads no table from end to end, and no run that has ended", async () => {
+  it("scans no whole table and no ended runs", async () => {
     const { d, store, now } = record;
     await store.engine.write(() => insertMany(20_000, store.engine));
     await d.register("r");
@@ -36,7 +36,7 @@ eachEngine("statistics", (record) => {
     const since = new Date(now().getTime() - 90 * 86_400_000).toISOString();
     for (const created_by of ["ann", "bob"]) await readStats(engine, { since, until, created_by });
     expect(await readStats(engine, { since, until })).toMatchObject({ now: { pending: 1 } });
-    // runners are few, and always read whole
+    // There are few runners, and they are always read completely.
     const about = asks.filter(
       ({ text }) => /from (runs|run_counts|usage_days|demands)\b/.test(text) && !/runners/.test(text),
     );
@@ -49,7 +49,7 @@ eachEngine("statistics", (record) => {
     }
   });
 
-  it("does not count a run more than once where there are more than are looked at in one go", async () => {
+  it("counts each run once, even if there are more than fit into one batch", async () => {
     const { store, now } = record;
     await store.engine.write(() => insertMany(12_345, store.engine));
     await store.engine.write(function* () {
@@ -65,7 +65,7 @@ eachEngine("statistics", (record) => {
 });
 
 eachEngine("counts of ended runs", (record) => {
-  it("are forgotten once no statistics reach them, and not before", async () => {
+  it("are removed once no statistics reach them, and not before", async () => {
     const { d, store, now, advance } = record;
     const runner = await d.register("r");
     const run_id = await d.submit();

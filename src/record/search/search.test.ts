@@ -26,14 +26,14 @@ eachEngine("the search index", (record) => {
     return Number(row?.["documents"]);
   };
 
-  it("costs a run no statement until somebody looks after it", async () => {
+  it("costs a run no statement until somebody searches", async () => {
     await keep("badger");
     expect(await indexIsBehind(record.store.engine)).toBe(true);
     const [row] = await record.rows("select indexed_to from store");
     expect(row).toEqual({ indexed_to: 0 });
   });
 
-  it("takes in an older record in portions, and says so meanwhile", async () => {
+  it("indexes an older record in batches, and reports that meanwhile", async () => {
     const { engine } = record.store;
     for (let i = 0; i < 150; i += 1) await keep(`badger ${i}`);
     expect(await indexEvents(engine, 1)).toBe("behind");
@@ -46,14 +46,14 @@ eachEngine("the search index", (record) => {
     expect(await documents()).toBe(300);
   });
 
-  it("is the same whether one process takes in a portion or two do at once", async () => {
+  it("is the same whether one process indexes a batch or two at once", async () => {
     const { engine } = record.store;
     for (let i = 0; i < 120; i += 1) await keep(`badger ${i}`);
     await Promise.all([indexEvents(engine), indexEvents(engine), indexEvents(engine)]);
     expect(await documents()).toBe(240);
   });
 
-  it("forgets a run with the run, and its tool input with its log", async () => {
+  it("removes a run with the run, and its tool input with its log", async () => {
     const { store, now } = record;
     const run_id = await keep("badger");
     await keep("newest, whose cursor must stay");
@@ -67,7 +67,7 @@ eachEngine("the search index", (record) => {
     expect(await documents()).toBe(1);
   });
 
-  it("lets retention work where nothing was ever indexed", async () => {
+  it("lets retention work if nothing was ever indexed", async () => {
     await keep("badger");
     await keep("newest");
     expect(await pruneRuns(record.store, record.now())).toEqual({ runs: 1 });
@@ -87,19 +87,19 @@ eachEngine("the search index", (record) => {
     expect(faults).toEqual([]);
   });
 
-  it("is asked for words and events by an index, and reads no table from end to end", async () => {
+  it("finds words and events by an index, and scans no whole table", async () => {
     const { store } = record;
     await keep("badger");
     const asks: Query[] = [];
     const engine: Engine = { ...store.engine, read: (work) => store.engine.read(() => watched(work(), asks)) };
     await search(engine, true, "badger", { created_by: "someone" }, page);
-    // store and demands have a row each, which PostgreSQL reads whole
+    // store and demands have one row each, which PostgreSQL reads completely.
     const about = asks.filter(({ text }) => /from (runs|events)\b/.test(text) && !/from store|join demands/.test(text));
     expect(about.length).toBeGreaterThan(2);
     for (const { text, values } of about) expect(await record.plan(text, ...values), text).not.toMatch(fromEndToEnd);
   });
 
-  it("keeps no text, only words", async () => {
+  it("stores no text, only words", async () => {
     if (record.store.engine.kind !== "sqlite") return;
     await keep("badger");
     await found("badger");
@@ -107,7 +107,7 @@ eachEngine("the search index", (record) => {
     expect(names.map(({ name }) => name)).not.toContain("run_search_content");
   });
 
-  it("says what to do where this SQLite cannot search, and everything else goes on", async () => {
+  it("says what to do if this SQLite cannot search, and everything else works", async () => {
     const { store } = record;
     await keep("badger");
     const engine: Engine = {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { copyDatabase, openDatabase } from "./driver.ts";
 
-test("a copy made while rows are written is whole", async () => {
+test("a copy made while rows are written is consistent", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-copy-"));
   const file = join(directory, "a.db");
   const database = openDatabase(file, {});

@@ -7,7 +7,7 @@ import { heartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
 
 eachEngine("one operation", (record) => {
-  it("asks once for each run it stops before anybody had it", async () => {
+  it("takes one query per run that it stops before a runner has it", async () => {
     const { d, store, now } = record;
     const run_ids = [];
     for (let i = 0; i < 10; i += 1) run_ids.push(await d.submit({ session_id: `s${i}` }));
@@ -19,7 +19,7 @@ eachEngine("one operation", (record) => {
     expect(asks.filter(({ returns }) => returns !== "none")).toHaveLength(10);
   });
 
-  it("frees what a stopped run held up: its agent's cap and its session", async () => {
+  it("releases what a stopped run held up: its agent's cap and its session", async () => {
     const { d, store } = record;
     const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 1 });
     const first = await d.submit({ session_id: "s" }, chat);
@@ -31,7 +31,7 @@ eachEngine("one operation", (record) => {
     expect(await d.claim(await d.register("r"))).toEqual([second]);
   });
 
-  it("asks no more for ten runs that it hands out, or that are held, than for one", async () => {
+  it("takes no more queries for ten runs that it hands out, or that are held, than for one", async () => {
     const { d, store, now } = record;
     const asked = async (runs: number): Promise<number[]> => {
       const runner = await d.register(`r${runs}`);
@@ -54,7 +54,7 @@ eachEngine("one operation", (record) => {
     expect(await asked(10)).toEqual(await asked(1));
   });
 
-  it("tells a runner what to do, whether its runs are of one demand or of several", async () => {
+  it("gives a runner the same invocation whether its runs have one demand or several", async () => {
     const { d } = record;
     const both = [];
     for (const tags of [[], ["fast"]])
@@ -69,7 +69,7 @@ eachEngine("one operation", (record) => {
     expect(claims.map(({ invocation }) => invocation.parameters)).toEqual([{ tags: [] }, { tags: ["fast"] }]);
   });
 
-  it("hands out fifty runs at most, and the others with the next claims", async () => {
+  it("hands out at most fifty runs, and the others with the next claims", async () => {
     const { d } = record;
     const runs = [];
     for (let i = 0; i < 60; i += 1) runs.push(await d.submit());

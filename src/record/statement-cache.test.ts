@@ -6,12 +6,12 @@ import { prepared } from "./postgres/dialect.ts";
 import { readRuns } from "./reads/runs.ts";
 import { connect } from "./sqlite/connection.ts";
 
-it("a state that is named often is asked for once: no list of any length makes a statement of its own", () => {
+it("removes duplicate statuses from a filter, so that long lists do not fill the statement cache", () => {
   const asked = readRuns({ status: ["failed", "pending", "failed", "failed"] }, { limit: 1 }).next().value;
   expect(asked).toMatchObject({ values: ["failed", "pending", 1] });
 });
 
-it("PostgreSQL is told to keep the first thousand statements, and no others", () => {
+it("PostgreSQL caches the first thousand statements and no others", () => {
   const names = Array.from({ length: 1500 }, (_, no) => prepared(`select ${no} from runs where run_no = ?`).name);
   expect(new Set(names.filter((name) => name !== undefined)).size).toBeLessThanOrEqual(1000);
   expect(names.at(-1)).toBeUndefined();
@@ -21,9 +21,9 @@ it("PostgreSQL is told to keep the first thousand statements, and no others", ()
   });
 });
 
-it("SQLite keeps a thousand statements, and lets the oldest go", () => {
-  const folder = mkdtempSync(join(tmpdir(), "drover-statements-"));
-  const connection = connect(join(folder, "db"), "write");
+it("SQLite caches a thousand statements and drops the oldest", () => {
+  const root = mkdtempSync(join(tmpdir(), "drover-statements-"));
+  const connection = connect(join(root, "db"), "write");
   try {
     const first = connection.sql("select 0 as no");
     for (let no = 1; no < 1000; no += 1) connection.sql(`select ${no} as no`);
@@ -33,6 +33,6 @@ it("SQLite keeps a thousand statements, and lets the oldest go", () => {
     expect(first.get()).toEqual({ no: 0 });
   } finally {
     connection.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(root, { recursive: true, force: true });
   }
 });
