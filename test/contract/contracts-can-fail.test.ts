@@ -4,7 +4,7 @@ import { executorContract } from "./executor.ts";
 import { providerContract } from "./provider.ts";
 import { runnerPortContract } from "./runner-port.ts";
 
-/** A suite that nothing implements yet must not pass by itself: an implementation that does nothing fails every case. */
+/** A suite must be able to fail: an implementation that does nothing fails every case. */
 const suites: Record<string, readonly Case<never>[]> = {
   executor: executorContract,
   "runner port": runnerPortContract,
@@ -20,7 +20,7 @@ describe.each(Object.entries(suites))("the %s contract", (_name, cases) => {
   );
 });
 
-/** Answers anything asked of it with nothing. The cases cannot know its type, which is the point. */
+/** Returns nothing for everything. The cases cannot know its type, which is the point. */
 const idle = new Proxy(() => undefined, {
   get: (_target, key) => (key === "then" ? undefined : idle),
   apply: () => Promise.resolve(undefined),

@@ -4,7 +4,7 @@ import { drive } from "../fixtures/dispatch/drive.ts";
 
 export interface OpenedForDispatch {
   store: Store;
-  /** Of the store's own clock, which stands still otherwise. */
+  /** Advances the store's clock, which stands still otherwise. */
   advance(ms: number): void;
   now(): Date;
   dispose(): Promise<void>;
@@ -12,7 +12,7 @@ export interface OpenedForDispatch {
 
 export type EachWithStore = ReturnType<typeof eachWithStore>;
 
-/** A new store for each test of the group it is called in, with what drives it. */
+/** Opens a new store for each test of the surrounding group, with a driver for it. */
 export function eachWithStore(open: () => Promise<OpenedForDispatch>) {
   let current: OpenedForDispatch;
   beforeEach(async () => {

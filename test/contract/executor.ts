@@ -9,20 +9,20 @@ export interface ExecutorSubject {
   executor: Executor;
   succeeding: Invocation;
   failing: Invocation;
-  /** Goes on until it is stopped. */
+  /** Runs until it is stopped. */
   endless: Invocation;
   /** The same, with a program that ignores SIGTERM. */
   stubborn: Invocation;
-  /** Succeeds, and leaves a program of its own running. */
+  /** Succeeds, and leaves a program running. */
   leaving: Invocation;
   /**
-   * Where it can ask: it asks once whether it may do what leaves `did-41` in the run, and goes on whatever the answer.
-   * With `edited` as its input it would leave `did-42`.
+   * If it can ask: asks once whether it may do something that leaves `did-41` in the run, and continues whatever the
+   * answer. With `edited` as its input it leaves `did-42` instead.
    */
   asking?: { invocation: Invocation; edited: unknown };
-  /** Where it can be spoken to: it waits for one message, and what that says is in the run. */
+  /** If it accepts input: waits for one message and puts its text into the run. */
   hearing?: Invocation;
-  /** A context over real processes and directories; `events` sees what was emitted, `alive` what still runs. */
+  /** A context over real processes and directories. `events` are the emitted events, `alive` what is still running. */
   open(): Promise<{
     context: RunContext;
     events: RunEvent[];
@@ -42,7 +42,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "answers an expected failure with an outcome, not with a rejection",
+    title: "reports an expected failure as an outcome, not as a rejection",
     async check(make) {
       const { executor, failing, open } = await make();
       const outcome = await executor.run(failing, (await open()).context);
@@ -51,7 +51,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "emits no status and no result itself: those are the scaffold's",
+    title: "emits no status and no result itself: the scaffold does",
     async check(make) {
       const { executor, succeeding, open } = await make();
       const { context, events } = await open();
@@ -72,7 +72,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "says that it timed out when its time is over",
+    title: "reports a timeout when its time is over",
     async check(make) {
       const { executor, endless, open } = await make();
       const { context, abort, alive } = await open();
@@ -83,7 +83,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "ends when it is stopped although its program ignores that, and leaves nothing running",
+    title: "ends when it is stopped even if its program ignores that, and leaves nothing running",
     async check(make) {
       const { executor, stubborn, open } = await make();
       const { context, abort, alive } = await open();
@@ -95,7 +95,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "ends what its program leaves running before it answers",
+    title: "stops what its program leaves running before it returns",
     async check(make) {
       const { executor, leaving, open } = await make();
       const { context, alive } = await open();
@@ -104,7 +104,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "does not go on while an emit is held back",
+    title: "waits while an emit is held back",
     async check(make) {
       const { executor, succeeding, open } = await make();
       const { context } = await open();
@@ -129,7 +129,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "does what it asked for when it is allowed to",
+    title: "does what it asked for when that is allowed",
     async check(make) {
       const asked = await ask(make, { decision: "allow" });
       if (asked === null) return;
@@ -138,7 +138,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "does what a person has made of it",
+    title: "uses the input that a person has edited",
     async check(make) {
       const asked = await ask(make, "edited");
       if (asked === null) return;
@@ -148,7 +148,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "does not do what is denied, passes the reason on and goes on",
+    title: "does not do what is denied, passes the reason on and continues",
     async check(make) {
       const asked = await ask(make, { decision: "deny", message: "not on a Friday" });
       if (asked === null) return;
@@ -183,7 +183,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     },
   },
   {
-    title: "hears what a person says while it works",
+    title: "receives what a person says while it works",
     async check(make) {
       const { executor, hearing, open } = await make();
       if (executor.can.input) expect(hearing).toBeDefined();
@@ -205,7 +205,7 @@ async function ask(make: () => Promise<ExecutorSubject>, answer: Answer | "edite
   return subject.asking ? askOnce(subject, answer) : null;
 }
 
-/** One run of the invocation that asks; `said` is all that came of it. */
+/** Runs the invocation that asks once; `said` is everything that came of it. */
 async function askOnce(
   { executor, asking, open }: ExecutorSubject,
   answer: Answer | "edited",

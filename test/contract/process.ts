@@ -9,15 +9,15 @@ import { eventually, leaveOnceAway, newMark, survivors } from "../fixtures/proce
 export interface ProcessSubject {
   start: StartCommand;
   isolation: Isolation | "auto";
-  /** What a result says was applied. */
+  /** The level that a result reports as applied. */
   applied: Isolation;
-  /** Who is ended with the command: all it started, those in its process group, or it alone. */
+  /** What is killed with the command: everything it started, its process group, or only itself. */
   reach: "everything" | "group" | "command";
 }
 
 const fixtures = join(import.meta.dirname, "..", "fixtures");
 
-/** Seam 1: what everything that starts processes promises. */
+/** Seam 1: what every process starter promises. */
 export function processContract(name: string, { start, isolation, applied, reach }: ProcessSubject): void {
   let directory: string;
   beforeAll(() => {
@@ -41,7 +41,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     more?: Partial<Command>,
   ): Running =>
     begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, how], ...more }, options);
-  /** The command exits once the process it leaves behind is away. */
+  /** The command exits once the process it leaves behind has escaped. */
   const leaveBehind = async (script: string, mark: string, options?: StartOptions) => {
     const running = escape(script, mark, "leave", { stdin: "pipe", ...options });
     const [ended] = await Promise.all([finish(running), leaveOnceAway(running, mark)]);
@@ -54,9 +54,9 @@ export function processContract(name: string, { start, isolation, applied, reach
     return ended.error?.code;
   };
 
-  // they wait more than they work
+  // They wait more than they work.
   describe.concurrent(`process contract: ${name}`, () => {
-    test("a command that succeeds has code 0, no error, its times and the level that was applied", async () => {
+    test("a successful command has code 0, no error, its times and the applied level", async () => {
       const ended = await finish(sh("echo out; echo err >&2"));
       expect(ended).toMatchObject({
         exitCode: 0,
@@ -72,7 +72,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(ended.endTime.getTime()).toBeGreaterThanOrEqual(ended.startTime.getTime());
     });
 
-    test.each([1, 42, 125, 126, 127, 128, 137, 255])("exit code %i comes back unchanged", async (code) => {
+    test.each([1, 42, 125, 126, 127, 128, 137, 255])("exit code %i is reported unchanged", async (code) => {
       expect(await finish(sh(`exit ${code}`))).toMatchObject({
         exitCode: code,
         signal: null,
@@ -81,7 +81,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test.each(["HUP", "INT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1"])(
-      "death by SIG%s is named, with no exit code",
+      "death by SIG%s is reported by name, without an exit code",
       async (signal) => {
         expect(await finish(sh(`kill -${signal} $$`))).toMatchObject({
           exitCode: null,
@@ -92,7 +92,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       },
     );
 
-    test("arguments arrive as they are", async () => {
+    test("arguments arrive unchanged", async () => {
       const hostile = [
         "",
         " ",
@@ -115,8 +115,8 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(JSON.parse(out).arguments).toEqual(hostile);
     });
 
-    test("under replace the child has the given variables and the ids, nothing else", async () => {
-      // what steers perl or names an unknown locale is for the command alone
+    test("with replace the child has the given variables and the ids, and nothing else", async () => {
+      // Variables that affect perl or name an unknown locale must only reach the command.
       const given = { GIVEN: "1=2\n", PERL5OPT: "-Mno_such_module", PERL_BADLANG: "1", LC_ALL: "xx_YY.UTF-8" };
       const running = begin(
         { executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs")], environment: given },
@@ -134,7 +134,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect((await finish(begin({ executable: "./here.sh" }))).out).toBe(`${directory}\n`);
     });
 
-    test("a text file that may be executed and has no #! line is run by sh, as from a shell", async () => {
+    test("an executable text file without a #! line is run by sh, as from a shell", async () => {
       writeFileSync(join(directory, "bare"), "echo bare $1\n");
       chmodSync(join(directory, "bare"), 0o755);
       expect((await finish(begin({ executable: "./bare", arguments: ["one"] }))).out).toBe("bare one\n");
@@ -151,7 +151,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect((await finish(running)).out).toBe("first last");
     });
 
-    test("a command that does not read its stdin is no fault", async () => {
+    test("a command that does not read its stdin is not an error", async () => {
       expect(await finish(begin({ executable: "true" }, { stdin: Buffer.alloc(1_000_000, "x") }))).toMatchObject({
         exitCode: 0,
         error: null,
@@ -174,13 +174,13 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(await running.result).toMatchObject({ exitCode: 0 });
     });
 
-    test("output of any size is complete, also what was written just before the exit", async () => {
+    test("output of any size is complete, including what was written just before the exit", async () => {
       const { out } = await finish(sh("head -c 3000000 /dev/zero | tr '\\0' x; echo end"));
       expect(out.length).toBe(3_000_004);
       expect(out.endsWith("xend\n")).toBe(true);
     });
 
-    test("a consumer that is slower than the drain loses nothing", async () => {
+    test("a consumer that is slower than the command loses nothing", async () => {
       const running = sh("head -c 400000 /dev/zero", { drainMs: 20 });
       let bytes = 0;
       for await (const chunk of running.stdout!) {
@@ -191,11 +191,11 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect((await running.result).exitCode).toBe(0);
     });
 
-    test("output that nobody reads does not keep it from ending", async () => {
+    test("unread output does not keep the command from ending", async () => {
       expect(await sh("head -c 50000 /dev/zero").result).toMatchObject({ exitCode: 0, error: null });
     });
 
-    test("a timeout ends what ignores SIGTERM by SIGKILL, after the grace", async () => {
+    test("a timeout kills a command that ignores SIGTERM with SIGKILL, after the grace period", async () => {
       const ended = await finish(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", {}, { timeoutMs: 4000 }));
       expect(ended).toMatchObject({
         exitCode: null,
@@ -207,7 +207,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(ended.durationMs).toBeGreaterThanOrEqual(4300);
     });
 
-    test("on SIGTERM a command may clean up within the grace, and its own exit is told", async () => {
+    test("on SIGTERM a command may clean up within the grace period, and its own exit is reported", async () => {
       const running = sh("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done", { graceMs: 20_000 });
       await firstChunk(running.stdout!);
       const [ended] = await Promise.all([finish(running), running.kill("user")]);
@@ -215,11 +215,11 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(ended.out).toContain("bye");
     });
 
-    test("kill may be called often: the first reason stays, all resolve at the end, and none starts the grace anew", async () => {
+    test("kill may be called often: the first reason counts, all calls resolve at the end, and none restarts the grace period", async () => {
       const running = sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", { graceMs: 200 });
       await firstChunk(running.stdout!);
       const first = running.kill("idle");
-      // would never end if each of them started the grace anew
+      // Would never end if each call restarted the grace period.
       const often = setInterval(() => void running.kill("user"), 20);
       await Promise.all([first, running.kill("timeout")]);
       clearInterval(often);
@@ -228,7 +228,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect((await running.result).stopped).toBe("idle");
     });
 
-    test("a hurried kill does not wait for the grace, whichever comes first", async () => {
+    test("an immediate kill does not wait for the grace period, whichever comes first", async () => {
       const hurry = new AbortController();
       const options = { graceMs: 60_000, hurry: hurry.signal };
       const deaf = (): Running => sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
@@ -246,7 +246,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       ]);
     });
 
-    test("a command right after its start can be killed", async () => {
+    test("a command can be killed right after its start", async () => {
       const mark = newMark();
       const running = begin({ executable: "sleep", arguments: [mark] });
       await running.kill("user");
@@ -254,7 +254,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(survivors(mark)).toEqual([]);
     });
 
-    test("an abort stops it, and its reason is told; any other reason counts as the user's", async () => {
+    test("an abort stops it and its reason is reported; any other reason counts as the user's", async () => {
       const shutdown = new AbortController();
       const other = new AbortController();
       const two = [
@@ -269,7 +269,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       ]);
     });
 
-    test("with a signal that is aborted already nothing is started", async () => {
+    test("with an aborted signal nothing is started", async () => {
       const running = begin({ executable: "touch", arguments: ["started"] }, {}, AbortSignal.abort("lease_lost"));
       expect(running.pid).toBeUndefined();
       expect(await running.result).toMatchObject({
@@ -280,7 +280,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       });
     });
 
-    test("what cannot be executed is told apart: not found, no right, a folder, a missing interpreter, too long", async () => {
+    test("distinguishes what cannot be executed: not found, no permission, a directory, a missing interpreter, too long", async () => {
       writeFileSync(join(directory, "plain.txt"), "no program\n");
       writeFileSync(join(directory, "orphan.sh"), "#!/no/such/interpreter\n");
       chmodSync(join(directory, "orphan.sh"), 0o755);
@@ -299,7 +299,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       );
     });
 
-    test("a pipe that someone else holds open does not keep the result waiting", async () => {
+    test("a pipe that somebody else holds open does not delay the result", async () => {
       const mark = newMark();
       const ended = await leaveBehind("held-stdout", mark, { drainMs: 100 });
       expect(ended).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
@@ -312,16 +312,16 @@ export function processContract(name: string, { start, isolation, applied, reach
       isolation: isolation === "pid" || isolation === "sandbox" ? "auto" : isolation,
     };
     test.each(["echo more; sleep 0.01", "echo a great lot more of it, and no end"])(
-      "someone else who writes on for ever does not keep the result waiting: %s",
+      "somebody else who keeps writing does not delay the result: %s",
       async (what) => {
         const leftovers: StartOptions = reach === "command" ? { leftovers: "kill" } : keeping;
         const options: StartOptions = { drainMs: 50, stdin: "pipe", ...leftovers };
-        // it dies by SIGPIPE once nobody reads any more
+        // It dies by SIGPIPE once nobody reads any more.
         const running = sh(`(while :; do ${what}; done) & read -r _; exit 3`, options);
         let lines = 0;
         for await (const chunk of running.stdout!) {
           lines += chunk.length;
-          // the command exits only now that the other one writes
+          // The command exits only now that the other process writes.
           running.stdin!.end();
           await new Promise((resolve) => setImmediate(resolve));
         }
@@ -331,14 +331,14 @@ export function processContract(name: string, { start, isolation, applied, reach
     );
 
     if (reach !== "command") {
-      test("what is left after a normal exit is killed and counted", async () => {
+      test("leftovers of a normal exit are killed and counted", async () => {
         const mark = newMark();
         const ended = await leaveBehind("background", mark);
         expect(ended).toMatchObject({ exitCode: 0, error: null, leftovers: 1, out: "ready\n" });
         expect(survivors(mark)).toEqual([]);
       });
 
-      test("kept leftovers live on, at level group", async () => {
+      test("kept leftovers stay alive, at level group", async () => {
         const mark = newMark();
         const ended = await leaveBehind("background", mark, keeping);
         expect(ended).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
@@ -349,7 +349,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     }
 
     const escapes = { command: [], group: ["background", "nohup", "ignored-term"], everything: allEscapes }[reach];
-    test.each(escapes)("nothing is alive when the result of a stopped %s is there", async (script) => {
+    test.each(escapes)("nothing is alive when a stopped %s has its result", async (script) => {
       const [cancelled, timedOut] = [newMark(), newMark()];
       const running = escape(script, cancelled, "stay", { graceMs: 100 });
       await firstChunk(running.stdout!);

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Provider, ProviderFault } from "../../src/model/provider.ts";
 import type { Case } from "./contract.ts";
 
-/** A provider in front of a scripted model: what it says is fixed, and what it was sent can be read. */
+/** A provider in front of a scripted model: its answers are fixed, and what it was sent can be read. */
 export interface ProviderSubject {
   provider: Provider;
   model: string;
@@ -10,9 +10,9 @@ export interface ProviderSubject {
   script(...answers: ScriptedAnswer[]): void;
   /** The user and tool texts of the last request, oldest first. */
   lastRequest(): string[];
-  /** What this provider's protocol cannot express, and so cannot meet. */
+  /** What this provider's protocol cannot express. */
   cannot?: readonly Fault[];
-  /** Failures that its protocol does not tell apart: each is seen as the other. */
+  /** Failures that its protocol cannot distinguish: each is reported as the other. */
   looksLike?: Partial<Record<Fault, Fault>>;
 }
 
@@ -56,7 +56,7 @@ const kindsOf: Partial<Record<Fault, readonly ProviderFault["kind"][]>> = {
   cut: ["network"],
   garbage: ["invalid_response"],
   "malformed chunk": ["invalid_response"],
-  // services differ in whether they say "overloaded" or something unreadable
+  // Services differ in whether they report "overloaded" or something unreadable.
   "error in the stream": ["rate_limit", "network", "invalid_response"],
   "early end": ["invalid_response"],
 };
@@ -77,7 +77,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "hands a tool use over under its own name and takes its result",
+    title: "passes a tool use on under its own name and takes its result",
     async check(make) {
       const subject = await make();
       subject.script({ tool: "file.read", input: { path: "a.txt" } }, { text: "it says x" });
@@ -106,14 +106,14 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       const results = first.tool_uses.map(({ tool_use_id }) => ({ tool_use_id, output: "x", is_error: false }));
       const turn = await session.submitToolResults(results, { ...options(), message: "and hurry" });
       expect(turn).toMatchObject({ ok: true, text: "it says x" });
-      // in one message or in two, as its protocol has it
+      // In one message or two, depending on the protocol.
       expect(subject.lastRequest().slice(-2).sort()).toEqual(["and hurry", "x"]);
       expect(await session.sendMessage("thanks", options())).toMatchObject({ ok: true, text: "goodbye" });
       expect(subject.lastRequest().slice(-3).sort()).toEqual(["and hurry", "thanks", "x"]);
     },
   },
   {
-    title: "a resumed session carries what was said before",
+    title: "a resumed session includes what was said before",
     async check(make) {
       const subject = await make();
       subject.script({ text: "one" }, { text: "two" });
@@ -134,7 +134,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
   ...(
     ["auth", "rate_limit", "refused", "cut", "garbage", "malformed chunk", "error in the stream", "early end"] as const
   ).map((fail): Case<ProviderSubject> => ({
-    title: `a failed turn (${fail}) is a value that says what kind of failure it was, and what to do`,
+    title: `a failed turn (${fail}) is a value with the kind of failure and what to do`,
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
@@ -143,7 +143,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       const turn = await session.sendMessage("hi", options());
       expect(turn).toMatchObject({ ok: false, error: { message: expect.stringMatching(/Check|Try|cancelled/) } });
       if (!turn.ok) expect(kindsOf[subject.looksLike?.[fail] ?? fail]).toContain(turn.error.kind);
-      // the session is as it was: the same message again is not there twice
+      // The session is unchanged: sending the message again does not duplicate it.
       subject.script({ text: "better" });
       expect(await session.sendMessage("hi", options())).toMatchObject({ ok: true, text: "better" });
       expect(subject.lastRequest().filter((text) => text === "hi")).toHaveLength(1);
@@ -156,7 +156,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       ["as a date", () => ({ "retry-after": new Date(Date.now() + 3_600_000).toUTCString() }), [3_000_000, 3_600_000]],
     ] as const
   ).map(([form, headers, [least, most]]): Case<ProviderSubject> => ({
-    title: `a rate limit says when to try again, given ${form}`,
+    title: `a rate limit says when to retry, given ${form}`,
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
@@ -170,11 +170,11 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   })),
   {
-    title: "summarizes the beginning of a conversation, with the first message and the open calls kept",
+    title: "summarizes the beginning of a conversation, and keeps the first message and open calls",
     async check(make) {
       const subject = await make();
       const reads = { tool: "file.read", input: { path: "a.txt" } };
-      // whether the summary takes an answer of the script is the provider's own matter
+      // Whether the summary uses up a scripted answer is up to the provider.
       subject.script(reads, reads, { text: "after" }, { text: "after" });
       const session = await openSession(subject);
       const resultsOf = (output: string) =>
@@ -184,7 +184,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       await session.submitToolResults(resultsOf("first result"), options());
       const compacted = await session.compact({ ...options(), max_characters: 1000 });
       expect(compacted).toMatchObject({ ok: true, summary: expect.stringMatching(/./), summarized: 3, kept: 1 });
-      // a resumed session knows the summary as well
+      // A resumed session has the summary too.
       const resumed = (await subject.provider.resumeSession(session.session_id))!;
       expect(resumed.pending).toHaveLength(1);
       const turn = await resumed.submitToolResults(resultsOf("second result"), options());
@@ -195,7 +195,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "hands over several tool uses of one answer, and the model gets each result",
+    title: "passes on several tool uses of one answer, and the model gets each result",
     async check(make) {
       const subject = await make();
       const reads = ["a.txt", "b.txt"].map((path) => ({ name: "file.read", input: { path } }));
@@ -217,7 +217,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "an input that was cut off in the middle is handed over as a fault of that call",
+    title: "an input that was cut off is passed on as an error of that call",
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
@@ -234,7 +234,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "a resumed session knows what was said last, and which tools wait for their result",
+    title: "a resumed session knows the last message, and which tools wait for their result",
     async check(make) {
       const subject = await make();
       subject.script({ text: "one" }, { tool: "file.read", input: { path: "a.txt" } }, { text: "three" });
@@ -273,7 +273,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "a turn aborted in the middle of its text is no part of the conversation",
+    title: "a turn aborted in the middle of its text does not become part of the conversation",
     async check(make) {
       const subject = await make();
       subject.script({ slow: "some text that takes its time" }, { text: "after" });

@@ -11,13 +11,13 @@ import type { Case } from "./contract.ts";
 export interface RunnerPortSubject {
   port: RunnerPort;
   register(runner_key: string): Promise<Registered>;
-  /** `attended`: of an agent whose questions go to people. */
+  /** With `attended`, of an agent whose questions go to people. */
   submit(attended?: boolean): Promise<string>;
   answer(run_id: string, request_id: string, answer: Decision): Promise<void>;
   input(run_id: string, text: string): Promise<void>;
   stop(run_id: string): Promise<void>;
   run(run_id: string): Promise<Run>;
-  /** The log's own numbers, oldest first. */
+  /** The numbers of the log, oldest first. */
   seqs(run_id: string): Promise<number[]>;
 }
 
@@ -37,7 +37,7 @@ async function claimOne(subject: RunnerPortSubject, attended = false) {
   return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
 }
 
-/** And that asks a person. */
+/** Also asks a person. */
 async function askOne(subject: RunnerPortSubject) {
   const claimed = await claimOne(subject, true);
   const { run_id, attempt, base } = claimed;
@@ -83,7 +83,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "an older epoch is refused",
+    title: "refuses an older epoch",
     async check(make) {
       const { port, register } = await make();
       const { runner_id, epoch } = await register("key-a");
@@ -92,7 +92,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "the same claim_id is answered with the same claims",
+    title: "answers the same claim_id with the same claims",
     async check(make) {
       const subject = await make();
       const { run_id, runner_id, epoch } = await claimOne(subject);
@@ -101,11 +101,11 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a claim that never arrived is handed out again and costs no retry",
+    title: "hands out a claim again that never arrived, without using up a retry",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
-      // until it is answered: one that is left before it has arrived does not count
+      // Until it is answered: a poll abandoned before it arrived does not count.
       await subject.port.poll({ runner_id, epoch, claim_id: "c2", want: 0, ack_order: 0 }, never);
       await subject.port.report({ ...base, held: [], as_of_claim: "c2" });
       const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c3", want: 1, ack_order: 0 }, never);
@@ -115,7 +115,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a claim_id that brought nothing brings what comes later",
+    title: "a claim_id that returned nothing returns what comes later",
     async check(make) {
       const subject = await make();
       const { runner_id, epoch } = await subject.register("key-a");
@@ -129,14 +129,14 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a report as of one claim takes nothing back that a later one brought, however late it comes",
+    title: "a report as of one claim takes nothing back that a later claim returned, however late it arrives",
     async check(make) {
       const subject = await make();
       const { run_id, runner_id, epoch, base } = await claimOne(subject);
       const poll = (claim_id: string, signal: AbortSignal) =>
         subject.port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, signal).catch(() => null);
       await poll("c2", AbortSignal.timeout(50));
-      // made now, while c2 is still being polled with
+      // Made now, while c2 is still polling.
       await subject.port.report(base);
       const later = await subject.submit();
       expect(await poll("c2", never)).toMatchObject({ claims: [{ run_id: later, attempt: 1 }] });
@@ -147,7 +147,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "events sent twice are stored once, and a gap is not passed over",
+    title: "stores events sent twice once, and refuses a gap",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
@@ -162,7 +162,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a stale attempt is fenced and leaves no trace in the log",
+    title: "fences a stale attempt, which leaves no trace in the log",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
@@ -176,7 +176,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a finish sent twice is one finish",
+    title: "treats a repeated finish as one",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
@@ -189,7 +189,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a file is stored whole, twice as well as once, and what is not as announced is not",
+    title: "stores a complete file, even if sent twice, and refuses one that differs from what was announced",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -208,7 +208,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a file of a stale attempt, or of another epoch, is fenced",
+    title: "fences a file of a stale attempt or another epoch",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -222,7 +222,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a runner is told which of its sessions are no more",
+    title: "tells a runner which of its sessions no longer exist",
     async check(make) {
       const subject = await make();
       const { run_id, runner_id, epoch } = await claimOne(subject);
@@ -233,7 +233,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a session's state is stored with the events it covers, and loaded with its files",
+    title: "stores a session's state with the events it covers, and loads it with its files",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -262,7 +262,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "parts of a state are stored before it, and stay when the files of the work directory are replaced",
+    title: "stores parts of a state before it, and keeps them when the files of the work directory are replaced",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -289,7 +289,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a state whose events have a gap, or that is too large, is not stored, and nor are its events",
+    title: "stores neither a state nor its events if there is a gap or it is too large",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -304,7 +304,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a state that arrives twice, or late, does not replace a newer one",
+    title: "does not let a repeated or late state replace a newer one",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
@@ -315,7 +315,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a stale attempt, another epoch and a finished run neither load nor save a state",
+    title: "lets a stale attempt, another epoch and a finished run neither load nor save a state",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
@@ -332,7 +332,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "an answer is ordered to the runner of a run that waits, again until it is acknowledged",
+    title: "orders an answer to the runner of a waiting run, again until it is acknowledged",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, poll } = await askOne(subject);
@@ -344,7 +344,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "input is ordered to the runner of a run that is at work",
+    title: "orders input to the runner of an active run",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, poll } = await askOne(subject);
@@ -353,7 +353,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a parked run is handed out again with its answer, without a free slot and at no cost",
+    title: "hands out a parked run again with its answer, without a free slot or a used attempt",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base, runner_id, epoch, poll } = await askOne(subject);
@@ -375,7 +375,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
-    title: "a stop is ordered again until it is acknowledged",
+    title: "orders a stop again until it is acknowledged",
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);

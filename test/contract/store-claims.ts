@@ -3,10 +3,10 @@ import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
 import type { Change } from "../../src/model/store.ts";
 import type { EachWithStore } from "./each-with-store.ts";
 
-/** Who gets a run, and who may write for it. */
+/** Which runner gets a run, and which may write to it. */
 export function describeClaims({ store, d, now, advance }: EachWithStore): void {
   describe("claims", () => {
-    it("hands out by priority, then age, and writes it into the run and its log", async () => {
+    it("hands out by priority, then age, and records it in the run and its log", async () => {
       const [low, high, second] = [
         await d.submit(),
         await d.submit({ priority: 5, parameters: { a: 1 }, prompt: "p" }),
@@ -36,7 +36,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(runner, 5)).toEqual([]);
     });
 
-    it("answers the same claim_id with the same claims, also once a newer one was answered", async () => {
+    it("answers the same claim_id with the same claims, even after a newer one was answered", async () => {
       const [one, two] = [await d.submit(), await d.submit()];
       const runner = await d.register("r");
       expect(await d.claim(runner, 1, "a")).toEqual([one]);
@@ -50,7 +50,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(runner, 1, "c")).toEqual([three]);
     });
 
-    it("hands a late copy of a poll nothing once a report names its claim as answered", async () => {
+    it("gives a late copy of a poll nothing once a report names its claim as answered", async () => {
       const first = await d.submit();
       const runner = await d.register("r");
       expect(await d.claim(runner, 1, "a")).toEqual([first]);
@@ -97,7 +97,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(await d.register("r"), 5)).toEqual([untagged]);
     });
 
-    it("lets no more runs of an agent work than it allows, and nothing wait behind them", async () => {
+    it("lets no more runs of an agent work than its cap allows, and does not hold up other runs", async () => {
       const capped = agentNamed("capped", { max_concurrent: 2 });
       const runs = [];
       for (let i = 0; i < 4; i += 1) runs.push(await d.submit({ priority: 9 }, capped));
@@ -114,7 +114,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(b, 10)).toEqual([runs[3], elsewhere]);
     });
 
-    it("frees the cap and a slot while a run waits, and counts it again when it resumes", async () => {
+    it("releases the cap and a slot while a run waits, and counts it again when it resumes", async () => {
       const capped = agentNamed("capped", { max_concurrent: 1 });
       const runs = [await d.submit({}, capped), await d.submit({}, capped), await d.submit({}, capped)];
       const [first = "", second = "", third = ""] = runs;
@@ -140,7 +140,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(runner, 3)).toEqual([third]);
     });
 
-    it("shows a run that completed as done, whatever progress it reported last", async () => {
+    it("shows a completed run as done, whatever progress it reported last", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.claim(runner);
@@ -170,7 +170,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       });
     });
 
-    it("hands a runner that is there for one agent only that agent's runs, and tells the others' why", async () => {
+    it("gives a runner restricted to one agent only that agent's runs, and explains it for the others", async () => {
       const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, agentNamed("other"))];
       const picky = await d.register("picky", { only_agent: "echo" });
       expect(await d.claim(picky, 5)).toEqual([echo]);
@@ -182,7 +182,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.runner("r")).toMatchObject({ only_agent: null });
     });
 
-    it("sends what waits for a session to the runner that has it by then", async () => {
+    it("sends a run that waits for a session to the runner that has it by then", async () => {
       const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 3 });
       const first = await d.submit({ session_id: "s" }, chat);
       const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
@@ -194,7 +194,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(a)).toEqual([second]);
     });
 
-    it("hands nothing to a draining runner, nor while told to hold", async () => {
+    it("gives nothing to a draining runner, nor while it is held", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
@@ -210,7 +210,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       ]);
     });
 
-    it("gives each run to one of many who ask at once", async () => {
+    it("gives each run to exactly one of many simultaneous claimers", async () => {
       const runs = new Set<string>();
       for (let i = 0; i < 200; i += 1) runs.add(await d.submit());
       const runners = await Promise.all(Array.from({ length: 20 }, (_, i) => d.register(`r${i}`)));
@@ -226,7 +226,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
   });
 
   describe("fencing", () => {
-    it("refuses who is not the run's runner in its attempt, and puts that on the record", async () => {
+    it("refuses and audits a writer that is not the run's runner in its attempt", async () => {
       const run = await d.submit();
       const [a, b] = [await d.register("a"), await d.register("b")];
       expect(await d.append(a, run, 0, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
@@ -246,7 +246,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: now().toISOString() });
     });
 
-    it("never lets a runner move its run anywhere but between working and waiting", async () => {
+    it("lets a runner move its run only between running and waiting", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.claim(runner);
@@ -261,7 +261,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.statuses(run)).toEqual(["waiting"]);
     });
 
-    it("takes a finish once everything before it is stored", async () => {
+    it("accepts a finish only once everything before it is stored", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.claim(runner);

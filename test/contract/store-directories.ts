@@ -6,12 +6,12 @@ const chat = agentNamed("chat", { type: "autonomous", command: null });
 const here = agentNamed("here", { type: "autonomous", command: null, workspace: "in_place" });
 const scratch = agentNamed("scratch", { type: "autonomous", command: null, workspace: "scratch" });
 
-/** What every store must do about runs that work in place: one at a time in a directory of a host. */
+/** What every store must do about runs that work in place: one at a time per directory and host. */
 export function storeDirectoryContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the directory contract`, () => {
     const { store, d, advance } = eachWithStore(open);
 
-    it("lets one run at a time into a directory, and nothing else wait behind", async () => {
+    it("lets one run at a time into a directory, and holds up nothing else", async () => {
       const [one, two, three] = [
         await d.submit({ project_dir: "/p" }, chat),
         await d.submit({ project_dir: "/p" }, chat),
@@ -37,7 +37,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await d.claim(a, 10)).toEqual([three]);
     });
 
-    it("takes the runner's own directory where the agent works in place and none is given", async () => {
+    it("uses the runner's own directory if the agent works in place and none is given", async () => {
       const [one, two, given] = [
         await d.submit({}, here),
         await d.submit({}, here),
@@ -46,14 +46,14 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       const a = await d.register("a");
       const elsewhere = await d.register("b", { project_dir: "/other" });
       expect(await d.claim(a, 10)).toEqual([one]);
-      // of another directory on the same host: it may not be theirs, but they were set aside for /project
+      // Another directory on the same host. It may not be theirs, but they were blocked for /project.
       expect(await d.claim(elsewhere, 10)).toEqual([]);
       await d.finish(a, one, 1);
       expect(await d.claim(elsewhere, 1)).toEqual([two]);
       expect(await d.claim(a, 10)).toEqual([given]);
     });
 
-    it("keeps the same path on two hosts apart", async () => {
+    it("keeps the same path on two hosts separate", async () => {
       const one = await d.submit({ project_dir: "/p", demands: { hostname: "x" } }, chat);
       const two = await d.submit({ project_dir: "/p", demands: { hostname: "y" } }, chat);
       const third = await d.submit({ project_dir: "/p", demands: { hostname: "y" } }, chat);
@@ -63,7 +63,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
     });
 
     it.each(["finish", "give back", "loss", "stop", "leave", "forgotten claim"])(
-      "lets the next go, and tells of it, after a %s",
+      "releases the next run and notifies runners after a %s",
       async (how) => {
         const one = await d.submit({ project_dir: "/p" }, chat);
         const two = await d.submit({ project_dir: "/p", demands: { hostname: "host" } }, chat);
@@ -90,12 +90,12 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
         expect(told).toContainEqual({ hostname: "host" });
         const b = await d.register("b", { hostname: "host" });
         const claimed = await d.claim(b, 1);
-        // one that was put back was there before
+        // A run that was put back was there before.
         expect(["give back", "leave", "forgotten claim"].includes(how) ? [one] : [two]).toEqual(claimed);
       },
     );
 
-    it("does not let one that no runner can take hold up the others", async () => {
+    it("does not let a run that no runner can take hold up the others", async () => {
       const one = await d.submit({ project_dir: "/p" }, chat);
       const lost = await d.submit({ project_dir: "/p", demands: { tags: ["gpu"] } }, chat);
       const three = await d.submit({ project_dir: "/p" }, chat);
@@ -108,7 +108,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await d.statuses(lost)).toEqual(["pending"]);
     });
 
-    it("sets aside however many there are, and still finds what may go", async () => {
+    it("blocks any number of runs and still finds those that may start", async () => {
       const [first, ...rest] = await Promise.all(
         Array.from({ length: 700 }, () => d.submit({ project_dir: "/p" }, chat)),
       );
@@ -117,7 +117,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await d.claim(a, 1)).toEqual([[first, ...rest].sort()[0]]);
       const ordered = new Set<string>();
       store.changes((change) => change.ordered.forEach((id) => ordered.add(id)));
-      // one claim sets only so many aside, and says that there is more to do
+      // One claim blocks only so many, and reports that there is more to do.
       expect(await d.claim(a, 1)).toEqual([]);
       expect([...ordered]).toEqual(["a"]);
       expect(await d.claim(a, 1)).toEqual([free]);

@@ -50,30 +50,30 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What a runner may say of its run. */
-const said = {
+/** Events that a runner may report for its run. */
+const runnerEvents = {
   append: { type: "progress", percent: 10 },
   wait: { type: "status", status: "waiting", reason: "approval" },
   resume: { type: "status", status: "running" },
 } as const;
 
-/** One go at a run, as it was handed out; most of them get stale sooner or later. */
-interface Go {
+/** One attempt at a run, as it was handed out. Most become stale sooner or later. */
+interface Handout {
   runner: number;
   run_id: string;
   attempt: number;
   sent: number;
 }
 
-/** A report as it was made, when so many goes had been handed out. */
+/** A report, and how many attempts had been handed out when it was made. */
 interface Report {
   at: Driven;
   held: [string, number][];
   as_of_claim: string | null;
-  gos: number;
+  handouts: number;
 }
 
-/** Whatever happens in whatever order, each request sent up to three times: no run is lost, none ends twice. */
+/** Whatever happens in any order, with each request sent up to three times: no run is lost, and none ends twice. */
 export function dispatchModelContract(name: string, open: () => Promise<OpenedForDispatch>, numRuns: number): void {
   it(`${name} loses no run and ends none twice, whatever happens in whatever order`, async () => {
     await fc.assert(
@@ -97,13 +97,13 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   const { store } = opened;
   const d = drive(store, opened.now);
   const runs: string[] = [];
-  const gos: Go[] = [];
+  const handouts: Handout[] = [];
   const owners = new Map<string, number>();
   const beginnings = new Map<string, string>();
   const runners: (Driven | null)[] = [];
-  /** What a runner polls with: another after claims, or after none as an older runner does. */
+  /** What a runner polls with: a new id after claims, or always the same as an older runner does. */
   const claimIds = ["a0", "b0", "c0"];
-  /** The last one that was answered with claims since it registered: what reports are made as of. */
+  /** The last id that was answered with claims since registration. Reports are made as of it. */
   const closed: (string | null)[] = [null, null, null];
   const reports: Report[][] = [[], [], []];
   for (const index of [0, 1, 2]) runners[index] = await d.register(`r${index}`);
@@ -135,18 +135,18 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         const before = await cappedAtWork();
         const poller = await store.read.poller({ ...at, claim_id, want: one.want });
         const { claims, orders } = await d.poll(at, one.want, claim_id);
-        // What a poll waits for without having written anything must not be there.
+        // A poll that waits without writing must not have anything to fetch.
         if ("conflict" in poller || poller.idle)
           expect([poller, claims, orders]).toMatchObject([{ idle: true }, [], []]);
         if (claims.length > 0) closed[one.runner] = claim_id;
         for (const { run_id, attempt } of claims) {
           const key = `${run_id} ${attempt}`;
-          // An attempt belongs to one runner for ever.
+          // An attempt belongs to one runner forever.
           expect(owners.get(key) ?? one.runner).toBe(one.runner);
-          if (!owners.has(key)) gos.push({ runner: one.runner, run_id, attempt, sent: 0 });
+          if (!owners.has(key)) handouts.push({ runner: one.runner, run_id, attempt, sent: 0 });
           owners.set(key, one.runner);
         }
-        // Runs that waited for a person come back to work without asking, and may exceed the cap.
+        // Runs that waited for a person return to work without asking, and may exceed the cap.
         expect(await cappedAtWork()).toBeLessThanOrEqual(Math.max(2, before));
         await expectAlone();
         return;
@@ -157,7 +157,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       case "finish":
       case "drain":
       case "crash":
-        await write(one.do, gos[one.pick % Math.max(1, gos.length)]);
+        await write(one.do, handouts[one.pick % Math.max(1, handouts.length)]);
         return;
       case "beat": {
         const at = await alive(one.runner);
@@ -193,13 +193,12 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     return (await store.read.runs({ agent_name: "capped", status: [...statusSets.busy] }, { limit: 100 })).length;
   }
 
-  /** What each state says about the columns of a run, however it got there. */
+  /** What each status requires of a run's columns, however it got there. */
   async function expectEffects(): Promise<void> {
     for (const run of await store.read.runs({}, { limit: 1000 })) {
       const { run_id, attempt, status, started_at, claimed_at, finished_at, runner_id, waiting_for, progress } = run;
-      // plain comparisons: these are by far the most of all that is checked here
-      const must = (holds: boolean): void =>
-        void (holds || expect.fail(`no run may be like this: ${JSON.stringify(run)}`));
+      // Plain comparisons, because these are by far the most checks here.
+      const must = (holds: boolean): void => void (holds || expect.fail(`invalid run: ${JSON.stringify(run)}`));
       must((finished_at !== null) === isTerminal(status));
       must((waiting_for !== null) === (status === "waiting"));
       if (status === "pending")
@@ -207,7 +206,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       if (isHeld(status)) must(runner_id !== null && claimed_at !== null);
       if (status === "running" || status === "waiting") must(started_at !== null);
       if (status === "completed") must(progress === 100);
-      // A run that waited began when it began.
+      // Waiting does not change when a run started.
       const key = `${run_id} ${attempt}`;
       if (started_at !== null && status !== "pending") {
         must((beginnings.get(key) ?? started_at) === started_at);
@@ -216,53 +215,62 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     }
   }
 
-  /** All runners are on one host: each directory has one run at most that works there. */
+  /** All runners are on one host, so at most one run works in each directory. */
   async function expectAlone(): Promise<void> {
     const active = await store.read.runs({ status: ["claimed", "running", "waiting", "stopping"] }, { limit: 1000 });
     const taken = active.flatMap(({ project_dir }) => project_dir ?? []);
     expect(taken).toEqual([...new Set(taken)]);
   }
 
-  /** What the runner would say now. It is kept, to arrive once more later on. */
+  /** What the runner would report now. It is kept, to arrive again later. */
   function report(at: Driven, index: number, forget: boolean): Report {
-    const held = gos
-      .filter((go) => go.runner === index && !forget)
+    const held = handouts
+      .filter((handout) => handout.runner === index && !forget)
       .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
-    const made = { at, held, as_of_claim: closed[index] ?? null, gos: gos.length };
+    const made = { at, held, as_of_claim: closed[index] ?? null, handouts: handouts.length };
     reports[index] = [...(reports[index] ?? []), made].slice(-5);
     return made;
   }
 
-  /** Sent twice, or long on its way until the next poll has come: it takes nothing back that was handed out after it was made. */
+  /** Arrives twice, or after the next poll. It takes nothing back that was handed out after it was made. */
   async function arriveLate(index: number): Promise<void> {
     if (closed[index] === claimIds[index]) claimIds[index] += "'";
     await alive(index);
-    for (const { at, held, as_of_claim, gos: before } of reports[index] ?? []) {
-      const since = new Set(gos.slice(before).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
+    for (const { at, held, as_of_claim, handouts: before } of reports[index] ?? []) {
+      const since = new Set(handouts.slice(before).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
       const result = await d.beat(at, held, as_of_claim);
       for (const run_id of result.ok ? result.requeued : [])
         expect(since).not.toContain(`${run_id} ${(await store.read.run(run_id))?.attempt}`);
     }
   }
 
-  /** Accepted exactly where the run is this runner's under this attempt. */
-  async function write(what: keyof typeof said | "finish" | "drain" | "crash", go: Go | undefined): Promise<void> {
-    if (go === undefined) return;
-    const at = await alive(go.runner);
-    const before = await store.read.run(go.run_id);
+  /** Accepted exactly if the run belongs to this runner with this attempt. */
+  async function write(
+    what: keyof typeof runnerEvents | "finish" | "drain" | "crash",
+    handout: Handout | undefined,
+  ): Promise<void> {
+    if (handout === undefined) return;
+    const at = await alive(handout.runner);
+    const before = await store.read.run(handout.run_id);
     const current =
-      before?.attempt === go.attempt && before.runner_id === `r${go.runner}` && !isTerminal(before.status);
-    const seqs = (await store.read.events(go.run_id, 0, 1000)).length;
+      before?.attempt === handout.attempt && before.runner_id === `r${handout.runner}` && !isTerminal(before.status);
+    const seqs = (await store.read.events(handout.run_id, 0, 1000)).length;
     const result =
-      what in said
-        ? await d.append(at, go.run_id, go.attempt, go.sent + 1, said[what as keyof typeof said])
-        : await d.finish(at, go.run_id, go.attempt, {
-            last_n: go.sent,
+      what in runnerEvents
+        ? await d.append(
+            at,
+            handout.run_id,
+            handout.attempt,
+            handout.sent + 1,
+            runnerEvents[what as keyof typeof runnerEvents],
+          )
+        : await d.finish(at, handout.run_id, handout.attempt, {
+            last_n: handout.sent,
             ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }),
           });
     if (current) expect(result.ok).toBe(true);
-    if (what in said && result.ok) go.sent = result.last_n;
-    if (!current) expect((await store.read.events(go.run_id, 0, 1000)).length).toBe(seqs);
+    if (what in runnerEvents && result.ok) handout.sent = result.last_n;
+    if (!current) expect((await store.read.events(handout.run_id, 0, 1000)).length).toBe(seqs);
   }
 
   async function alive(index: number): Promise<Driven> {
@@ -283,7 +291,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     return d.register(`r${index}`);
   }
 
-  /** Everybody is lost, then one runner brings everything that is left to its end. */
+  /** All runners are lost, then one runner finishes everything that is left. */
   async function quiesce(): Promise<void> {
     opened.advance(20_000);
     for (let more = true; more;) {

@@ -40,7 +40,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       }) as const;
     const paths = async (run_id: string) => (await store.read.files(run_id)).map(({ path }) => path);
 
-    it("keeps contents under their hash, whole or not at all", async () => {
+    it("stores contents under their hash, completely or not at all", async () => {
       expect(await put("hello")).toBe("stored");
       expect(await put("hello")).toBe("stored");
       expect(await put("")).toBe("stored");
@@ -56,7 +56,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       expect(await store.blobs.open("../../drover.db")).toBeNull();
     });
 
-    it("makes files of those events alone whose bytes this attempt has brought", async () => {
+    it("creates files only for events whose bytes this attempt has uploaded", async () => {
       const run = await d.submit();
       const other = await d.submit();
       const runner = await d.register("r");
@@ -89,7 +89,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       expect(await store.read.file(other, "z")).toBeNull();
     });
 
-    it("shows the last attempt's files, and takes none from an attempt that is over", async () => {
+    it("shows the last attempt's files, and accepts none from an attempt that is over", async () => {
       const run = await d.submit();
       const a = await d.register("a");
       await d.claim(a, 1);
@@ -110,7 +110,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       await d.append(b, run, 2, 1, file("kept", "kept"), file("first", "first"));
       await d.finish(b, run, 2);
       expect(await paths(run)).toEqual(["kept"]);
-      // the same again is there; another one comes too late
+      // A repeated upload is accepted; a new one comes too late.
       expect(await add(b, run, 2, "kept")).toMatchObject({ ok: true });
       expect(await add(b, run, 2, "more")).toEqual(fenced);
       expect(await add(b, "nobody", 1, "x")).toEqual({ ok: false, conflict: "not_found" });

@@ -4,10 +4,10 @@ import type { EachWithStore } from "./each-with-store.ts";
 
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 
-/** What happens to the runs of a runner that falls silent or gives them back. */
+/** What happens to the runs of a runner that disappears or gives them back. */
 export function describeLeases({ store, d, now, advance }: EachWithStore): void {
   describe("giving back", () => {
-    it("requeues at no cost what was drained, and counts what a crash lost", async () => {
+    it("requeues drained runs at no cost, and counts those that a crash lost", async () => {
       const often = agentNamed("often", { max_attempts: 2 });
       const run = await d.submit({}, often);
       const runner = await d.register("r");
@@ -48,12 +48,12 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect((await store.read.events(run, 0, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     });
 
-    it("requeues what never arrived, and only that", async () => {
+    it("requeues only what never arrived", async () => {
       const [one, two, three] = [await d.submit(), await d.submit(), await d.submit()];
       const runner = await d.register("r");
       await d.claim(runner, 1, "a");
       await d.claim(runner, 1, "b");
-      // Made before b was answered: says nothing about it.
+      // Made before b was answered, so it says nothing about b.
       expect(await d.beat(runner, [[one, 1]], "a")).toMatchObject({ ok: true, requeued: [], fenced: [] });
       expect(await d.beat(runner, [[one, 1]], "unknown")).toMatchObject({ ok: true, requeued: [] });
       await d.claim(runner, 1, "c");
@@ -72,7 +72,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       ).toMatchObject({ fenced: [[two, 1]], abandon: [[two, 1]] });
     });
 
-    it("counts it where a runner forgot what it had begun", async () => {
+    it("counts a run that a runner lost after it had started", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.claim(runner);
@@ -82,7 +82,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost" });
     });
 
-    it("lets a runner that restarted go on with what it held", async () => {
+    it("lets a restarted runner continue with what it held", async () => {
       const run = await d.submit();
       const before = await d.register("r");
       await d.claim(before);
@@ -110,7 +110,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
   });
 
   describe("leases", () => {
-    it("loses a runner whose lease ran out, and its runs by what attempts they have", async () => {
+    it("loses a runner whose lease expired, and requeues or fails its runs depending on their attempts", async () => {
       const once = await d.submit();
       const twice = await d.submit({}, agentNamed("twice", { max_attempts: 2 }));
       const runner = await d.register("r");
@@ -139,7 +139,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.runner("r")).toMatchObject({ status: "lost" });
     });
 
-    it("loses a runner only where the process that judges has listened for a whole lease", async () => {
+    it("loses a runner only if the judging process has listened for a whole lease", async () => {
       const run = await d.submit();
       const [silent, heard] = [await d.register("silent"), await d.register("heard")];
       await d.claim(silent);
@@ -150,14 +150,14 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
         if (!rescued.ok) throw new Error("rescue has no conflicts");
         return rescued;
       };
-      // each began a moment ago
+      // Each started a moment ago.
       for (let process = 0; process < 6; process += 1) {
         advance(4000);
         expect(await judge()).toMatchObject({ lost_runners: [], failed: [] });
       }
       let before = await judge();
       advance(5001);
-      // it stood still for more than half a lease
+      // It was suspended for more than half a lease.
       before = await judge(before);
       const since = before.at;
       for (let at = 0; at < 2; at += 1) {
@@ -170,7 +170,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await judge(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
     });
 
-    it("fails no unmatched run before the process that judges has listened for as long as it may wait", async () => {
+    it("fails no unmatched run before the judging process has listened for the whole waiting time", async () => {
       const run = await d.submit({ demands: { tags: ["gpu"] } });
       advance(600_000);
       const at = now().getTime();
@@ -180,7 +180,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await judge(at - 300_000)).toMatchObject([{ failed: [run] }]);
     });
 
-    it("takes a held poll for a sign of life of an idle runner alone", async () => {
+    it("treats a held poll as a sign of life only for an idle runner", async () => {
       await d.submit();
       const [runner, other] = [await d.register("r"), await d.register("other")];
       const again = (claim_id: string) =>
@@ -202,7 +202,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect((await store.read.runner(other.runner_id))?.status).toBe("online");
     });
 
-    it("renews however many wait", async () => {
+    it("renews any number of waiting runners", async () => {
       const names = Array.from({ length: 250 }, (_, index) => `r${index}`);
       await Promise.all(names.map((name) => d.register(name)));
       advance(8_000);
@@ -211,7 +211,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
     });
 
-    it("refuses a second live runner, another's id, and lets a successor take over", async () => {
+    it("refuses a second live runner and another owner's id, and lets a successor take over", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.claim(runner);
@@ -231,7 +231,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
         { op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 },
       ]);
       expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
-      // its lease is over, but nobody has judged that: it may only not have been heard
+      // Its lease has expired, but nobody has judged that yet: its messages may just be late.
       await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
       await store.apply([rescue]);
       await d.register("r", {}, "another key");
@@ -242,7 +242,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       ).toEqual([{ ok: false, conflict: "unknown_runner" }]);
     });
 
-    it("fails what no runner can take, and only once it has waited", async () => {
+    it("fails runs that no runner can take, but only after they have waited", async () => {
       const runner = await d.register("r");
       const fits = await d.submit();
       const never = await d.submit({ demands: { tags: ["gpu"] } });
@@ -260,7 +260,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await d.statuses(fits)).toEqual(["pending"]);
     });
 
-    it("counts from when the last runner that could take it went", async () => {
+    it("counts from when the last matching runner left", async () => {
       const runner = await d.register("r");
       const run = await d.submit();
       advance(1_000_000);
@@ -272,7 +272,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
     });
 
-    it("does a little at a time where there is much to rescue", async () => {
+    it("rescues in small steps when there is much to do", async () => {
       for (let i = 0; i < 7; i += 1) await d.submit();
       await d.claim(await d.register("r"), 7);
       advance(10_001);

@@ -9,10 +9,10 @@ export function describeParked(opened: EachWithStore): void {
   const { store, d, now, advance } = opened;
   const { rescue, answer, inbox, types, asked, parked } = askWith(opened);
 
-  describe("a run that a command made for its own runner and left parked", () => {
+  describe("a run that a command created for its own runner and left parked", () => {
     const mine = "run-4711-0123abcd-profile-f00d";
     const place = { place_id: "here", executor_profile: "profile" };
-    const leftParked = async (changes: Partial<Run> = {}) => {
+    const parkedByCommand = async (changes: Partial<Run> = {}) => {
       const runner = await d.register(mine, { ...place, only_pinned: true });
       const run_id = await d.submit(
         { attended: true, session_id: "s", demands: { runner_id: mine }, ...changes },
@@ -27,8 +27,8 @@ export function describeParked(opened: EachWithStore): void {
       return run_id;
     };
 
-    it("is continued by another runner of its place, and by none of another", async () => {
-      const run_id = await leftParked();
+    it("is continued by another runner of its place, and by none elsewhere", async () => {
+      const run_id = await parkedByCommand();
       const other = await d.register("other", { ...place, place_id: "there" });
       const up = await d.register("up", place);
       expect(await answer(run_id)).toMatchObject({ ok: true });
@@ -36,21 +36,21 @@ export function describeParked(opened: EachWithStore): void {
       expect((await d.poll(up, 1)).claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true } }]);
     });
 
-    it("waits for a runner of its place that comes after the answer", async () => {
-      const run_id = await leftParked();
+    it("waits for a runner of its place that registers after the answer", async () => {
+      const run_id = await parkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
       const late = await d.register("late", { ...place, place_id: "there" });
       expect(await d.claim(late)).toEqual([]);
       expect(await d.claim(await d.register("up", place))).toEqual([run_id]);
     });
 
-    it("is continued by a command that takes that runner's name", async () => {
-      const run_id = await leftParked();
+    it("is continued by a command that reuses that runner's name", async () => {
+      const run_id = await parkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
       expect(await d.claim(await d.register(mine, { ...place, only_pinned: true }, "another"))).toEqual([run_id]);
     });
 
-    it("stays with a runner that its caller chose, also while that is away", async () => {
+    it("stays with a runner that its caller chose, even while that is offline", async () => {
       const chosen = await d.register("chosen", place);
       const run_id = await d.submit({ attended: true, session_id: "s", demands: { runner_id: "chosen" } }, chat);
       await d.claim(chosen);
@@ -66,7 +66,7 @@ export function describeParked(opened: EachWithStore): void {
   });
 
   describe("a parked run", () => {
-    it("costs nothing, and goes on with the answer: at no cost, over slot and cap, to its own runner first", async () => {
+    it("uses no slot, and continues with the answer: at no cost, over slot and cap, on its own runner first", async () => {
       const one = agentNamed("one", { type: "autonomous", command: null, max_concurrent: 1 });
       const runner = await d.register("r", { slots: 1 });
       const run_id = await parked(runner, one);
@@ -108,7 +108,7 @@ export function describeParked(opened: EachWithStore): void {
       ]);
     });
 
-    it("goes to any runner where its own does not take it", async () => {
+    it("goes to any runner if its own does not take it", async () => {
       const runner = await d.register("r");
       const run_id = await parked(runner);
       const other = await d.register("other");
@@ -119,7 +119,7 @@ export function describeParked(opened: EachWithStore): void {
       expect((await d.poll(other, 0)).claims).toMatchObject([{ run_id, invocation: { continues: true } }]);
     });
 
-    it("is given to no runner that drains, lacks what it needs, or may start nothing", async () => {
+    it("is not given to a runner that is draining, lacks resources or may start nothing", async () => {
       const runner = await d.register("r");
       await answer(await parked(runner));
       const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
@@ -132,7 +132,7 @@ export function describeParked(opened: EachWithStore): void {
       expect((await d.poll(runner, 0)).claims).toEqual([]);
     });
 
-    it("goes on at once where the answer came before it was parked, and ends where that was a stop", async () => {
+    it("continues at once if the answer came before it was parked, and ends if that was a stop", async () => {
       const runner = await d.register("r", { slots: 9 });
       const [answered, stopped] = [await asked(runner), await asked(runner, chat, "t")];
       await answer(answered);
@@ -143,7 +143,7 @@ export function describeParked(opened: EachWithStore): void {
       expect((await d.poll(runner, 0)).claims).toMatchObject([{ run_id: answered, invocation: { continues: true } }]);
     });
 
-    it("fails where the answer is a stop, and is cancelled where it is stopped", async () => {
+    it("fails if the answer is a stop, and is cancelled if it is stopped", async () => {
       const runner = await d.register("r");
       const [refused, stopped] = [await parked(runner), await parked(runner, chat, "t")];
       await answer(refused, "q", { decision: "stop", message: "never" });
@@ -153,7 +153,7 @@ export function describeParked(opened: EachWithStore): void {
       expect(await inbox()).toEqual([]);
     });
 
-    it("holds up later runs of its session, and not its directory", async () => {
+    it("holds up later runs of its session, but not its directory", async () => {
       const runner = await d.register("r", { slots: 9 });
       const place = { attended: true, project_dir: "/here" };
       const run_id = await d.submit({ ...place, session_id: "s" }, chat);
@@ -172,7 +172,7 @@ export function describeParked(opened: EachWithStore): void {
       expect(await d.claim(runner, 9)).toEqual([after]);
     });
 
-    it("goes on when its time has come, or when somebody resumes it, but not without its answer", async () => {
+    it("continues when its time is over or a person resumes it, but not without its answer", async () => {
       const runner = await d.register("r", { slots: 9 });
       const until = new Date(now().getTime() + 60_000).toISOString();
       const runs = [];
@@ -197,7 +197,7 @@ export function describeParked(opened: EachWithStore): void {
       expect(await rescue()).toMatchObject([{ requeued: expect.arrayContaining([timed]) }]);
     });
 
-    it("resumes no more at a time than it is asked to", async () => {
+    it("resumes no more at a time than requested", async () => {
       const runner = await d.register("r", { slots: 9 });
       const until = new Date(now().getTime() + 1000).toISOString();
       for (const session_id of ["a", "b", "c"]) await d.submit({ session_id }, chat);

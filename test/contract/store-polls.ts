@@ -3,7 +3,7 @@ import type { Poll } from "../../src/model/dispatch-reads.ts";
 import { agentNamed, type Driven, output } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
-/** What every store must say about runners that poll, before anything is written for them. */
+/** What every store must answer to polling runners, before anything is written for them. */
 export function storePollContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the contract of polls`, () => {
     const { store, d, now, advance } = eachWithStore(open);
@@ -14,7 +14,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       return "conflict" in found ? found.conflict : found.idle;
     };
 
-    it("tells what a run's demands are compared with, and until when the lease lasts", async () => {
+    it("returns what a run's demands are compared with, and until when the lease lasts", async () => {
       const runner = await d.register("r", { tags: ["a", "b"], only_agent: "echo", require_matching_tags: true });
       expect(await poller(runner)).toEqual({
         runner_id: "r",
@@ -42,7 +42,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       });
     });
 
-    it("refuses who claim_runs refuses", async () => {
+    it("refuses the same runners as claim_runs", async () => {
       const runner = await d.register("r");
       expect(await isIdle({ runner_id: "nobody", epoch: 1 })).toBe("unknown_runner");
       expect(await isIdle(runner, { epoch: runner.epoch - 1 })).toBe("old_epoch");
@@ -72,7 +72,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await isIdle(runner)).toBe(true);
     });
 
-    it("lets it wait beside what it could not claim: over a cap, of another agent, held up by its session", async () => {
+    it("lets it wait despite runs that it could not claim: over a cap, of another agent, blocked by their session", async () => {
       const capped = agentNamed("capped", { max_concurrent: 1 });
       const [runner, picky] = [await d.register("r"), await d.register("picky", { only_agent: "echo" })];
       await d.poll(runner, 1, "c");
@@ -91,7 +91,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await isIdle(runner)).toBe(true);
     });
 
-    it("does not let it wait while the same claim has runs, which it is to be given again", async () => {
+    it("does not let it wait while the same claim has runs, which have to be repeated", async () => {
       const run = await d.submit();
       const runner = await d.register("r");
       await d.poll(runner, 1, "c");
@@ -103,7 +103,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await isIdle(runner)).toBe(true);
     });
 
-    it("does not let it wait over an order, until it is acknowledged or for nobody any more", async () => {
+    it("does not let it wait with an open order, until that is acknowledged or obsolete", async () => {
       const [first, second] = [await d.submit(), await d.submit()];
       const runner = await d.register("r");
       await d.poll(runner, 2, "b");
@@ -122,7 +122,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await store.read.with_work(["r"])).toEqual([]);
     });
 
-    it("names those of many that have something to fetch", async () => {
+    it("names the runners that have something to fetch", async () => {
       const names = Array.from({ length: 450 }, (_, index) => `r${index}`);
       await Promise.all(names.map((name) => d.register(name)));
       expect(await store.read.with_work(names)).toEqual([]);

@@ -4,7 +4,7 @@ import { agentNamed } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 import { describeParked } from "./store-parked.ts";
 
-/** What every store must do about questions, parked runs and the runs that go on. */
+/** What every store must do about questions, parked runs and their continuation. */
 export function storeQuestionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the question contract`, () => {
     const opened = eachWithStore(open);
@@ -12,7 +12,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     const { rescue, answer, inbox, asked, parked } = askWith(opened);
 
     describe("asking", () => {
-      it("keeps a question with the event that asks it, and the run waits", async () => {
+      it("stores a question with the event that asks it, and the run waits", async () => {
         const runner = await d.register("r");
         const run_id = await d.submit({ attended: true, session_id: "s", created_by: "eve" }, chat);
         await d.claim(runner);
@@ -44,7 +44,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await store.read.why(run_id)).toMatchObject([{ demand: "approval" }]);
       });
 
-      it("asks nobody for a run that nobody attends, nor for one that is being stopped", async () => {
+      it("asks nobody for an unattended run, nor for one that is stopping", async () => {
         const runner = await d.register("r", { slots: 9 });
         const alone = await d.submit({ session_id: "a" }, chat);
         const stopped = await d.submit({ session_id: "b", attended: true }, chat);
@@ -55,7 +55,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await d.statuses(alone, stopped)).toEqual(["running", "stopping"]);
       });
 
-      it("lists open questions oldest first, by owner and by run, a page at a time, with the runs that led there", async () => {
+      it("lists open questions oldest first, by owner and run, in pages, with the parent runs", async () => {
         const runner = await d.register("r", { slots: 9 });
         const parent = await d.submit({ session_id: "p" }, chat);
         const runs = [];
@@ -80,7 +80,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await inbox({ open: false })).toEqual([[second, "q"]]);
       });
 
-      it("waits until the last of several questions is answered, and for none that its runner takes back", async () => {
+      it("waits until the last of several questions is answered, and for none that its runner withdraws", async () => {
         const runner = await d.register("r");
         const run_id = await asked(runner);
         await d.append(runner, run_id, 1, 2, request("r"), request("s"));
@@ -110,7 +110,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     });
 
     describe("answering", () => {
-      it("orders the runner, and logs who decided what", async () => {
+      it("orders the answer to the runner, and logs who decided what", async () => {
         const runner = await d.register("r");
         const run_id = await asked(runner);
         const given = { decision: "allow", input: { command: "pwd" }, remember: "session" } as const;
@@ -133,7 +133,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
           ...given,
         });
         expect(await d.event(run_id, -1)).toMatchObject({ type: "status", status: "running" });
-        // An event of the runner that was on its way then changes nothing.
+        // An event of the runner that was already on its way changes nothing.
         await d.append(runner, run_id, 1, 2, { type: "status", status: "waiting", reason: "shell" });
         expect(await d.statuses(run_id)).toEqual(["running"]);
         expect(await d.finish(runner, run_id, 1, { last_n: 2 })).toMatchObject({ ok: true });
@@ -142,7 +142,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(claims[0]?.invocation).toMatchObject({ run_id: resumed, granted_tools: ["shell"], answers: [] });
       });
 
-      it("takes the first of two answers, also where both come in one transaction, and names who gave it", async () => {
+      it("accepts the first of two answers, even in one transaction, and names who gave it", async () => {
         const runner = await d.register("r", { slots: 9 });
         const [one, two] = [await asked(runner), await asked(runner, chat, "t")];
         await answer(one, "q", { decision: "deny", message: "no" });
@@ -160,7 +160,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await answer("no run")).toEqual({ ok: false, conflict: "not_found" });
       });
 
-      it("keeps an answer for the next attempt where the runner is lost, and asks anew what nobody answered", async () => {
+      it("keeps an answer for the next attempt if the runner is lost, and asks unanswered questions again", async () => {
         const runner = await d.register("r");
         const run_id = await asked(runner);
         await d.append(runner, run_id, 1, 2, request("r"));
@@ -184,7 +184,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await answer(run_id, "r")).toMatchObject({ ok: true, question: { attempt: 2 } });
       });
 
-      it("closes what is open when the run ends or is stopped", async () => {
+      it("closes open questions when the run ends or is stopped", async () => {
         const runner = await d.register("r", { slots: 9 });
         const [ended, stopped] = [await asked(runner), await asked(runner, chat, "t")];
         await d.finish(runner, ended, 1, { last_n: 1 });
@@ -197,7 +197,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     });
 
     describe("input", () => {
-      it("goes to the runner of a run that is at work, and into its log", async () => {
+      it("goes to the runner of an active run, and into its log", async () => {
         const runner = await d.register("r");
         const send = async (run_id: string) =>
           (await store.apply([{ op: "send_input", run_id, text: "hi", by: "ann" }]))[0];
@@ -217,7 +217,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await send(run_id)).toMatchObject({ conflict: "wrong_state", status: "completed" });
       });
 
-      it("comes with the run's next attempt, whether or not its runner had it, and not with another run's", async () => {
+      it("is passed to the run's next attempt, whether or not its runner had it, and to no other run", async () => {
         const runner = await d.register("r", { slots: 9 });
         const run_id = await d.submit({ session_id: "s" }, chat);
         const other = await d.submit({ session_id: "other" }, chat);
@@ -250,7 +250,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     });
 
     describe("expiry", () => {
-      it("fails a run whose question nobody answered: at once where it is parked, by an order where it waits", async () => {
+      it("fails a run whose question nobody answered: at once if it is parked, by an order if it waits", async () => {
         const runner = await d.register("r", { slots: 9 });
         const brief = agentNamed("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
         const [waits, aside] = [await asked(runner, brief), await parked(runner, brief, "t")];

@@ -42,7 +42,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
     };
     const lines = async () => (await store.read.slots("s", { limit: 100 })).toReversed();
 
-    it("keeps a schedule as it was put, and finds it by its next slot", async () => {
+    it("stores a schedule unchanged, and finds it by its next slot", async () => {
       expect(await put(scheduled())).toEqual({ ok: true, op: "put_schedule" });
       const found = await store.read.schedule("s");
       expect(found).toMatchObject({ ...scheduled(), enabled: true, rev: 1, last_run_id: null, last: null });
@@ -53,7 +53,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedules({}, { limit: 10, after: "s" })).toEqual([]);
     });
 
-    it("refuses a name that its owner has used for the agent, and a change of what has changed since", async () => {
+    it("refuses a name that its owner already uses for the agent, and an update of an outdated revision", async () => {
       await put(scheduled("s"));
       expect(await put(scheduled("t", { name: "s" }))).toEqual({ ok: false, conflict: "name_taken" });
       expect(await put({ ...scheduled("t", { name: "s" }), created_by: "bob" })).toMatchObject({ ok: true });
@@ -63,7 +63,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedule("s")).toMatchObject({ rev: 2, definition: { prompt: "a" } });
     });
 
-    it("fires a slot once: run, line and next slot together", async () => {
+    it("fires a slot once: run, slot row and next slot together", async () => {
       await put(scheduled());
       const run_id = await fired(1);
       expect(await fire(1)).toEqual({ ok: false, conflict: "changed" });
@@ -83,7 +83,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.runs({}, { limit: 10 })).toHaveLength(1);
     });
 
-    it("never decides a slot twice, also where the schedule was put back or made anew", async () => {
+    it("never decides a slot twice, even if the schedule was restored or created again", async () => {
       await put(scheduled("s", { overlap: "allow" }));
       const run_id = await fired(1);
       await put(scheduled("s", { overlap: "allow", timezone: "Etc/UTC" }), 1);
@@ -96,7 +96,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.runs({}, { limit: 10 })).toHaveLength(1);
     });
 
-    it("leaves the next slot alone where a change does not touch the timing", async () => {
+    it("keeps the next slot if a change does not affect the timing", async () => {
       await put(scheduled());
       await fired(1);
       await put(scheduled("s", { prompt: "new" }), 1);
@@ -105,7 +105,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(5), rev: 3 });
     });
 
-    it("fires nothing of a schedule that has changed since it was read, or is gone", async () => {
+    it("fires nothing of a schedule that was changed or deleted since it was read", async () => {
       await put(scheduled());
       await put(scheduled("s", { prompt: "new" }), 1);
       expect(await fire(1)).toEqual({ ok: false, conflict: "changed" });
@@ -115,7 +115,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await lines()).toEqual([]);
     });
 
-    it("writes a line for each slot that is skipped, however many", async () => {
+    it("writes a row for each skipped slot, however many", async () => {
       await put(scheduled());
       const missed = Array.from(
         { length: 250 },
@@ -153,7 +153,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       ]);
     });
 
-    it("queues a slot behind the last run, in order, and says why it waits", async () => {
+    it("queues a slot behind the last run, in order, and explains why it waits", async () => {
       await put(scheduled("s", { overlap: "queue" }));
       const runner = await d.register("r");
       const [one, two, three] = [await fired(1), await fired(2), await fired(3)];
@@ -165,7 +165,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await d.claim(runner, 4)).toEqual([three]);
     });
 
-    it("lets the rest of a queue wait on where one that waited was stopped", async () => {
+    it("keeps the rest of a queue waiting when a queued run is stopped", async () => {
       await put(scheduled("s", { overlap: "queue" }));
       const runner = await d.register("r");
       const [one, two, three] = [await fired(1), await fired(2), await fired(3)];
@@ -184,7 +184,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect((await lines()).at(-1)).toMatchObject({ outcome: "skipped", why: "queue_full" });
     });
 
-    it("stops the last run for the next one, which waits until that has ended", async () => {
+    it("stops the last run for the next one, which waits until it has ended", async () => {
       await put(scheduled("s", { overlap: "cancel_previous" }));
       const runner = await d.register("r");
       const one = await fired(1);
@@ -192,7 +192,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       const two = await fired(2);
       expect(await d.statuses(one, two)).toEqual(["stopping", "pending"]);
       expect(await d.claim(runner, 4)).toEqual([]);
-      // waits itself, so that it is cancelled at once
+      // It waits itself, so it is cancelled at once.
       const three = await fired(3);
       expect(await d.statuses(one, two, three)).toEqual(["stopping", "cancelled", "pending"]);
       const cancelled = { ...finishOf(one).result, status: "cancelled" } as const;
@@ -200,14 +200,14 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await d.claim(runner, 4)).toEqual([three]);
     });
 
-    it("runs beside the last run where that is allowed", async () => {
+    it("runs beside the last run if that is allowed", async () => {
       await put(scheduled("s", { overlap: "allow" }));
       const runner = await d.register("r");
       const runs = [await fired(1), await fired(2)];
       expect(await d.claim(runner, 4)).toEqual(runs);
     });
 
-    it("runs what somebody asks for whatever the policy says, with a line of its own", async () => {
+    it("runs what a person requests whatever the policy says, with its own row", async () => {
       await put(scheduled());
       await fired(1);
       const now = "2026-01-01T00:01:30.000Z";
@@ -218,7 +218,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.apply([{ ...ask, run: { ...newRun(), slot: now } }])).toMatchObject([{ run_id: null }]);
     });
 
-    it("stores nothing where the session to continue is gone", async () => {
+    it("stores nothing if the session to continue no longer exists", async () => {
       await put(scheduled());
       const run = newRun({ mode: "resume", session_id: "gone" });
       expect(await fire(1, { run, skipped: [{ slot: minute(0), why: "missed", detail: null }] })).toEqual({
@@ -229,7 +229,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(1) });
     });
 
-    it("tells listeners that schedules have changed", async () => {
+    it("notifies listeners that schedules have changed", async () => {
       const heard: Change[] = [];
       const stop = store.changes((change) => heard.push(change));
       await put(scheduled());
@@ -260,7 +260,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
         expect(await ids()).toEqual(["echo/b", "s"]);
       });
 
-      it("keep their place in time and what people said, unless the definition says otherwise", async () => {
+      it("keep their timing and what people changed, unless the definition says otherwise", async () => {
         await sync(["echo"], ofFile("a"));
         const before = await store.read.schedule("echo/a");
         await put({ ...ofFile("a") }, before?.rev, false);

@@ -8,7 +8,7 @@ import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const toolUse = (input: unknown, name = "shell"): RunEvent => ({ type: "tool_use", tool_use_id: "t", name, input });
 
-/** What every store must do about searching runs: both engines find the same. */
+/** What every store must do about searching runs. Both engines find the same. */
 export function storeSearchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the search contract`, () => {
     const { store, d } = eachWithStore(open);
@@ -45,7 +45,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       expect(await matches("hm")).toEqual([]);
     });
 
-    it("finds a run while it is pending, and what it gave once it has ended", async () => {
+    it("finds a run while it is pending, and its result once it has ended", async () => {
       const run_id = await d.submit({ prompt: "count the geese" }, agentNamed("counter"));
       expect(await ids("geese")).toEqual([run_id]);
       const runner = await d.register("r");
@@ -56,7 +56,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       expect(await ids("geese seventeen")).toEqual([run_id]);
     });
 
-    it("wants every word, each at the beginning of a word, and phrases as they stand", async () => {
+    it("requires every word, each as a prefix, and phrases exactly", async () => {
       const first = await keep({ prompt: "migrate the old database to staging" });
       const second = await keep({ prompt: "database staging old_style" });
       expect(await ids("DATA stag")).toEqual([second, first]);
@@ -69,7 +69,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       expect(await ids("o")).toEqual([]);
     });
 
-    it("does not mind case and accents, and finds words of scripts without spaces", async () => {
+    it("ignores case and accents, and finds words of scripts without spaces", async () => {
       const cafe = await keep({ prompt: "Café ÅRSRAPPORT naïve" });
       const han = await keep({ prompt: "请检查数据库连接" });
       const emoji = await keep({ prompt: "ship 🚢 it\0 now" });
@@ -103,14 +103,14 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       expect(await find("penguin")).toMatchObject([{ run_id, match: { where: "tool_input", seq: 1 } }]);
     });
 
-    it("cuts the excerpt around the match, plain and short", async () => {
+    it("cuts the excerpt around the match, as short plain text", async () => {
       await keep({ prompt: `${"before ".repeat(300)}\u001b[31mneedle\u001b[0m\n\t${"after ".repeat(300)}` });
       const [match] = await matches("needle");
       expect(match?.excerpt).toMatch(/^….*before needle after .*…$/);
       expect(match?.excerpt.length).toBeLessThanOrEqual(200);
     });
 
-    it("answers whatever is asked", async () => {
+    it("accepts any query", async () => {
       await keep({ prompt: "ordinary text" });
       const asked = [
         ['"', '""', "*", "a*", "NEAR(a b)", "a AND", "OR", "NOT x", "words:ordinary", "^ordinary", "-ordinary"],

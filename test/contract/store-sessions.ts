@@ -16,7 +16,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await rescue();
     };
 
-    it("hands a fork the executor's id of the session it was forked from, as it is once that one works no more", async () => {
+    it("gives a fork the executor's id of its origin, as it is once the origin has stopped working", async () => {
       const first = await d.submit({ session_id: "s" }, chat);
       const runner = await d.register("r");
       await d.claim(runner);
@@ -66,14 +66,14 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         return { runner, firsts, nexts, finishes };
       };
 
-      it("each let their own next one go, all to the runner that has the sessions", async () => {
+      it("each release their own next run, all to the runner that has the sessions", async () => {
         const { runner, nexts, finishes } = await begin();
         const results = await store.apply(finishes);
         expect(results.map(({ ok }) => ok)).toEqual(sessions.map(() => true));
         expect(await d.claim(runner, 9)).toEqual(nexts);
       });
 
-      it("have not ended, any of them, where one cannot be stored", async () => {
+      it("have not ended, any of them, if one cannot be stored", async () => {
         const { runner, firsts, nexts, finishes } = await begin();
         const other = await d.submit();
         await d.claim(runner, 9);
@@ -88,7 +88,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       });
     });
 
-    it("lets forks and resumes of a session go in the order they were asked for, each after what was before it", async () => {
+    it("releases forks and resumes of a session in the order they were requested", async () => {
       const runner = await d.register("r", { slots: 9 });
       const fork = (session_id: string) => d.submit({ session_id, forked_from: "s", mode: "fork" }, chat);
       const resume = (session_id = "s") => d.submit({ session_id, mode: "resume" }, chat);
@@ -113,7 +113,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await d.claim(runner, 5)).toEqual([ofFork]);
     });
 
-    it("lets go what waits for a fork that is stopped while it waits itself, and nothing sooner", async () => {
+    it("releases what waits for a blocked fork when that is stopped, and not sooner", async () => {
       const runner = await d.register("r", { slots: 9 });
       const stop = (...run_ids: string[]) => store.apply([{ op: "stop_runs", run_ids, reason: "user", by: "ann" }]);
       await d.submit({ session_id: "s" }, chat);
@@ -129,7 +129,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await d.statuses(further)).toEqual(["pending"]);
     });
 
-    it("keeps the run's own directory as the session's, and none for one without", async () => {
+    it("uses the run's directory as the session's, and none for a run without", async () => {
       await d.submit({ session_id: "s" }, chat);
       await d.submit({ session_id: "p", project_dir: "/p" }, chat);
       await d.claim(await d.register("r"), 5);
@@ -137,7 +137,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.session("p")).toMatchObject({ project_dir: "/p" });
     });
 
-    it("continues a session with any runner of its place and profile, in the directory it was begun in", async () => {
+    it("continues a session on any runner of its place and profile, in its original directory", async () => {
       const place_id = "the place";
       const inPlace = agentNamed("chat", { type: "autonomous", command: null, workspace: "in_place" });
       await d.submit({ session_id: "s" }, inPlace);
@@ -157,7 +157,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await d.claim(await d.register("second", { place_id }), 5)).toEqual([next]);
     });
 
-    it("hands a runner that takes only pinned runs nothing but those that demand it", async () => {
+    it("gives a runner that only takes pinned runs nothing but those that demand it", async () => {
       await d.submit();
       await d.submit({ demands: { hostname: "host" } });
       const pinned = await d.submit({ demands: { runner_id: "own" } });
@@ -166,7 +166,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await d.claim(await d.register("other"), 5)).toHaveLength(2);
     });
 
-    it("deletes a session that has no active run, and what goes on from it is refused then", async () => {
+    it("deletes a session without active runs, and then refuses runs that continue it", async () => {
       const run = await d.submit({ session_id: "s" }, chat);
       const remove = () => store.apply([{ op: "delete_session", session_id: "s" }]);
       expect(await remove()).toEqual([{ ok: false, conflict: "busy" }]);
@@ -184,7 +184,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.session("f")).toBeNull();
     });
 
-    it("keeps the state that a run saved for the runs that continue its session, and removes it with the session", async () => {
+    it("keeps the state that a run saved for runs that continue its session, and removes it with the session", async () => {
       const first = await d.submit({ session_id: "s" }, chat);
       const runner = await d.register("r", { slots: 9 });
       await d.claim(runner);
@@ -216,7 +216,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await filesOf(again)).toEqual({ state: null, files: [], more: false });
     });
 
-    it("continues a run that lost its runner from its state, three times at no cost, and tells its next runner", async () => {
+    it("continues a run that lost its runner from its state, three times at no cost, and informs its next runner", async () => {
       const run = await d.submit({ session_id: "s" }, chat);
       for (let attempt = 1; attempt <= 4; attempt += 1) {
         const runner = await d.register(`r${attempt}`, { place_id: `place ${attempt}` });
@@ -233,7 +233,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       }
     });
 
-    it("prefers the place of a session that any runner can continue, and then lets any other take it", async () => {
+    it("prefers the place of a portable session, and then lets any other runner take it", async () => {
       const place_id = "the place";
       const first = await d.register("first", { place_id });
       const run = await d.submit({ session_id: "s" }, chat);
@@ -258,7 +258,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await d.claim(other)).toEqual([next]);
     });
 
-    it("has a run whose files were not saved wait for its place, and fails it as session_not_found", async () => {
+    it("makes a run whose files were not saved wait for its place, and fails it as session_not_found", async () => {
       const first = await d.register("first", { place_id: "the place" });
       const run = await d.submit({ session_id: "s" }, chat);
       await d.claim(first);
@@ -271,7 +271,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "session_not_found" });
     });
 
-    it("fails a resume of a session that lies only with a lost runner as session_not_found, and says what to do", async () => {
+    it("fails a resume of a session that exists only on a lost runner as session_not_found, and says what to do", async () => {
       const first = await d.register("first", { place_id: "the place" });
       const begun = await d.submit({ session_id: "s" }, chat);
       await d.claim(first);
@@ -292,7 +292,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.run(elsewhere)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
     });
 
-    it("lets the next of a session go although the one before waited for a directory when it was stopped", async () => {
+    it("releases the next run of a session even if the previous one was stopped while it waited for a directory", async () => {
       const runner = await d.register("r", { slots: 9 });
       const holder = await d.submit({ session_id: "h", project_dir: "/p" }, chat);
       const waits = await d.submit({ session_id: "s", project_dir: "/p" }, chat);

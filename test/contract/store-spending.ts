@@ -21,7 +21,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
     const renew = (...runner_ids: string[]) => store.apply([{ op: "renew_idle", runner_ids, lease_ms: 10_000 }]);
 
     describe("usage", () => {
-      it("of a run is the sum of its turns, whatever attempt had them, and is counted once", async () => {
+      it("of a run is the sum of its turns over all attempts, and is counted once", async () => {
         const runner = await d.register("r");
         const run_id = await begin(runner);
         await d.append(runner, run_id, 1, 1, turn(10, 1), turn(20, 2, 0.5));
@@ -45,7 +45,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         ]);
       });
 
-      it("is added up by agent, by UTC day and by session, for those who may see it", async () => {
+      it("is added up by agent, by UTC day and by session, and filtered by owner", async () => {
         const runner = await d.register("r", { slots: 9 });
         const mine = await begin(runner, chat, "s");
         const theirs = await begin(runner, agentNamed("other", thinker), "t", "bob");
@@ -82,7 +82,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
     describe("the budget of a day", () => {
       const thrifty = agentNamed("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
 
-      it("says that it is spent with each save and report, and parks runs until the next UTC day", async () => {
+      it("is reported as spent with each save and report, and parks runs until the next UTC day", async () => {
         const runner = await d.register("r", { slots: 9 });
         const run_id = await begin(runner, thrifty);
         expect(await d.save(runner, run_id, 1, 1, "state")).not.toHaveProperty("budget");
@@ -111,7 +111,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         );
       });
 
-      it("fails a run where its agent wants that, and lets one go on that somebody resumes", async () => {
+      it("fails a run if its agent is configured so, and lets a resumed run continue", async () => {
         const strict = agentNamed("strict", { ...thinker, budget: { per_day: { cost_usd: 1 }, when_spent: "fail" } });
         const runner = await d.register("r", { slots: 9 });
         for (const [agent, session_id] of [
@@ -135,7 +135,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
     describe("a usage limit", () => {
       const model = { executor: { type: "model", config: { provider: "acme" } }, slots: 9 };
 
-      it("parks all runs of its provider and place until it ends, and then they go on", async () => {
+      it("parks all runs of its provider and place until it ends, and then they continue", async () => {
         const [runner, twin, elsewhere] = [
           await d.register("r", { ...model, place_id: "here" }),
           await d.register("twin", { ...model, place_id: "here", executor_profile: "twin" }),

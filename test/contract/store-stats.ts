@@ -5,7 +5,7 @@ import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
 
-/** What every store must say of its runs in a few numbers. */
+/** What every store must report in its statistics. */
 export function storeStatsContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the statistics contract`, () => {
     const { store, d, now, advance } = eachWithStore(open);
@@ -23,7 +23,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       await d.finish(runner, run_id, 1, { result: finishOf(run_id, [], result).result });
     };
 
-    it("counts ends by when they came, and failures by reason, for those who may see them", async () => {
+    it("counts ends by time and failures by reason, filtered by owner", async () => {
       await end("ann");
       advance(3_600_000);
       await end("ann", { status: "failed", reason: "exit_nonzero" });
@@ -69,7 +69,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       expect(await stats()).toMatchObject({ runs_finished: 3 });
     });
 
-    it("says how many wait and why, in the words of why", async () => {
+    it("counts waiting runs by reason, with the reasons of why", async () => {
       const tagged = await d.submit({ demands: { tags: ["gpu"] } });
       expect(await stats()).toMatchObject({ now: { pending: 1 }, waiting: [{ reason: "agent", count: 1 }] });
       const runner = await d.register("r", { slots: 1 });
@@ -99,7 +99,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       });
     });
 
-    it("names a full cap, a busy session and a parked run as why does", async () => {
+    it("reports a full cap, a busy session and a parked run with the reasons of why", async () => {
       const runner = await d.register("r", { slots: 9 });
       const capped = agentNamed("capped", { max_concurrent: 1 });
       await d.submit({}, capped);
@@ -117,7 +117,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       expect(waiting).toEqual(["budget", "max_concurrent", "session"].map((reason) => ({ reason, count: 1 })));
     });
 
-    it("adds up cost by agent and day, for those who may see it", async () => {
+    it("adds up cost by agent and day, filtered by owner", async () => {
       const runner = await d.register("r", { slots: 9 });
       const run_id = await d.submit({ session_id: "s", created_by: "ann" }, chat);
       await d.claim(runner);

@@ -6,10 +6,10 @@ import type { EachWithStore } from "./each-with-store.ts";
 
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 
-/** What a run asks for, how it is stopped, and what tells about it. */
+/** Submitting and stopping runs, notifications, and why a run is pending. */
 export function describeSubmits({ store, d, now, advance }: EachWithStore): void {
   describe("stopping", () => {
-    it("cancels what waits, orders the end of what runs, and leaves the rest", async () => {
+    it("cancels pending runs, orders running ones to stop, and leaves the rest", async () => {
       const [first, second, done] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
       const runner = await d.register("r");
       await d.claim(runner);
@@ -50,7 +50,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       expect(await d.statuses(first)).toEqual(["cancelled"]);
     });
 
-    it("ends a stop whose runner is gone, in place of putting the run back", async () => {
+    it("ends a stopping run whose runner is lost, instead of requeueing it", async () => {
       const often = agentNamed("often", { max_attempts: 5 });
       const runs = [];
       for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, often));
@@ -64,7 +64,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       expect(await d.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
     });
 
-    it("forgets an order with the attempt it was for", async () => {
+    it("drops an order with the attempt it was for", async () => {
       const run = await d.submit({}, agentNamed("often", { max_attempts: 5 }));
       const runner = await d.register("r");
       await d.claim(runner);
@@ -75,7 +75,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
   });
 
   describe("submits", () => {
-    it("knows a key again, and refuses it for something else", async () => {
+    it("recognizes a repeated idempotency key, and refuses it for another request", async () => {
       const key = { subject: "ann", key: "k", fingerprint: "f" };
       const run = await d.submit({}, agentNamed("echo"), { idempotency: key });
       const again = (idempotency: typeof key) => d.submit({}, agentNamed("echo"), { idempotency });
@@ -95,7 +95,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       expect(repeated).toMatchObject({ ok: true, repeated: true, run_id: run });
     });
 
-    it("stores many of all kinds that come at once, each as it was", async () => {
+    it("stores many different runs that are submitted at once, each unchanged", async () => {
       const agents = [agentNamed("echo"), agentNamed("chat", { type: "autonomous", command: null })];
       const odd = ["", "null", '"', "\\", '{"a",b}', "a,b", "a\0b", "\ud800", "😀", "\n\r\t", "'; drop table runs"];
       const made = odd.flatMap((text, index) =>
@@ -147,7 +147,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       expect(await store.read.agent_of(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
     });
 
-    it("makes a session with each start, which a procedural run binds to itself", async () => {
+    it("creates a session with each start, which a procedural run binds to itself", async () => {
       await d.submit({ session_id: "p", created_by: "ann" });
       await d.submit({ session_id: "q", created_by: "bob" }, agentNamed("chat", { type: "autonomous", command: null }));
       expect(await store.read.session("p")).toMatchObject({
@@ -172,7 +172,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
   });
 
-  it("tells after each commit what somebody may wait for", async () => {
+  it("notifies listeners after each commit of what they may wait for", async () => {
     const changes: Change[] = [];
     const stop = store.changes((change) => changes.push(change));
     const run = await d.submit({ demands: { tags: ["a"] } });

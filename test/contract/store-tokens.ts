@@ -17,7 +17,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       used_at: null,
     } as const;
 
-    it("keeps them by hash, and the first time they were revoked", async () => {
+    it("stores them by hash, and keeps the first time they were revoked", async () => {
       expect(await store.apply([{ op: "put_token", token, hash: "h1" }])).toEqual([{ ok: true, op: "put_token" }]);
       expect(await store.apply([{ op: "put_token", token: { ...token, token_id: "t2" }, hash: "h1" }])).toEqual([
         { ok: false, conflict: "exists" },
@@ -32,7 +32,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       ]);
     });
 
-    it("finds a hash by its beginning, of a revoked token too, and only a hash that begins so", async () => {
+    it("finds a hash by its prefix, even of a revoked token, and no other hash", async () => {
       const [one, other] = ["ab12", "ab13"].map((beginning) => beginning.padEnd(64, "f"));
       await store.apply([{ op: "put_token", token, hash: one! }]);
       await store.apply([{ op: "put_token", token: { ...token, token_id: "t2" }, hash: other! }]);
@@ -43,13 +43,13 @@ export function describeTokens({ store, now }: EachWithStore): void {
       for (const none of ["ab11", "ab14", "b", "fffffff"]) expect(await store.read.token_hash(none)).toBeNull();
     });
 
-    it("ends one that was to end later at once", async () => {
+    it("revokes a token at once that was to end later", async () => {
       await store.apply([{ op: "put_token", token, hash: "h1" }]);
       for (const at of ["2026-03-01", "2026-02-01"]) await store.apply([{ op: "revoke_token", token_id: "t1", at }]);
       expect((await store.read.token("h1"))?.revoked_at).toBe("2026-02-01");
     });
 
-    it("puts one in the place of another, which ends a while later, and never later than it was to", async () => {
+    it("replaces a token with another; the old one ends a while later, but never later than before", async () => {
       const old = { ...token, label: "laptop", expires_at: "2026-09-01" };
       await store.apply([{ op: "put_token", token: old, hash: "h1" }]);
       const rotate = async (token_id: string, at: string, ends_at: string, made = token_id) => {
@@ -64,7 +64,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       });
       expect(await store.read.token("hash of t1 next")).toEqual({ ...token, token_id: "t1 next", label: "laptop" });
       expect(await store.read.token("h1")).toEqual({ ...old, revoked_at: "2026-02-03" });
-      // known by its id: neither is the new one stored, nor the old one's end another
+      // Recognized by its id: neither is the new token stored, nor does the old one's end change.
       expect(await rotate("t1", "2026-02-01", "2026-02-02")).toEqual({ ok: false, conflict: "exists" });
       expect((await store.read.token("h1"))?.revoked_at).toBe("2026-02-03");
       expect(await rotate("t1", "2026-02-01", "2026-02-09", "again")).toMatchObject({ ends_at: "2026-02-03" });
@@ -72,7 +72,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       expect(await store.read.token("hash of late next")).toBeNull();
     });
 
-    it("puts nothing in the place of what has ended, is not there, or is used once", async () => {
+    it("does not replace a token that has ended, does not exist or is single-use", async () => {
       const expiring = { ...token, expires_at: "2026-06-01" };
       const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner" } as const;
       await store.apply([
@@ -91,7 +91,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       expect(await store.read.token("h1")).toEqual(expiring);
     });
 
-    it("ends everything a subject has at the moment, of the roles that are meant", async () => {
+    it("revokes all current tokens of a subject with the given roles", async () => {
       const of = (token_id: string, more: object = {}) =>
         ({ op: "put_token", token: { ...token, token_id, ...more }, hash: `hash of ${token_id}` }) as const;
       await store.apply([
@@ -103,7 +103,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
         of("f", { expires_at: "2025-12-31T00:00:00.000Z" }),
         of("g", { revoked_at: "2026-01-09T00:00:00.000Z" }),
       ]);
-      // one store's time judges, and it stands at the first of January
+      // The store's clock decides, and it stands at the first of January.
       const ends = now().toISOString();
       const at = "2026-01-05T00:00:00.000Z";
       expect(await store.apply([{ op: "revoke_subject", subject: "ann", roles: ["user", "viewer"], at }])).toEqual([
@@ -118,7 +118,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       expect(await store.read.token("hash of d")).toMatchObject({ revoked_at: null });
     });
 
-    it("makes no token of one that was ended with its subject, however slow the clock of whoever asks is", async () => {
+    it("derives no token from one that was revoked with its subject, however slow the caller's clock is", async () => {
       const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner" } as const;
       await store.apply([
         { op: "put_token", token, hash: "h1" },
@@ -139,7 +139,7 @@ export function describeTokens({ store, now }: EachWithStore): void {
       expect(await store.read.tokens({ limit: 9 })).toHaveLength(3);
     });
 
-    it("exchanges an enrolment once, for a token of its own role and subject", async () => {
+    it("exchanges an enrolment once, for a token with its role and subject", async () => {
       const enrolment = {
         ...token,
         token_id: "e",

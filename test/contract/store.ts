@@ -20,7 +20,7 @@ export interface OpenedStore {
 
 const output = (text: string): RunEvent => ({ type: "output", stream: "stdout", text });
 
-/** What every store must do. `open` gives a new, empty one each time. */
+/** What every store must do. `open` returns a new, empty one each time. */
 export function storeContract(name: string, open: () => Promise<OpenedStore>): void {
   describe(`${name} keeps the store contract`, () => {
     let opened: OpenedStore;
@@ -38,7 +38,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     const seqs = async (run_id: string) => (await store.read.events(run_id, 0, 1000)).map(({ seq, n }) => [seq, n]);
 
     describe("create_run", () => {
-      it("gives back the run as it was given", async () => {
+      it("returns the run as it was given", async () => {
         const run = sampleRun({
           parameters: { message: "hi", list: [1, null, { deep: true }] },
           prompt: "do it",
@@ -66,7 +66,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await seqs(run.run_id)).toEqual([[1, 1]]);
       });
 
-      it("stores nothing where the events do not begin at 1", async () => {
+      it("stores nothing if the events do not begin at 1", async () => {
         const run = sampleRun();
         const events = numbered(run.run_id, 2, output("two"));
         expect(await store.apply([{ op: "create_run", run, events }])).toEqual([
@@ -75,7 +75,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await store.read.run(run.run_id)).toBeNull();
       });
 
-      it("never takes a run in a final state, nor a result event", async () => {
+      it("accepts neither a run in a final state nor a result event", async () => {
         await expect(create(sampleRun({ status: "failed" }))).rejects.toThrow("finish_run");
         const run = sampleRun();
         await expect(create(run, finishOf(run.run_id).result)).rejects.toThrow("finish_run");
@@ -84,7 +84,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     });
 
     describe("append_events", () => {
-      it("skips what is stored, numbers the rest without a gap, and refuses a gap", async () => {
+      it("skips stored events, numbers the rest without a gap, and refuses a gap", async () => {
         const { run_id } = await created();
         expect(await append(run_id, 1, [output("1"), output("2")])).toEqual([{ ok: true, last_n: 2 }]);
         expect(await append(run_id, 1, [output("1"), output("2")])).toEqual([{ ok: true, last_n: 2, repeated: true }]);
@@ -121,7 +121,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         ]);
       });
 
-      it("moves the run as its events say, and never to its end", async () => {
+      it("follows the status events of the run, but never to its end", async () => {
         const { run_id } = await created({ status: "pending", started_at: null });
         await append(run_id, 1, [
           { type: "status", status: "claimed" },
@@ -181,7 +181,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(events.at(-1)?.event).toEqual(finish.result);
       });
 
-      it("takes the same finish again and refuses a different one", async () => {
+      it("accepts the same finish again and refuses a different one", async () => {
         const { run_id } = await created();
         const finish = finishOf(run_id, numbered(run_id, 1, output("1")), { result_data: { a: 1, b: 2 } });
         await store.apply([finish]);
@@ -227,7 +227,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
     });
 
-    it("answers the operations of one call in order, each standing for itself", async () => {
+    it("answers the operations of one call in order, each independently", async () => {
       const run = sampleRun();
       const { run_id } = run;
       const results = await store.apply([
@@ -244,7 +244,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       ]);
     });
 
-    it("stores the calls of many at once, and a bad one harms no other", async () => {
+    it("stores the calls of many at once, and a bad one affects no other", async () => {
       const runs = Array.from({ length: 50 }, () => sampleRun());
       const bad = sampleRun();
       const calls = runs.map((run) => create(run, output(run.run_id)));
@@ -255,7 +255,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await store.read.run(bad.run_id)).toBeNull();
     });
 
-    it("gives every text back as it came", async () => {
+    it("returns every text unchanged", async () => {
       const odd = [
         "",
         "a\0b",

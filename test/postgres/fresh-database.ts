@@ -1,10 +1,10 @@
 import { inject } from "vitest";
 import { createDatabase, dropDatabase } from "./databases.ts";
 
-/** A database of the test's own on the server that all tests of a run share. */
+/** A test's own database on the server that all tests of a run share. */
 export interface FreshDatabase {
   url: string;
-  /** Also ends whoever is connected to it. */
+  /** Also disconnects everybody from it. */
   drop(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
-// node guard-process.mjs [UID GID], with an IPC channel to whoever needs a PostgreSQL server.
-// It alone makes the folder and runs the programs, so that however the other side ends, SIGKILL included, the channel
-// closes and nothing stays behind: no process, no folder, no shared memory.
+// node guard-process.mjs [UID GID], with an IPC channel to the process that needs a PostgreSQL server.
+// It alone creates the directory and runs the programs. However the other process ends, even by SIGKILL, the channel
+// closes and this process removes everything: processes, directory and shared memory.
 import { spawn, spawnSync } from "node:child_process";
 import {
   chownSync,
@@ -19,11 +19,11 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const [uid, gid] = process.argv.slice(2).map(Number);
 const user = uid === undefined ? {} : { uid, gid };
-const folder = realpathSync(mkdtempSync(join(tmpdir(), "drover-postgres-")));
-if (uid !== undefined) chownSync(folder, uid, gid);
-const log = openSync(join(folder, "log"), "a");
+const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-postgres-")));
+if (uid !== undefined) chownSync(directory, uid, gid);
+const log = openSync(join(directory, "log"), "a");
 
-/** The program that runs, and when it does not any more. */
+/** The running program, and a promise of its end. */
 let child = null;
 let ended = Promise.resolve();
 let ending = false;
@@ -34,33 +34,33 @@ process.on("message", ({ run, signal }) => {
   else child?.kill(signal);
 });
 for (const event of ["disconnect", "SIGTERM", "SIGINT", "SIGHUP"]) process.on(event, () => void end());
-tell({ folder });
+send({ directory });
 
 function start([program, ...words]) {
-  // PG... variables of the user would change what the programs do, other languages what they say
+  // PG... variables of the user would change what the programs do, and other languages what they print.
   const env = { PATH: process.env.PATH, LC_ALL: "C" };
-  const started = spawn(program, words, { cwd: folder, env, stdio: ["ignore", log, log], ...user });
+  const started = spawn(program, words, { cwd: directory, env, stdio: ["ignore", log, log], ...user });
   child = started;
   ended = new Promise((resolve) => {
     started.once("error", (error) => resolve(error.message));
     started.once("exit", (code, signal) => resolve(signal ?? `exit ${code}`));
   }).then(async (how) => {
     child = null;
-    await endLeftProcesses();
-    tell({ ended: how });
+    await killLeftovers();
+    send({ ended: how });
   });
-  if (started.pid !== undefined) tell({ started: started.pid });
+  if (started.pid !== undefined) send({ started: started.pid });
 }
 
-function tell(what) {
-  // the other side may be gone already, which `disconnect` tells as well
+function send(what) {
+  // The other process may be gone already; `disconnect` reports that too.
   if (process.connected) process.send(what, () => undefined);
 }
 
 async function end() {
   if (ending) return;
   ending = true;
-  // its data are thrown away: it need not write them first. It may also have been stopped.
+  // The data are thrown away, so an immediate shutdown will do. The server may also have been suspended.
   child?.kill("SIGQUIT");
   child?.kill("SIGCONT");
   if (!(await Promise.race([ended.then(() => true), pause(20_000, false)]))) {
@@ -68,19 +68,19 @@ async function end() {
     await ended;
   }
   freeSharedMemory();
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   process.exit(0);
 }
 
 /**
- * A server that was killed leaves its sessions behind, and initdb its server. They end by themselves, and clean up, but
- * for a busy session, which does not notice. All of them work in the folder.
+ * A killed server leaves its sessions behind, and initdb its server. They end and clean up by themselves, except for a busy
+ * session, which does not notice. All of them have their working directory in our directory.
  */
-async function endLeftProcesses() {
+async function killLeftovers() {
   if (!existsSync("/proc/self/cwd")) return; // not Linux: that session ends with its statement
-  const patience = performance.now() + 1000;
-  for (let left = leftProcesses(); left.length > 0; left = leftProcesses()) {
-    if (performance.now() > patience) left.forEach(kill);
+  const deadline = performance.now() + 1000;
+  for (let left = leftovers(); left.length > 0; left = leftovers()) {
+    if (performance.now() > deadline) left.forEach(kill);
     await pause(10);
   }
 }
@@ -93,9 +93,9 @@ function kill(pid) {
   }
 }
 
-function leftProcesses() {
+function leftovers() {
   return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && `${workingDirectory(name)}/`.startsWith(`${folder}/`))
+    .filter((name) => /^\d+$/.test(name) && `${workingDirectory(name)}/`.startsWith(`${directory}/`))
     .map(Number);
 }
 
@@ -103,16 +103,17 @@ function workingDirectory(pid) {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
-    return ""; // ended, or somebody else's
+    return ""; // ended, or owned by somebody else
   }
 }
 
-/** What a server removes when it ends, unless it was killed. The file goes last, so that its being there says so. */
+/** Frees what a server removes when it ends, unless it was killed. The file is removed last, so it shows that the server was killed. */
 function freeSharedMemory() {
-  const lock = join(folder, "data", "postmaster.pid");
+  const lock = join(directory, "data", "postmaster.pid");
   if (!existsSync(lock)) return;
   const id = readFileSync(lock, "utf8").split("\n")[6]?.trim().split(/\s+/)[1];
   if (id === undefined) return;
   const { status, error, stderr } = spawnSync("ipcrm", ["-m", id], { encoding: "utf8" });
-  if (status !== 0) process.stderr.write(`Shared memory ${id} of PostgreSQL stays: ${error?.message ?? stderr}\n`);
+  if (status !== 0)
+    process.stderr.write(`Shared memory ${id} of PostgreSQL could not be freed: ${error?.message ?? stderr}\n`);
 }

@@ -3,59 +3,59 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ordinaryUser } from "./user.mjs";
 
-/** A process that runs PostgreSQL's programs in a folder of their own, and ends all of that when we end. */
+/** A process that runs PostgreSQL's programs in their own directory, and stops and removes everything when we exit. */
 export interface Guard {
-  readonly folder: string;
-  /** One program at a time; what it prints is added to the file `log` of the folder. */
+  readonly directory: string;
+  /** Runs one program at a time. Its output is appended to the file `log` in the directory. */
   run(program: string, ...words: string[]): Program;
-  /** To the program that runs, if one does. */
+  /** Signals the running program, if any. */
   signal(signal: NodeJS.Signals): void;
-  /** Ends what runs, and removes the folder. */
+  /** Stops the running program and removes the directory. */
   end(): Promise<void>;
 }
 
-/** To be looked at again and again: waiting for an event would not keep this process alive. */
+/** Poll it: waiting for an event would not keep this process alive. */
 export interface Program {
   readonly pid: number | null;
-  /** How, for people: `exit 1`, `SIGKILL`; null while it runs. */
+  /** How it ended, such as `exit 1` or `SIGKILL`; null while it runs. */
   readonly ended: string | null;
 }
 
-type Told = { folder: string } | { started: number } | { ended: string };
+type GuardMessage = { directory: string } | { started: number } | { ended: string };
 
-/** `home`: where guard-process.mjs lies. */
+/** `home` is the directory of guard-process.mjs. */
 export async function openGuard(home: string): Promise<Guard> {
   const user = ordinaryUser();
   const child = spawn(
     process.execPath,
     [join(home, "guard-process.mjs"), ...(user ? [String(user.uid), String(user.gid)] : [])],
-    // a Ctrl-C is for us: the server lasts until we are done with it
+    // Ctrl-C is for us: the server lasts until we are done with it.
     { cwd: "/", detached: true, stdio: ["ignore", "ignore", "inherit", "ipc"] },
   );
-  const guard: { folder: string | null; ended: string | null } = { folder: null, ended: null };
+  const guard: { directory: string | null; ended: string | null } = { directory: null, ended: null };
   let program: { pid: number | null; ended: string | null } = { pid: null, ended: "never ran" };
-  child.on("message", (told: Told) => {
-    if ("folder" in told) guard.folder = told.folder;
-    else if ("started" in told) program.pid = told.started;
-    else program.ended = told.ended;
+  child.on("message", (message: GuardMessage) => {
+    if ("directory" in message) guard.directory = message.directory;
+    else if ("started" in message) program.pid = message.started;
+    else program.ended = message.ended;
   });
   const leave = (how: string): void => {
     guard.ended = how;
     program.ended ??= `its guard ended: ${how}`;
   };
-  // more than one where messages are sent to a guard that has just died
+  // May be emitted more than once if messages are sent to a guard that has just died.
   child.on("error", (error) => leave(error.message));
   child.once("exit", (code, signal) => leave(signal ?? `exit ${code}`));
-  // who forgets to end a server can end nevertheless
+  // A process that forgets to stop its server can still exit.
   child.unref();
   child.channel?.unref();
 
-  while (guard.folder === null) {
+  while (guard.directory === null) {
     if (guard.ended !== null) throw new Error(`PostgreSQL's guard did not start: ${guard.ended}`);
     await pause(5);
   }
   return {
-    folder: guard.folder,
+    directory: guard.directory,
     run(...words) {
       program = { pid: null, ended: guard.ended };
       if (child.connected) child.send({ run: words });

@@ -11,35 +11,35 @@ export interface Launched {
 }
 
 export interface LaunchOptions {
-  /** The folder with `postgres`. */
+  /** The directory with `postgres`. */
   programs: string;
   data: string;
-  /** Any free one unless given. */
+  /** Any free port by default. */
   port?: number;
 }
 
-/** Against hanging only: a server that was killed first does again what it had not written. */
-const patienceMs = 120_000;
+/** Only guards against hanging: a killed server first replays its log. */
+const startTimeoutMs = 120_000;
 
-/** Starts the server and waits until it takes connections. */
+/** Starts the server and waits until it accepts connections. */
 export async function launch(guard: Guard, options: LaunchOptions): Promise<Launched> {
-  for (const until = performance.now() + patienceMs; ; await pause(100)) {
-    const heard = followLog(guard);
+  for (const until = performance.now() + startTimeoutMs; ; await pause(100)) {
+    const readLog = followLog(guard);
     const port = options.port ?? (await reservePort());
     const program = guard.run(join(options.programs, "postgres"), "-D", options.data, "-p", String(port));
     while (program.ended === null && performance.now() < until) {
       if (program.pid !== null && isReady(options.data, program.pid)) return { program, port };
       await pause(10);
     }
-    if (program.ended === null || performance.now() > until || !passing.test(heard()))
-      throw new Error(`PostgreSQL did not start in ${guard.folder} (${program.ended ?? "too slow"}):\n${heard()}`);
+    if (program.ended === null || performance.now() > until || !transient.test(readLog()))
+      throw new Error(`PostgreSQL did not start in ${guard.directory} (${program.ended ?? "too slow"}):\n${readLog()}`);
   }
 }
 
-/** Another process has the port for now, or sessions of a server that was killed have not noticed yet. */
-const passing = /could not create any TCP\/IP sockets|pre-existing shared memory block/;
+/** Another process has the port for now, or sessions of a killed server have not ended yet. */
+const transient = /could not create any TCP\/IP sockets|pre-existing shared memory block/;
 
-/** By what it writes for pg_ctl; a server that was killed has left the same, under another pid. */
+/** Reads the status file for pg_ctl. A killed server leaves the same file with another pid. */
 function isReady(data: string, pid: number): boolean {
   const file = join(data, "postmaster.pid");
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];

@@ -5,30 +5,30 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { canRun, findSystemPrograms } from "./programs.mjs";
 import { ordinaryUser } from "./user.mjs";
 
-let folder: string;
+let directory: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-programs-"));
-  chmodSync(folder, 0o755);
+  directory = mkdtempSync(join(tmpdir(), "drover-programs-"));
+  chmodSync(directory, 0o755);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => rmSync(directory, { recursive: true }));
 
 function write(program: string, version: string, mode = 0o755): void {
-  const path = join(folder, program);
+  const path = join(directory, program);
   writeFileSync(path, `#!/bin/sh\necho "${program} (PostgreSQL) ${version}"\n`);
   chmodSync(path, mode);
 }
 
-it("takes the programs on PATH before all others, unless they are old, incomplete or not for the user", () => {
+it("prefers the programs on PATH, unless they are old, incomplete or not accessible to the user", () => {
   const user = ordinaryUser();
-  const found = (): string | null => findSystemPrograms(user, `relative:${folder}`);
+  const found = (): string | null => findSystemPrograms(user, `relative:${directory}`);
   write("postgres", "16.2 (Debian)");
-  expect(found()).not.toBe(folder);
+  expect(found()).not.toBe(directory);
   write("initdb", "16.2");
-  expect(found()).toBe(folder);
+  expect(found()).toBe(directory);
   write("initdb", "9.6.24");
-  expect(found()).not.toBe(folder);
+  expect(found()).not.toBe(directory);
   write("initdb", "18beta1");
-  expect(found()).toBe(folder);
-  chmodSync(folder, 0o700);
-  expect(canRun(folder, user)).toBe(user === null);
+  expect(found()).toBe(directory);
+  chmodSync(directory, 0o700);
+  expect(canRun(directory, user)).toBe(user === null);
 });

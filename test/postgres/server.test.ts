@@ -21,14 +21,14 @@ async function start(options?: PostgresOptions): Promise<PostgresServer> {
 
 async function connect(options: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client(options);
-  // a server that is killed is not an error of ours
+  // A killed server is not an error of the test.
   client.on("error", () => undefined);
   await client.connect();
   cleanUps.push(() => client.end());
   return client;
 }
 
-/** What the server has in the system besides its folder. */
+/** What the server has in the system besides its directory. */
 function tracesOf(dataDirectory: string): { pid: number; sharedMemory: string } {
   const lines = readFileSync(join(dataDirectory, "postmaster.pid"), "utf8").split("\n");
   return { pid: Number(lines[0]), sharedMemory: lines[6]?.trim().split(/\s+/)[1] ?? "" };
@@ -40,7 +40,7 @@ function expectNothingOf({ pid, sharedMemory }: { pid: number; sharedMemory: str
   expect(segments.map((line) => line.trim().split(/\s+/)[1])).not.toContain(sharedMemory);
 }
 
-it("takes connections by TCP and by its socket, and makes databases that share nothing", async () => {
+it("accepts connections over TCP and its socket, and creates separate databases", async () => {
   const server = await start();
   const urls = await Promise.all([1, 2, 3].map(() => server.createDatabase()));
   expect(new Set(urls).size).toBe(3);
@@ -60,7 +60,7 @@ it("takes connections by TCP and by its socket, and makes databases that share n
   await expect(connect({ connectionString: server.url().replace(password, "guessed") })).rejects.toThrow("password");
 });
 
-it("has what was committed when it is killed and started again, at the same address", async () => {
+it("still has what was committed after it is killed and restarted, at the same address", async () => {
   const server = await start();
   const connectionString = await server.createDatabase();
   const client = await connect({ connectionString });
@@ -79,23 +79,23 @@ it("has what was committed when it is killed and started again, at the same addr
   expect((await third.query("select n from rows")).rows).toEqual([{ n: 1 }]);
 });
 
-it("takes settings", async () => {
+it("accepts settings", async () => {
   const server = await start({ settings: { max_connections: 7, application_name: "it's ours" } });
   const client = await connect({ connectionString: server.url() });
   expect((await client.query("show max_connections")).rows).toEqual([{ max_connections: "7" }]);
   expect((await client.query("show application_name")).rows).toEqual([{ application_name: "it's ours" }]);
 });
 
-it("says why it cannot start, and leaves nothing", async () => {
+it("says why it cannot start, and leaves nothing behind", async () => {
   const failure = startPostgres({ settings: { shared_buffers: "plenty" } });
   await expect(failure).rejects.toThrow(/invalid value for parameter "shared_buffers": "plenty"/);
   const message = await failure.catch(String);
-  const folder = /did not start in (\S+)/.exec(String(message))?.[1] ?? "";
-  expect(folder).toContain("drover-postgres-");
-  expect(existsSync(folder)).toBe(false);
+  const directory = /did not start in (\S+)/.exec(String(message))?.[1] ?? "";
+  expect(directory).toContain("drover-postgres-");
+  expect(existsSync(directory)).toBe(false);
 });
 
-it("leaves nothing when it is stopped, not even where it was killed before in the middle of its work", async () => {
+it("leaves nothing behind when it is stopped, even if it was killed in the middle of its work", async () => {
   const server = await start();
   const client = await connect({ connectionString: server.url() });
   const { rows } = await client.query("select pg_backend_pid() as pid");
@@ -111,7 +111,7 @@ it("leaves nothing when it is stopped, not even where it was killed before in th
   expectNothingOf(traces);
 });
 
-/** Starts a server in a process of its own, whose temporary folder is `temporary`. */
+/** Starts a server in another process, whose temporary directory is `temporary`. */
 function startElsewhere(temporary: string): ChildProcess {
   const script = join(mkdtempSync(join(tmpdir(), "drover-postgres-test-")), "start.cjs");
   cleanUps.push(() => rmSync(join(script, ".."), { recursive: true }));
@@ -139,15 +139,15 @@ function startElsewhere(temporary: string): ChildProcess {
   return child;
 }
 
-function newTemporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "drover-postgres-test-"));
-  chmodSync(folder, 0o755); // the user who runs PostgreSQL may be another
-  cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+function newTemporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "drover-postgres-test-"));
+  chmodSync(directory, 0o755); // another user may run PostgreSQL
+  cleanUps.push(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
 }
 
-it("ends with the process that started it, though that is killed", async () => {
-  const temporary = newTemporaryFolder();
+it("stops with the process that started it, even if that is killed", async () => {
+  const temporary = newTemporaryDirectory();
   const child = startElsewhere(temporary);
   const dataDirectory = await new Promise<string>((resolve) =>
     child.stdout?.once("data", (said) => resolve(`${said}`)),
@@ -159,14 +159,14 @@ it("ends with the process that started it, though that is killed", async () => {
   expectNothingOf(traces);
 });
 
-it("leaves nothing where the process that started it is killed while it comes up", async () => {
-  const temporary = newTemporaryFolder();
+it("leaves nothing behind if the process that started it is killed during startup", async () => {
+  const temporary = newTemporaryDirectory();
   const child = startElsewhere(temporary);
-  // initdb runs servers too, one after the other
+  // initdb runs servers too, one after the other.
   const traces = await vi.waitFor(
     () => {
-      const [folder = ""] = readdirSync(temporary);
-      const found = tracesOf(join(temporary, folder, "data"));
+      const [directory = ""] = readdirSync(temporary);
+      const found = tracesOf(join(temporary, directory, "data"));
       expect(found.sharedMemory).not.toBe("");
       return found;
     },

@@ -8,29 +8,29 @@ import { launch } from "./launch.ts";
 import { findSystemPrograms } from "./programs.mjs";
 import { ordinaryUser } from "./user.mjs";
 
-/** A real server in a fresh folder. It ends when this process does, however that ends. */
+/** A real server in a new directory. It stops when this process exits, however that happens. */
 export interface PostgresServer {
-  /** Of the superuser, by TCP on 127.0.0.1. It stays the same over a restart. */
+  /** URL of the superuser, over TCP on 127.0.0.1. A restart does not change it. */
   url(database?: string): string;
   readonly port: number;
   readonly socketDirectory: string;
   readonly dataDirectory: string;
-  /** Makes one with a name of its own and returns its URL. */
+  /** Creates a database with a unique name and returns its URL. */
   createDatabase(): Promise<string>;
-  /** Signals the server's first process, whose end is the server's. */
+  /** Signals the server's main process. If that ends, the server ends. */
   kill(signal: NodeJS.Signals): void;
-  /** Ends it first if it runs; resolves when it takes connections. */
+  /** Stops it first if it is running. Resolves when it accepts connections. */
   restart(): Promise<void>;
-  /** Nothing of it stays. */
+  /** Stops the server and removes everything. */
   stop(): Promise<void>;
 }
 
 export interface PostgresOptions {
-  /** Of postgresql.conf, before ours. */
+  /** Settings of postgresql.conf. They override ours. */
   settings?: Settings;
-  /** The folder with `initdb` and `postgres`; the machine's own unless given, else the one from npm. */
+  /** The directory with `initdb` and `postgres`; by default the machine's own, else the one from npm. */
   programs?: string;
-  /** The folder of this file, which a bundle does not know. */
+  /** The directory of this file, which a bundle does not know. */
   home?: string;
 }
 
@@ -39,7 +39,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const guard = await openGuard(home);
   try {
     const user = ordinaryUser();
-    const programs = options.programs ?? findSystemPrograms(user) ?? embeddedPrograms(home, user, guard.folder);
+    const programs = options.programs ?? findSystemPrograms(user) ?? embeddedPrograms(home, user, guard.directory);
     const password = randomBytes(18).toString("base64url");
     const data = await createCluster(guard, { programs, password, settings: options.settings ?? {} });
     let { program, port } = await launch(guard, { programs, data });
@@ -47,12 +47,12 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     return {
       url,
       port,
-      socketDirectory: guard.folder,
+      socketDirectory: guard.directory,
       dataDirectory: data,
       createDatabase: () => createDatabase(url()),
       kill: guard.signal,
       async restart() {
-        // it may have been stopped
+        // It may have been suspended.
         for (const signal of ["SIGINT", "SIGCONT"] as const) guard.signal(signal);
         while (program.ended === null) await pause(10);
         ({ program } = await launch(guard, { programs, data, port }));

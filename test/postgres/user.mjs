@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /**
- * Who is to run PostgreSQL, which refuses root: somebody else where this process is root's, null for the user it has.
+ * The user to run PostgreSQL, which refuses to run as root: another user if this process is root, otherwise null.
  * @returns {{ uid: number, gid: number } | null}
  */
 export function ordinaryUser() {
