@@ -86,7 +86,7 @@ function expected(name: string, count: number | null, mac: string, mayBePruned: 
           ? null
           : {
               batch_no: place.batch_no,
-              what: `${name} lies before row ${place.last_no + 1}, the first that retention kept`,
+              what: `${name} is before row ${place.last_no + 1}, the first that retention kept`,
             };
       }
       if (met || place.last_no < count) return null;

@@ -30,8 +30,8 @@ it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
   const parent = spawn("sh", ["-c", "cat <&3 & echo $!; exec sleep 1000"], {
     stdio: ["ignore", "pipe", "ignore", "pipe"],
   });
-  const [told] = (await once(parent.stdout!, "data")) as [Buffer];
-  const pid = Number(told.toString());
+  const [output] = (await once(parent.stdout!, "data")) as [Buffer];
+  const pid = Number(output.toString());
   const [boot, namespace] = currentOwner().start.split(" ");
   const ticks = readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[21];
   const owner = { ...currentOwner(), pid, start: [boot, namespace, ticks].join(" ") };

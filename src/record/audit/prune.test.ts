@@ -19,8 +19,8 @@ it("removes old batches, records that, and leaves a chain that verifies", async 
   expect(await pruneAudit(store, february)).toEqual({ rows: 10 });
   const found = await verifyAudit({ directory });
   expect(found).toMatchObject({ ok: true, rows: 7, pruned: { rows: 10, batches: 10, before: february.toISOString() } });
-  const told = store.connection.sql("select body from audit_rows where kind = 'prune'").all();
-  expect(told.map((row) => JSON.parse(String(row["body"])))).toMatchObject([{ last_no: 10, rows: 10 }]);
+  const pruneRows = store.connection.sql("select body from audit_rows where kind = 'prune'").all();
+  expect(pruneRows.map((row) => JSON.parse(String(row["body"])))).toMatchObject([{ last_no: 10, rows: 10 }]);
   // The head recorded at the boundary is still in the chain. An older one can no longer be confirmed, and verify says so.
   expect(await verifyAudit({ directory, head: noted })).toMatchObject({ ok: true });
   expect(await verifyAudit({ directory, head: `2:${"a".repeat(64)}` })).toMatchObject({

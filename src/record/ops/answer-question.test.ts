@@ -35,7 +35,7 @@ eachEngine("an answer", (record) => {
         attempt: 1,
         requestId: "q",
         tool: "shell",
-        askQuestion: { command: "ls" },
+        asked: { command: "ls" },
         decision: "deny",
         by: "ann",
         message: "not here",

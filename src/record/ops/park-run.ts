@@ -23,11 +23,11 @@ export function* parkRun(
   tx: Transaction,
   run: EndingRun,
   { parked, result }: FinishRun,
-  { via, columns: brought }: { via: RunStatus; columns: Record<string, SqlValue> },
+  { via, columns: columnsBefore }: { via: RunStatus; columns: Record<string, SqlValue> },
 ): Work<FinishRun["result"] | null> {
   const agent = yield* agentOf(run);
   if (parked === undefined || agent === null || wantsToFail(parked.why, agent)) return result;
-  const columns = { ...brought, given_back: run.attempt, continues: 1 };
+  const columns = { ...columnsBefore, given_back: run.attempt, continues: 1 };
   const began = { ...run, continues: 1 };
   if (parked.why === "approval") {
     const { open, decided, stopped } = yield* decisionsOf(run);

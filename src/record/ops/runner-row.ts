@@ -36,9 +36,9 @@ function storedRunner(row: Row): StoredRunner {
 type CheckedRunner = StoredRunner | "unknown_runner" | "old_epoch";
 
 /** Returns the calling runner, or why it is refused. A lost runner has to register again, because its runs are gone. */
-export function* findCallingRunner(speaker: RunnerIdentity): Work<CheckedRunner> {
-  const [row] = yield first(selectRunner, toColumn(speaker.runner_id));
-  return checkRunner(row, speaker);
+export function* findCallingRunner(caller: RunnerIdentity): Work<CheckedRunner> {
+  const [row] = yield first(selectRunner, toColumn(caller.runner_id));
+  return checkRunner(row, caller);
 }
 
 /** Like `findCallingRunner`, for a row from a statement that selects more columns. */

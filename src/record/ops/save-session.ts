@@ -57,12 +57,12 @@ export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult>
 
 /** A replaced file counts twice here, so the limit is twice that of the runners. */
 function* isTooLarge(session: string, { bytes, files, all_files }: SaveSession): Work<boolean> {
-  const brought = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
+  const uploaded = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
   const state = bytes?.length ?? 0;
-  if (state > maxStateBytes || state + brought > maxSaveBytes) return true;
-  if (brought === 0 || all_files === true) return false;
+  if (state > maxStateBytes || state + uploaded > maxSaveBytes) return true;
+  if (uploaded === 0 || all_files === true) return false;
   const [row] = yield first(sumFiles, session);
-  return Number(row?.["size"]) + brought > 2 * (maxSessionFileBytes + maxWholeStateBytes);
+  return Number(row?.["size"]) + uploaded > 2 * (maxSessionFileBytes + maxWholeStateBytes);
 }
 
 /** A repeated or late save must not replace a newer one of the same attempt. */

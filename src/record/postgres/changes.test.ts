@@ -78,25 +78,25 @@ test("orders cursors by commit, whoever writes, so that a reader that follows mi
 
 test("tolerates foreign notifications on its channel", async () => {
   const store = await at.open();
-  const told = await listen(store);
+  const received = await listen(store);
   const other = await connect(at.url);
   at.afterwards(() => other.end());
   for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
     for (const channel of ["drover", "drover_live"]) await other.exec(`select pg_notify('${channel}', '${text}')`);
-  await expect.poll(() => told.filter(({ foreign }) => foreign).length).toBe(10);
+  await expect.poll(() => received.filter(({ foreign }) => foreign).length).toBe(10);
   expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
 });
 
 test("counts a commit without changes too", async () => {
   const [store, other] = [await at.open(), await at.open()];
-  const told = await listen(other);
+  const received = await listen(other);
   await store.apply([create()]);
   await store.engine.write(function* () {
     yield write("delete from idempotency");
   });
   await store.apply([create()]);
-  await expect.poll(() => told.filter(({ runs }) => runs?.size === 1).length).toBe(2);
-  expect(told.every(({ foreign }) => !foreign)).toBe(true);
+  await expect.poll(() => received.filter(({ runs }) => runs?.size === 1).length).toBe(2);
+  expect(received.every(({ foreign }) => !foreign)).toBe(true);
 });
 
 test("notices lost notifications, even if it received none or was behind before", async () => {
@@ -104,17 +104,17 @@ test("notices lost notifications, even if it received none or was behind before"
   const faults: unknown[] = [];
   const changes = openChanges(at.url, "me", (fault) => faults.push(fault));
   at.afterwards(() => changes.stop());
-  const told: Change[] = [];
-  changes.listen((change) => told.push(change));
-  await expect.poll(() => told.length).toBe(1);
+  const received: Change[] = [];
+  changes.listen((change) => received.push(change));
+  await expect.poll(() => received.length).toBe(1);
   changes.compare(5);
-  expect(told).toHaveLength(2);
+  expect(received).toHaveLength(2);
   const other = await connect(at.url);
   at.afterwards(() => other.end());
   const hear = async (no: number): Promise<void> => {
-    const before = told.length;
+    const before = received.length;
     await other.exec(`select pg_notify('drover', '${emptyNotice("other", no)}')`);
-    await expect.poll(() => told.length).toBe(before + 1);
+    await expect.poll(() => received.length).toBe(before + 1);
   };
   changes.compare(6);
   await hear(6);
