@@ -43,11 +43,11 @@ const put = (name: string, command: string, file = `${name}.json`): void =>
   writeFileSync(join(directory, file), JSON.stringify({ name, command }));
 const serve = (gate: AgentGate = createAgentGate(directory, base)): Promise<AgentsWatch> =>
   new Promise((resolve) => {
-    const told = (loaded: LoadedAgents): void => {
+    const onChange = (loaded: LoadedAgents): void => {
       latest = loaded;
       resolve(watch);
     };
-    const watch = watchAgents(directory, schemas, told, new AbortController().signal, { gate });
+    const watch = watchAgents(directory, schemas, onChange, new AbortController().signal, { gate });
     watches.push(watch);
   });
 const offered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);

@@ -9,7 +9,7 @@ import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
 const schemas = openSchemaChecker();
 let root: string;
 let directory: string;
-let told: LoadedAgents[];
+let reported: LoadedAgents[];
 let watch: AgentsWatch;
 let controller: AbortController;
 
@@ -18,9 +18,9 @@ beforeEach(async () => {
   directory = join(root, "agents");
   await mkdir(directory);
   await writeFile(join(directory, "a.json"), agent("a"));
-  told = [];
+  reported = [];
   controller = new AbortController();
-  watch = watchAgents(directory, schemas, (loaded) => void told.push(loaded), controller.signal);
+  watch = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), controller.signal);
   await eventually(["a"]);
 });
 afterEach(async () => {
@@ -31,7 +31,7 @@ afterAll(() => schemas.stop());
 
 const agent = (name: string, command = "ls") => JSON.stringify({ name, command });
 const eventually = (names: string[]) =>
-  expect.poll(() => told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(names);
+  expect.poll(() => reported.at(-1)?.agents.map((one) => one.agent.name)).toEqual(names);
 
 test("reports files that are added, changed, broken and removed", async () => {
   await writeFile(join(directory, "b.json"), agent("b"));
@@ -39,23 +39,23 @@ test("reports files that are added, changed, broken and removed", async () => {
   await writeFile(join(directory, "b.json"), agent("renamed"));
   await eventually(["a", "renamed"]);
   await writeFile(join(directory, "b.json"), "{");
-  await expect.poll(() => told.at(-1)?.faults).toMatchObject([{ file: join(directory, "b.json") }]);
+  await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ file: join(directory, "b.json") }]);
   await unlink(join(directory, "b.json"));
-  await expect.poll(() => told.at(-1)).toMatchObject({ faults: [] });
-  expect(told.at(-1)?.agents.map((one) => one.agent.name)).toEqual(["a"]);
+  await expect.poll(() => reported.at(-1)).toMatchObject({ faults: [] });
+  expect(reported.at(-1)?.agents.map((one) => one.agent.name)).toEqual(["a"]);
 });
 
 test("keeps the last valid definition after a bad edit and reports the fault until the file is fixed or removed", async () => {
-  const latest = () => told.at(-1)?.agents.map((one) => [one.agent.command, one.fault?.split(": ")[0]]);
+  const latest = () => reported.at(-1)?.agents.map((one) => [one.agent.command, one.fault?.split(": ")[0]]);
   await writeFile(join(directory, "a.json"), '{"name": "a", "command": "pwd", "comand": 1}');
   await expect.poll(latest).toEqual([["ls", join(directory, "a.json:1")]]);
   await writeFile(join(directory, "a.json"), '{"name": "a"');
-  await expect.poll(() => told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
+  await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
   expect(latest()).toEqual([["ls", join(directory, "a.json:1")]]);
   await writeFile(join(directory, "twin.json"), agent("a", "cat"));
   await writeFile(join(directory, "a.json"), agent("a", "pwd"));
   await expect.poll(latest).toEqual([["pwd", join(directory, "a.json:1")]]);
-  expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
+  expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
   await unlink(join(directory, "a.json"));
   await expect.poll(latest).toEqual([["cat", undefined]]);
 });
@@ -63,13 +63,13 @@ test("keeps the last valid definition after a bad edit and reports the fault unt
 test("notices a file replaced by a rename, as editors do", async () => {
   await writeFile(join(directory, ".a.json.tmp"), agent("a", "pwd"));
   await rename(join(directory, ".a.json.tmp"), join(directory, "a.json"));
-  await expect.poll(() => told.at(-1)?.agents[0]?.agent.command).toBe("pwd");
+  await expect.poll(() => reported.at(-1)?.agents[0]?.agent.command).toBe("pwd");
 });
 
 test("keeps watching a directory that is removed and recreated", async () => {
   await rm(directory, { recursive: true });
   await eventually([]);
-  expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: directory }]);
+  expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: directory }]);
   await mkdir(directory);
   await writeFile(join(directory, "c.json"), agent("c"));
   await eventually(["c"]);
@@ -105,7 +105,7 @@ test("reports nothing after a stop, which is idempotent and may come from the si
   controller.abort();
   await second.stop();
   // a third watch that is still active shows when the change could have been noticed
-  const third = watchAgents(directory, schemas, (loaded) => void told.push(loaded), new AbortController().signal);
+  const third = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), new AbortController().signal);
   try {
     await writeFile(join(directory, "late.json"), agent("late"));
     await eventually(["a", "late"]);

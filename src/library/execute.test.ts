@@ -25,7 +25,7 @@ it("captures as much output as requested and finds programs on the given PATH", 
 
 it("stops the command and everything it started when the signal is aborted", async () => {
   const stop = new AbortController();
-  const running = start("sh -c 'echo begun; sleep 600'", {}, stop.signal);
+  const running = start("sh -c 'echo started; sleep 600'", {}, stop.signal);
   await new Promise((resolve) => running.stdout!.once("data", resolve));
   stop.abort();
   expect(await running.result).toMatchObject({ exitCode: null, signal: expect.stringMatching(/^SIG/) });

@@ -34,7 +34,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
   };
   const stop = (run_id: string) =>
     record.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
-  const over = { code: "DROVER-SUB-008" };
+  const refusedInside = { code: "DROVER-SUB-008" };
 
   it("are its children while it is running", async () => {
     const { inside, runner } = await parent();
@@ -48,8 +48,8 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     const before = await ask({ idempotency_key: "k" }, inside);
     await stop(inside.run_id);
     expect(await record.d.statuses(inside.run_id)).toEqual(["stopping"]);
-    expect(await ask({}, inside)).toEqual(over);
-    expect(await ask({ idempotency_key: "new" }, inside)).toEqual(over);
+    expect(await ask({}, inside)).toEqual(refusedInside);
+    expect(await ask({ idempotency_key: "new" }, inside)).toEqual(refusedInside);
     expect(await ask({ idempotency_key: "k" }, inside)).toEqual({ ...before, repeated: true });
     expect(await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 })).toHaveLength(1);
   });
@@ -60,18 +60,18 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     const made = asked.slice(1).filter((answer) => "run_id" in answer);
     const children = await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 });
     expect(children).toHaveLength(made.length);
-    expect(await ask({}, inside)).toEqual(over);
+    expect(await ask({}, inside)).toEqual(refusedInside);
   });
 
   it("are refused if it has finished, another attempt runs it or there is no such run", async () => {
     const { inside, runner } = await parent();
-    expect(await ask({}, { ...inside, attempt: 2 })).toEqual(over);
-    expect(await ask({}, { ...inside, attempt: 0 })).toEqual(over);
-    expect(await ask({}, { run_id: newId(), attempt: 1 })).toEqual(over);
+    expect(await ask({}, { ...inside, attempt: 2 })).toEqual(refusedInside);
+    expect(await ask({}, { ...inside, attempt: 0 })).toEqual(refusedInside);
+    expect(await ask({}, { run_id: newId(), attempt: 1 })).toEqual(refusedInside);
     await record.d.finish(runner, inside.run_id, 1);
-    expect(await ask({}, inside)).toEqual(over);
+    expect(await ask({}, inside)).toEqual(refusedInside);
     const pending = await record.d.submit({ demands: { runner_id: "nobody" } });
-    expect(await ask({}, { run_id: pending, attempt: 0 })).toEqual(over);
+    expect(await ask({}, { run_id: pending, attempt: 0 })).toEqual(refusedInside);
   });
 
   it("have their own idempotency keys, separate from those of its owner and of other runs", async () => {

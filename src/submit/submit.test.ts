@@ -146,12 +146,12 @@ it("continues a session with its own runner's agent if several runners bring tha
       agents: [sampleAgent({ name: "chat", type: "autonomous", command: null, description: name })],
     });
   const [one, two] = [await bring("one"), await bring("two")];
-  const begun = await host.run(await host.submit({ agent_name: `chat@${two.runner_id}` }));
+  const first = await host.run(await host.submit({ agent_name: `chat@${two.runner_id}` }));
   await host.port.poll(
     { runner_id: two.runner_id, epoch: two.epoch, claim_id: "c", want: 1, ack_order: 0 },
     AbortSignal.timeout(60_000),
   );
-  const session_id = begun.session_id ?? "";
+  const session_id = first.session_id ?? "";
   expect(await refused(host.ask({ agent_name: "chat" }))).toMatchObject({ status: 409, code: "DROVER-API-021" });
   for (const mode of ["resume", "fork"] as const) {
     const run = await host.run(await host.submit({ agent_name: "chat", mode, session_id }));

@@ -214,7 +214,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await one.client.webhooks.change("chat", { events: ["cancelled"] });
     await Promise.all(runs.map((run_id, at) => coordinators[at % coordinators.length]!.client.runs.stop(run_id)));
     await settled(one, runs.length);
-    const told = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
-    expect(told.toSorted()).toEqual(runs.toSorted());
+    const delivered = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
+    expect(delivered.toSorted()).toEqual(runs.toSorted());
   });
 });
