@@ -15,8 +15,8 @@ import { fillPath } from "../wire/transport.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 
-/** Who has no valid token. */
-const nobodies = [
+/** Callers without a valid token. */
+const rejected = [
   "none",
   "garbage",
   "unknown",
@@ -25,8 +25,8 @@ const nobodies = [
   "finished attempt",
   "superseded attempt",
 ] as const;
-/** ann's is whatever the paths name; bob is another, `all` a viewer with the subject *. */
-const somebodies = [
+/** ann owns every object that the paths name. "viewer of all" has the subject *. */
+const callers = [
   "admin",
   "user ann",
   "user bob",
@@ -40,9 +40,9 @@ const somebodies = [
   "enrolment",
 ] as const;
 
-/** Each route, and what each of `somebodies` is answered. A body that no route takes is sent: 400 is being let in. */
+/** The status that each caller gets, by route. The request body is invalid, so 400 means that the caller was admitted. */
 const table: Record<string, string> = {
-  // admin, user ann and bob, viewer ann and bob and of all, runner ann and bob, attempt of the run and of another, enrolment
+  // admin; users ann, bob; viewers ann, bob, of all; runners ann, bob; attempt of the run, of another run; enrolment
   "POST /runs": "400  400 400  403 403 403  403 403  400 400  403",
   "GET /runs": "200  200 200  200 200 200  403 403  403 403  403",
   "POST /runs/stop": "400  400 400  403 403 403  403 403  403 403  403",
@@ -103,7 +103,7 @@ const table: Record<string, string> = {
   "GET /hooks/{name}": "200  200 404  200 404 200  403 403  403 403  403",
   "PATCH /hooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
   "DELETE /hooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
-  // by its signature, whatever token comes along
+  // Authenticated by its signature; tokens are ignored.
   "POST /hooks/{name}": "open 401",
   "GET /webhooks": "200  200 200  200 200 200  403 403  403 403  403",
   "POST /webhooks": "400  400 400  403 403 403  403 403  403 403  403",
@@ -125,14 +125,14 @@ const table: Record<string, string> = {
 };
 
 let coordinator: TestCoordinator;
-/** The tokens of all of them; null: none is sent. */
+/** The token of each caller; null sends none. */
 const tokens = new Map<string, string | null>();
 const ids: Record<string, string> = { name: "guarded" };
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({
     leaseMs: 600_000,
-    // the delivery that paths name goes nowhere
+    // The delivery that the paths name is never sent.
     deliveries: { resolve: (name, done) => done(new Error(`${name} is not resolved here`), []) },
   });
   const { client, adminToken } = coordinator;
@@ -180,7 +180,7 @@ beforeAll(async () => {
   };
   const [going, ended, other, lost] = await claim("c1", 4);
   const [newest] = await claim("c2", 1);
-  // what is not held goes back, unless it may still be on its way as the newest may
+  // A run that is not reported as held returns to the queue, except those of the newest claim, which may be in flight.
   const held = [going!, ended!, other!, newest!].map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
   const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
   const bytes = Buffer.from("kept");
@@ -248,11 +248,11 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
   },
 };
 
-const cases = routes.flatMap((row) => [...nobodies, ...somebodies].map((name) => [nameOf(row), name, row] as const));
+const cases = routes.flatMap((row) => [...rejected, ...callers].map((name) => [nameOf(row), name, row] as const));
 
-test.each(cases)("%s with %s is as the table says", async (_route, name, row) => {
+test.each(cases)("%s with %s returns the status in the table", async (_route, name, row) => {
   const path = fillPath(row.path, (key) => encodeURIComponent(ids[key]!));
-  // nothing is changed by it
+  // An invalid body, so that nothing changes.
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const token = tokens.get(name);
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
@@ -263,7 +263,7 @@ test.each(cases)("%s with %s is as the table says", async (_route, name, row) =>
 function expected(row: Pick<Route, "method" | "path">, name: string): number | undefined {
   const line = table[nameOf(row)] ?? "";
   if (line.startsWith("open ")) return Number(line.slice(5));
-  const at = somebodies.findIndex((one) => one === name);
+  const at = callers.findIndex((one) => one === name);
   return at < 0 ? 401 : Number(line.split(/ +/)[at]);
 }
 
@@ -271,24 +271,24 @@ function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
   return `${method.toUpperCase()} ${path}`;
 }
 
-test("every route has its line in the table, and every line says it for all", () => {
+test("the table has a line for every route and a status for every caller", () => {
   expect(Object.keys(table).sort()).toEqual(routes.map(nameOf).sort());
   for (const [route, line] of Object.entries(table))
-    expect([route, line.startsWith("open ") || line.split(/ +/).length === somebodies.length]).toEqual([route, true]);
-  expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...nobodies, ...somebodies].sort());
+    expect([route, line.startsWith("open ") || line.split(/ +/).length === callers.length]).toEqual([route, true]);
+  expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...rejected, ...callers].sort());
 });
 
-test("every route declares a rule, and nothing is served that is not in the table", () => {
+test("every route declares a rule, and nothing outside the table is served", () => {
   for (const row of routes) expect([row.path, Object.keys(row.rule ?? {}).length > 0]).toEqual([row.path, true]);
-  // only the guard's settings are looked at before a request comes
+  // Before the first request only publicUrls is used.
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
   const served = app.routes.filter((one) => one.path !== "/*").map((one) => `${one.method} ${one.path}`);
   const declared = routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`);
-  // the dashboard's own files, the same for everyone
+  // The dashboard's files are public.
   expect(served.sort()).toEqual([...declared, "GET /ui", "GET /ui/*"].sort());
 });
 
-test("lists and the feed show a user nothing of another's", async () => {
+test("lists and the feed hide objects of other users", async () => {
   const bob = createClient({ url: coordinator.url, token: tokens.get("user bob")! });
   const ann = createClient({ url: coordinator.url, token: tokens.get("user ann")! });
   for (const list of [
@@ -309,7 +309,7 @@ test("lists and the feed show a user nothing of another's", async () => {
   });
 });
 
-test("runners and tokens are listed to whom they belong, and all to an admin", async () => {
+test("lists runners and tokens to their owner, and all of them to an admin", async () => {
   const clientOf = (name: string) => createClient({ url: coordinator.url, token: tokens.get(name)! });
   const [ann, bob] = [clientOf("user ann"), clientOf("user bob")];
   const runner = expect.objectContaining({ runner_id: ids["runner_id"] });
@@ -324,7 +324,7 @@ test("runners and tokens are listed to whom they belong, and all to an admin", a
   expect(await subjects(coordinator.client)).toEqual(expect.arrayContaining(["admin ann", "runner bob", "user bob"]));
 });
 
-test("a user has no hold on a token of the same subject that may do more", async () => {
+test("a user cannot rotate or revoke a more powerful token of the same subject", async () => {
   const ann = createClient({ url: coordinator.url, token: tokens.get("user ann")! });
   for (const role of ["admin", "runner"] as const) {
     const { token_id, token } = await coordinator.client.tokens.create({ role, subject: "ann" });
@@ -332,7 +332,7 @@ test("a user has no hold on a token of the same subject that may do more", async
     await expect(ann.tokens.rotate(token_id)).rejects.toMatchObject(missing);
     await expect(ann.tokens.revoke(token_id)).rejects.toMatchObject(missing);
     const alive = createClient({ url: coordinator.url, token });
-    // not refused as a token: a runner may not list runs
+    // The token still works, but a runner may not list runs.
     const code = await alive.runs.list().then(
       () => null,
       (error) => error.code,
@@ -342,7 +342,7 @@ test("a user has no hold on a token of the same subject that may do more", async
   }
 });
 
-test("another owner's runner can be neither polled, reported for nor removed, and its runs not written to", async () => {
+test("refuses polls, reports and removal for another owner's runner, and writes to its runs", async () => {
   const bob = createHttpPort({ url: coordinator.url, token: tokens.get("runner bob")! });
   const runner_id = ids["runner_id"]!;
   const signal = AbortSignal.timeout(60_000);
@@ -370,7 +370,7 @@ test("another owner's runner can be neither polled, reported for nor removed, an
   bob.close();
 });
 
-test("an enrolment token works once, and gives a runner's token of the same subject", async () => {
+test("an enrolment token works once and yields a runner token with the same subject", async () => {
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "fleet", enrolment: true });
   const enrol = () => createClient({ url: coordinator.url, token }).runners.enroll();
   const [first, second] = await Promise.allSettled([enrol(), enrol()]);
@@ -386,18 +386,18 @@ test("an enrolment token works once, and gives a runner's token of the same subj
   port.close();
 });
 
-test("a token ends at the moment it is revoked, and one that is guessed is as good as none", async () => {
+test("refuses a revoked token at once, and a forged one always", async () => {
   const made = await coordinator.client.tokens.create({ role: "user", subject: "eve" });
   const eve = createClient({ url: coordinator.url, token: made.token });
   await eve.runs.list();
   await coordinator.client.tokens.revoke(made.token_id);
   await expect(eve.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" });
-  // the hash is what is stored: it must not itself be a token
+  // The store holds the hash, which must not work as a token.
   const forged = tokens.get("attempt")!.replace(/\.\d+\./, ".2.");
   for (const token of [hashToken(made.token), forged]) {
     const answer = await fetch(`${coordinator.url}/runs`, { headers: { authorization: `Bearer ${token}` } });
     expect(await answer.json()).toMatchObject({ status: 401, code: "DROVER-API-009" });
-    // it is not even sent
+    // The client does not even send it.
     await expect(createClient({ url: coordinator.url, token }).runs.list()).rejects.toMatchObject({
       code: "DROVER-API-034",
     });

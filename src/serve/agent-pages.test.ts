@@ -6,10 +6,10 @@ import { emptyRecord } from "../../test/postgres/empty-record.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 
 const maxBytes = 1024 * 1024;
-/** These runners are never heard of again. */
+/** Long enough that these silent runners are never lost. */
 const leaseMs = 3_600_000;
 
-describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on %s", (engine) => {
+describe.each(["sqlite", "postgres"] as const)("lists of runners and their agents, on %s", (engine) => {
   let coordinator: TestCoordinator;
   let drop = async (): Promise<void> => undefined;
   const start = async (): Promise<void> => {
@@ -27,12 +27,12 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     await coordinator.dispose();
     await drop();
   });
-  const bring = async (name: string, token: string, changes: object): Promise<void> => {
+  const register = async (name: string, token: string, changes: object): Promise<void> => {
     const port = createHttpPort({ url: coordinator.url, token });
     await port.register({ ...registration(`key of ${name}`), name, ...changes });
     port.close();
   };
-  /** Every page, each as its text. */
+  /** The text of every page. */
   const pagesOf = async (path: string, token = coordinator.adminToken): Promise<string[]> => {
     const pages: string[] = [];
     for (let cursor: string | null = ""; cursor !== null;) {
@@ -48,7 +48,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     return pages;
   };
 
-  test("agents of 20 large registrations come in pages of bytes, each agent once and in order", async () => {
+  test("pages of large agents stay below 1 MB and contain each agent once, in order", async () => {
     await start();
     const description = "x".repeat(200_000);
     for (let at = 0; at < 20; at += 1) {
@@ -56,7 +56,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
         ...Array.from({ length: 4 }, (_, of) => ({ name: `large-${of}`, command: "true", description })),
         { name: `own-${at}-éﬀ`, command: "true" },
       ];
-      await bring(`runner-${at}`, coordinator.adminToken, { agents });
+      await register(`runner-${at}`, coordinator.adminToken, { agents });
     }
     await coordinator.client.agents.put("large-1", { type: "procedural", command: "true", description });
     await coordinator.client.agents.put("zz", { type: "procedural", command: "true" });
@@ -73,7 +73,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     expect(few.flatMap(keysIn)).toEqual(keys);
   });
 
-  test("runners come in pages of bytes, and everybody gets only their own", async () => {
+  test("pages of large runners stay below 1 MB and contain only the caller's own", async () => {
     await start();
     const tokens = new Map<string, string>();
     for (const subject of ["ann", "bob"])
@@ -81,7 +81,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     for (let at = 0; at < 24; at += 1) {
       const executor = { type: "procedural", config: { text: "x".repeat(100_000) } };
       const agents = [{ name: `brought-${at}`, command: "true" }];
-      await bring(`runner-${at}`, tokens.get(at % 2 === 0 ? "ann" : "bob")!, { executor, agents });
+      await register(`runner-${at}`, tokens.get(at % 2 === 0 ? "ann" : "bob")!, { executor, agents });
     }
     const pages = await pagesOf("/runners?limit=1000");
     expect(pages.length).toBeGreaterThan(3);
@@ -96,7 +96,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     expect(own.map(({ owner }) => owner)).toEqual(Array.from({ length: 12 }, () => "ann"));
   });
 
-  test("a cursor of another list is refused", async () => {
+  test("refuses a cursor of another list", async () => {
     await start();
     const cursor = Buffer.from("runners:x").toString("base64url");
     const refused = await rawCall(coordinator.url, {

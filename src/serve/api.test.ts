@@ -9,11 +9,11 @@ import { openDatabase } from "../record/sqlite/driver.ts";
 import { createClient } from "../wire/client.ts";
 import type { Operation } from "./openapi-document.ts";
 
-let folder: string;
+let directory: string;
 let coordinator: TestCoordinator;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "drover-api-"));
-  const agentsDirectory = join(folder, "agents");
+  directory = mkdtempSync(join(tmpdir(), "drover-api-"));
+  const agentsDirectory = join(directory, "agents");
   mkdirSync(agentsDirectory);
   writeFileSync(
     join(agentsDirectory, "filed.json"),
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(async () => {
   expect(coordinator.defects).toEqual([]);
   await coordinator.dispose();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true });
 });
 
 const call = (path: string, more: { method?: string; body?: unknown; headers?: Record<string, string> } = {}) =>
@@ -35,7 +35,7 @@ const call = (path: string, more: { method?: string; body?: unknown; headers?: R
     ...(more.body === undefined ? {} : { body: JSON.stringify(more.body) }),
   });
 
-test("a run is submitted once for one Idempotency-Key, and another body with it is a conflict", async () => {
+test("submits one run per Idempotency-Key, and refuses the key with another body", async () => {
   const submit = (parameters: object) =>
     call("/runs", { method: "POST", headers: { "idempotency-key": "k1" }, body: { agent_name: "filed", parameters } });
   const first = await submit({});
@@ -48,7 +48,7 @@ test("a run is submitted once for one Idempotency-Key, and another body with it 
   expect((await submit({ other: true })).status).toBeGreaterThanOrEqual(400);
 });
 
-test("a pending run says why it waits, is stopped, and is retried as a new run", async () => {
+test("explains why a run is pending, stops it, and retries it as a new run", async () => {
   const { client } = coordinator;
   const run = await client.submit({ agent_name: "filed", demands: { tags: ["gpu"] }, task_id: "T-1" });
   const { status, why } = await client.runs.why(run.run_id);
@@ -71,7 +71,7 @@ test("a pending run says why it waits, is stopped, and is retried as a new run",
   expect((await client.runs.why(retried.run_id)).why).toEqual([]);
 });
 
-test("a retry uses the model that the run before it was asked to use, and else the agent's own of today", async () => {
+test("a retry uses the model of the original request, or else the agent's current one", async () => {
   const { client, store } = coordinator;
   const define = (model: string) => client.agents.put("thinker", { type: "autonomous", executor: "model", model });
   const retried = async (model?: string) => {
@@ -95,7 +95,7 @@ test("a retry uses the model that the run before it was asked to use, and else t
   expect(await retried()).toMatchObject({ said: null, used: null, snapshot: { agent: { model: "fixed" } } });
 });
 
-test("lists are walked to their end by their cursors, each run once", async () => {
+test("cursors page through a list and return each run once", async () => {
   const { client } = coordinator;
   for (let n = 0; n < 7; n += 1) await client.submit({ agent_name: "filed", task_id: "walk" });
   const seen: string[] = [];
@@ -111,7 +111,7 @@ test("lists are walked to their end by their cursors, each run once", async () =
   expect((await client.runs.list({ task_id: "walk", status: ["failed"] })).items).toEqual([]);
 });
 
-test("agents are put, replaced and removed; a file's agent and a bad schema are refused", async () => {
+test("creates, replaces and removes agents; refuses a file's agent and a bad schema", async () => {
   const { client } = coordinator;
   const put = await client.agents.put("fresh", { command: "echo", description: "one" });
   expect(put).toMatchObject({ name: "fresh", type: "procedural", command: "echo", source: "api", runner_id: null });
@@ -126,7 +126,7 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
   );
   for (const agent of listed)
     expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
-  const file = join(folder, "agents", "filed.json");
+  const file = join(directory, "agents", "filed.json");
   const sound = readFileSync(file);
   writeFileSync(file, '{"name": "filed", "comand": "true"}');
   await expect
@@ -138,7 +138,7 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
   await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject(
     { code: "DROVER-AGT-006" },
   );
-  // as `agents check` refuses them
+  // The same refusals as `drover agents check`.
   for (const agent of [{ type: "procedural" }, { type: "autonomous", command: "x" }] as const)
     await expect(client.agents.put("bad", agent)).rejects.toMatchObject({
       code: "DROVER-AGT-004",
@@ -149,7 +149,7 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
   await expect(client.agents.get("fresh")).rejects.toMatchObject({ code: "DROVER-API-014" });
 });
 
-test("one name on two runners is 409 with the candidates, and name@runner picks one", async () => {
+test("an agent name on two runners is a 409 with the candidates, and name@runner picks one", async () => {
   const { port, client } = coordinator;
   const agents = [
     {
@@ -178,7 +178,7 @@ test("one name on two runners is 409 with the candidates, and name@runner picks 
   });
 });
 
-test("a runner is drained and taken back; an unknown one is 404", async () => {
+test("drains a runner and undoes it; an unknown runner is a 404", async () => {
   const { port, client } = coordinator;
   const { runner_id } = await port.register(registration("to drain", "/srv/drain"));
   const status = async () => (await client.runners.list()).items.find((row) => row.runner_id === runner_id)?.status;
@@ -189,7 +189,7 @@ test("a runner is drained and taken back; an unknown one is 404", async () => {
   await expect(client.runners.drain("nobody")).rejects.toMatchObject({ code: "DROVER-API-014" });
 });
 
-test("a session is bound once, and not without an id", async () => {
+test("binds a session once, and only with an id", async () => {
   const { client } = coordinator;
   const run = await client.submit({ agent_name: "filed" });
   const session = await client.sessions.get(run.session_id!);
@@ -200,7 +200,7 @@ test("a session is bound once, and not without an id", async () => {
   await expect(client.sessions.bind(run.session_id!, "their-2")).rejects.toMatchObject({ code: "DROVER-API-022" });
 });
 
-test("resuming a procedural agent is refused in the words of the design", async () => {
+test("refuses to resume or fork a procedural agent", async () => {
   const run = await coordinator.client.submit({ agent_name: "filed" });
   for (const mode of ["resume", "fork"]) {
     const { status, text } = await call("/runs", {
@@ -211,10 +211,10 @@ test("resuming a procedural agent is refused in the words of the design", async 
   }
 });
 
-test("a backup is a whole database, and leaves nothing behind", async () => {
+test("a backup is a complete database and leaves no temporary files", async () => {
   const chunks: Uint8Array[] = [];
   for await (const chunk of await coordinator.client.backup()) chunks.push(chunk);
-  const file = join(folder, "copy.db");
+  const file = join(directory, "copy.db");
   writeFileSync(file, Buffer.concat(chunks));
   const copy = openDatabase(file, { readOnly: true });
   expect(copy.prepare("pragma integrity_check").get()).toMatchObject({ integrity_check: "ok" });
@@ -223,7 +223,7 @@ test("a backup is a whole database, and leaves nothing behind", async () => {
   await expect.poll(() => readdirSync(coordinator.directory).filter((name) => name.includes("backup-"))).toEqual([]);
 });
 
-test("the reference is one page without scripts, whose policy allows its own style and nothing else", async () => {
+test("the reference is one page without scripts, and its policy allows only its own style", async () => {
   const { text, headers } = await call("/docs");
   expect(text).toContain("/runs/{run_id}/events");
   expect(text).not.toMatch(/<script|src=|@import|url\(/i);
@@ -234,7 +234,7 @@ test("the reference is one page without scripts, whose policy allows its own sty
   expect([root.status, root.headers["location"]]).toEqual([302, "/ui/"]);
 });
 
-test("metrics are what Prometheus reads", async () => {
+test("metrics have the Prometheus text format", async () => {
   await coordinator.client.health();
   const { text } = await call("/metrics");
   for (const line of text.trim().split("\n"))
@@ -243,7 +243,7 @@ test("metrics are what Prometheus reads", async () => {
   expect(text).toMatch(/drover_runs\{status="pending"\} \d+/);
 });
 
-test("inside a run, its attempt's token submits runs of which it is the parent, for the run's owner", async () => {
+test("an attempt token submits child runs of its own run, owned by the run's owner", async () => {
   const { client, port } = coordinator;
   const { token } = await client.tokens.create({ role: "user", subject: "kim" });
   const { runner_id, epoch } = await port.register(registration("parents", "/srv/parents"));
@@ -265,7 +265,7 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   });
 });
 
-test("a caller says what began a run, but not that a fork did", async () => {
+test("a caller may set the trigger type, but not to fork", async () => {
   const client = createClient({ url: coordinator.url, token: coordinator.adminToken });
   expect(await client.submit({ agent_name: "filed", trigger_type: "schedule", schedule: "nightly" })).toMatchObject({
     trigger_type: "schedule",
@@ -275,7 +275,7 @@ test("a caller says what began a run, but not that a fork did", async () => {
   expect((await call("/runs", { method: "POST", body })).status).toBe(400);
 });
 
-test("HEAD, unknown paths and wrong methods are answered, with what would be right", async () => {
+test("answers HEAD, unknown paths and wrong methods, and lists the allowed methods", async () => {
   expect((await call("/runs", { method: "HEAD" })).status).toBe(200);
   expect((await call("/events", { method: "HEAD", headers: { accept: "text/event-stream" } })).status).toBe(200);
   expect((await call("/nowhere")).status).toBe(404);
@@ -283,7 +283,7 @@ test("HEAD, unknown paths and wrong methods are answered, with what would be rig
   expect([wrong.status, wrong.headers["allow"]]).toEqual([405, "POST, GET"]);
 });
 
-test("takes a runner's registration without what has a default", async () => {
+test("accepts a runner registration without the fields that have defaults", async () => {
   const body = {
     hostname: "my-host",
     project_dir: "/path/to/project",
@@ -309,7 +309,7 @@ test("takes a runner's registration without what has a default", async () => {
   expect(await coordinator.client.agents.get("web-crawler")).toMatchObject({ type: "procedural", source: "runner" });
 });
 
-test("the OpenAPI document names its schemas, its operations and how each is refused", async () => {
+test("the OpenAPI document names its schemas, its operations and their refusals", async () => {
   const { text } = await rawCall(coordinator.url, { path: "/openapi.json" });
   const { paths, components, servers } = JSON.parse(text);
   expect(Object.keys(components.schemas)).toEqual(
@@ -326,20 +326,20 @@ test("the OpenAPI document names its schemas, its operations and how each is ref
   const run = paths["/runs/{run_id}"].get;
   expect(run.responses[200].content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Run" });
   expect(Object.keys(run.responses)).toEqual(["200", "401", "403", "404", "default"]);
-  // one type for a place in the log, wherever it stands
-  const place = { type: "integer", minimum: 0 };
+  // Positions in the log have the same type everywhere.
+  const position = { type: "integer", minimum: 0 };
   for (const path of ["/runs/{run_id}/events", "/events"])
     expect(paths[path].get.parameters.find(({ name }: { name: string }) => name === "after").schema).toMatchObject(
-      place,
+      position,
     );
   expect(components.schemas.EventPage.properties.next_cursor.anyOf).toEqual([
-    expect.objectContaining(place),
+    expect.objectContaining(position),
     { type: "null" },
   ]);
-  // generators take a field with a default for one that must be given
+  // Client generators treat a field with a default as required.
   expect(components.schemas.RunRequest.properties.mode).toMatchObject({ description: 'Default: "start"' });
   expect(components.schemas.RunRequest.properties.mode).not.toHaveProperty("default");
-  // every reference leads somewhere
+  // Every reference resolves.
   for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
     expect(components.schemas).toHaveProperty([name!]);
   expect(text).not.toContain("$defs");

@@ -12,25 +12,25 @@ import { createClient } from "../wire/client.ts";
 
 let database: FreshDatabase;
 let here: TestCoordinator;
-/** Over the same record, as another machine would be. */
+/** Another coordinator on the same record. */
 let there: TestCoordinator;
-let folder: string;
+let directory: string;
 const secret = randomBytes(32);
-const place = () => ({ database: { url: database.url, secret }, keepaliveMs: 100 });
+const options = () => ({ database: { url: database.url, secret }, keepaliveMs: 100 });
 
 const usual = process.env["TMPDIR"];
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "drover-backups-"));
-  process.env["TMPDIR"] = folder;
+  directory = mkdtempSync(join(tmpdir(), "drover-backups-"));
+  process.env["TMPDIR"] = directory;
   database = await freshDatabase();
-  here = await startTestCoordinator(place());
-  there = await startTestCoordinator(place());
+  here = await startTestCoordinator(options());
+  there = await startTestCoordinator(options());
 });
 afterAll(async () => {
   expect([...here.defects, ...there.defects]).toEqual([]);
   await Promise.all([here.dispose(), there.dispose()]);
   await database.drop();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true });
   if (usual === undefined) delete process.env["TMPDIR"];
   else process.env["TMPDIR"] = usual;
 });
@@ -41,8 +41,8 @@ afterEach(async () => {
   await expect.poll(copies).toEqual([]);
 });
 
-test("a long backup says from the beginning that it is to come, and is whole", async () => {
-  await holdUp();
+test("a slow backup starts its response early and is complete", async () => {
+  await blockBackups();
   const { port } = new URL(here.url);
   let answered = false;
   const chunks: Uint8Array[] = [];
@@ -60,33 +60,33 @@ test("a long backup says from the beginning that it is to come, and is whole", a
   expectWhole(Buffer.concat(chunks));
 });
 
-test("it is sent as it is to one who does not take it packed", async () => {
-  await holdUp();
+test("sends a backup uncompressed to a client that does not accept gzip", async () => {
+  await blockBackups();
   const plain = await ask("identity", here.adminToken);
   expect([plain.status, plain.headers["content-encoding"]]).toEqual([200, undefined]);
   await unlock?.();
   expectWhole(await plain.whole());
   const packed = await ask("gzip", here.adminToken);
-  // a short one is not packed, and its length is known
+  // A quick backup is not compressed, and its length is known.
   if (packed.headers["content-encoding"] === undefined)
     expect(Number(packed.headers["content-length"])).toBe((await packed.whole()).length);
   else await packed.whole();
 });
 
-test("while it is made there are signs of it, for whatever is in between", async () => {
-  await holdUp();
+test("sends keepalives while a backup is being made", async () => {
+  await blockBackups();
   const packed = await ask("gzip", here.adminToken);
   expect(packed.headers["content-encoding"]).toBe("gzip");
   const before = packed.bytes();
   await expect.poll(() => packed.bytes() - before).toBeGreaterThan(20);
-  packed.leave();
+  packed.disconnect();
 });
 
-test("a backup that nobody waits for is given up, and the next one can be made", async () => {
-  await holdUp();
+test("cancels a backup whose client disconnected, and makes the next one", async () => {
+  await blockBackups();
   const left = await ask("gzip", here.adminToken);
   expect(copies()).toHaveLength(1);
-  left.leave();
+  left.disconnect();
   await expect.poll(copies).toEqual([]);
   const next = await ask("gzip", here.adminToken);
   expect(next.status).toBe(200);
@@ -94,10 +94,10 @@ test("a backup that nobody waits for is given up, and the next one can be made",
   await next.whole();
 });
 
-test("whose token is revoked meanwhile, at another coordinator, gets nothing of it", async () => {
+test("sends nothing if the token is revoked meanwhile at another coordinator", async () => {
   for (let round = 0; round < 3; round += 1) {
     const admin = await here.client.tokens.create({ role: "admin", subject: "eve" });
-    await holdUp();
+    await blockBackups();
     const chunks: Uint8Array[] = [];
     const cut = (async () => {
       for await (const chunk of await createClient({ url: here.url, token: admin.token }).backup()) chunks.push(chunk);
@@ -111,24 +111,25 @@ test("whose token is revoked meanwhile, at another coordinator, gets nothing of 
   }
 });
 
-test("what a coordinator that was killed left of one is removed by the next, and nobody else's", async () => {
+test("removes leftovers of a killed coordinator at the next start, but no others", async () => {
   const gone = `drover-backup-${hostname()}-999999999-abcdef`;
   const alive = `drover-backup-${hostname()}-${process.ppid}-abcdef`;
   const elsewhere = "drover-backup-another.host-999999999-abcdef";
   for (const name of [gone, alive, elsewhere]) {
-    mkdirSync(join(folder, name));
-    writeFileSync(join(folder, name, "drover.db"), "the key");
+    mkdirSync(join(directory, name));
+    writeFileSync(join(directory, name, "drover.db"), "the key");
   }
-  const next = await startTestCoordinator(place());
+  const next = await startTestCoordinator(options());
   await next.dispose();
   expect(copies().sort()).toEqual([alive, elsewhere].sort());
-  for (const name of copies()) rmSync(join(folder, name), { recursive: true });
+  for (const name of copies()) rmSync(join(directory, name), { recursive: true });
 });
 
-const copies = (): string[] => readdirSync(folder).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
+const copies = (): string[] =>
+  readdirSync(directory).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
 
-/** A table that a backup reads, and nothing else that happens here: retention, which begins a second after the start, does not. */
-async function holdUp(): Promise<void> {
+/** Locks a table that only a backup reads, to make it slow. Retention, which starts after a second, does not read it. */
+async function blockBackups(): Promise<void> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query("begin; lock table drover.hooks in access exclusive mode");
@@ -140,7 +141,7 @@ async function holdUp(): Promise<void> {
 }
 
 function expectWhole(bytes: Buffer): void {
-  const file = join(folder, `whole-${randomBytes(4).toString("hex")}.db`);
+  const file = join(directory, `whole-${randomBytes(4).toString("hex")}.db`);
   writeFileSync(file, bytes);
   const copy = openDatabase(file, { readOnly: true });
   expect(copy.prepare("pragma integrity_check").get()).toMatchObject({ integrity_check: "ok" });
@@ -148,17 +149,17 @@ function expectWhole(bytes: Buffer): void {
   copy.close();
 }
 
-interface Asked {
+interface BackupResponse {
   status: number;
   headers: IncomingMessage["headers"];
   text: string;
   bytes(): number;
   whole(): Promise<Buffer>;
-  leave(): void;
+  disconnect(): void;
 }
 
-/** Resolves with the head; a refusal with all of it. */
-function ask(encoding: string, token: string, port = Number(new URL(here.url).port)): Promise<Asked> {
+/** Resolves with the headers of a success, or with a complete refusal. */
+function ask(encoding: string, token: string, port = Number(new URL(here.url).port)): Promise<BackupResponse> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, "accept-encoding": encoding };
     const sent = request({ host: "127.0.0.1", port, method: "POST", path: "/backup", headers, agent: false });
@@ -172,7 +173,7 @@ function ask(encoding: string, token: string, port = Number(new URL(here.url).po
         text: "",
         bytes: () => chunks.reduce((sum, { length }) => sum + length, 0),
         whole: () => ended,
-        leave: () => void sent.destroy(),
+        disconnect: () => void sent.destroy(),
       };
       if (asked.status === 200) resolve(asked);
       else void ended.then((bytes) => resolve({ ...asked, text: bytes.toString() }));

@@ -5,7 +5,7 @@ import { createBodyMemory } from "./body-memory.ts";
 
 const kilobyte = 1024;
 
-test("beyond the limit only the oldest body of a caller is read on, and each gets its turn", async () => {
+test("above the limit, reads only a caller's oldest body, one after the other", async () => {
   const enter = createBodyMemory(300 * kilobyte);
   const [first, second, third] = [enter("ann"), enter("ann"), enter("ann")];
   expect(first.take(100 * kilobyte)).toBeUndefined();
@@ -23,14 +23,14 @@ test("beyond the limit only the oldest body of a caller is read on, and each get
   first.release();
   await Promise.all([seconds, thirds]);
   expect(went.toSorted()).toEqual(["second", "third"]);
-  // nothing of the first is left in the count
+  // The first body is no longer counted.
   expect(enter("ann").take(65 * kilobyte)).toBeDefined();
   second.release();
   third.release();
   expect(enter("ann").take(65 * kilobyte)).toBeUndefined();
 });
 
-test("small bodies are not counted, nor is one that left", () => {
+test("does not count small bodies or released ones", () => {
   const enter = createBodyMemory(100 * kilobyte);
   for (let at = 0; at < 100; at += 1) expect(enter("ann").take(60 * kilobyte)).toBeUndefined();
   const one = enter("ann");
@@ -46,7 +46,7 @@ afterEach(async () => {
   await coordinator?.dispose();
 });
 
-test("bodies of runners that are sent and not finished keep no other caller waiting, and their own go on after them", async () => {
+test("unfinished bodies of runners delay no other caller, and their own requests continue afterwards", async () => {
   const requestLimits = { requests: 100, unreadBytes: 2 ** 20, totalRequests: 100, bodyBytes: 256 * kilobyte };
   coordinator = await startTestCoordinator({ requestLimits });
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "fleet" });
@@ -59,12 +59,12 @@ test("bodies of runners that are sent and not finished keep no other caller wait
     const answer = new Promise<string>((resolve) =>
       socket.once("data", (bytes) => resolve(String(bytes).slice(9, 12))),
     );
-    // all but the last byte
+    // All but the last byte.
     socket.write(head + body.slice(0, -1));
     return { socket, answer };
   };
   const sent = Array.from({ length: 6 }, (_, at) => send(`runner ${at}`));
-  // a caller of another name is answered meanwhile
+  // Another caller is served meanwhile.
   const large = { agent_name: "nobody", parameters: { text: "x".repeat(300 * kilobyte) } };
   await expect(coordinator.client.submit(large)).rejects.toMatchObject({ code: "DROVER-SUB-001" });
   for (const { socket } of sent) socket.write("}");

@@ -4,7 +4,7 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
 import { emptyRecord } from "../../test/postgres/empty-record.ts";
 
-describe.each(["sqlite", "postgres"] as const)("what somebody else made large, on %s", (engine) => {
+describe.each(["sqlite", "postgres"] as const)("large objects of other users, on %s", (engine) => {
   let coordinator: TestCoordinator;
   let drop = async (): Promise<void> => undefined;
   const start = async (): Promise<void> => {
@@ -23,7 +23,7 @@ describe.each(["sqlite", "postgres"] as const)("what somebody else made large, o
     await drop();
   });
 
-  test("schedules with long prompts come in short pages, each once", async () => {
+  test("pages of schedules with long prompts are shorter and contain each schedule once", async () => {
     await start();
     const { client } = coordinator;
     await client.agents.put("talker", { type: "autonomous" });
@@ -46,7 +46,7 @@ describe.each(["sqlite", "postgres"] as const)("what somebody else made large, o
     expect([pages, seen.toSorted()]).toEqual([3, made.toSorted()]);
   });
 
-  test("a failure with a long message is stored with the beginning of it", async () => {
+  test("stores the start of a long failure message", async () => {
     await start();
     const run = await claimOverHttp(coordinator, "failing");
     const message = `${"m".repeat(9_999)}\u{1f600}${"n".repeat(500_000)}`;

@@ -11,7 +11,7 @@ let coordinator: TestCoordinator;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  // a poll that is held has no reason of its own to end before a test does
+  // A held poll must not end by itself during a test.
   const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
   coordinator = await startTestCoordinator({
     ...options,
@@ -24,10 +24,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("a stream whose reader left before it was let in is followed by nobody", async () => {
+test("does not follow a stream whose reader disconnected before it was admitted", async () => {
   const sent = await Promise.all(Array.from({ length: 100 }, () => say(streamRequest())));
   for (const [index, socket] of sent.entries()) {
-    // before, while and after the coordinator asks its record who that is
+    // Before, during and after the coordinator authenticates the caller.
     if (index % 3 === 0) await setImmediate();
     socket.resetAndDestroy();
   }
@@ -35,14 +35,14 @@ test("a stream whose reader left before it was let in is followed by nobody", as
   await expect.poll(() => gauge("drover_event_streams")).toBe(0);
 });
 
-test("a stream that was asked for behind another over the same connection ends with it", async () => {
+test("a pipelined stream ends with its connection", async () => {
   const socket = await say(streamRequest() + streamRequest() + streamRequest());
   await expect.poll(() => gauge("drover_event_streams")).toBe(3);
   socket.resetAndDestroy();
   await expect.poll(() => gauge("drover_event_streams")).toBe(0);
 });
 
-test("a runner that hung up is not waited for, wherever its poll was by then", async () => {
+test("does not wait for a runner that disconnected, at any stage of its poll", async () => {
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
   const { runner_id, epoch } = await port.register(registration("hangs up"));
   const body = JSON.stringify({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 });
@@ -63,7 +63,7 @@ test("a runner that hung up is not waited for, wherever its poll was by then", a
 const head = (): string => `host: 127.0.0.1\r\nauthorization: Bearer ${coordinator.adminToken}\r\n`;
 const streamRequest = (): string => `GET /events HTTP/1.1\r\n${head()}accept: text/event-stream\r\n\r\n`;
 
-/** Resolves once it is on its way. */
+/** Resolves once the request is sent. */
 function say(text: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: "127.0.0.1", port: Number(new URL(coordinator.url).port) }, () => {

@@ -26,7 +26,7 @@ async function registered({ url }: Pick<Coordinator, "url">, token: string): Pro
   }
 }
 
-test("a lent token may act as a runner, for whom the admin token stands, and nothing else", async () => {
+test("an ephemeral token acts only as a runner of the admin", async () => {
   const token = await coordinator.lendRunnerToken();
   expect(token).toMatch(/^drv_[0-9A-Za-z]{32}$/);
   expect(await coordinator.lendRunnerToken()).not.toBe(token);
@@ -48,7 +48,7 @@ test("a lent token may act as a runner, for whom the admin token stands, and not
   port.close();
 });
 
-test("it is in no record: not listed, unknown to another coordinator, and gone after a restart", async () => {
+test("an ephemeral token is not stored: not listed, unknown to another coordinator, gone after a restart", async () => {
   const token = await coordinator.lendRunnerToken();
   expect((await coordinator.client.tokens.list()).items).toMatchObject([{ role: "admin" }]);
   const other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0 });
@@ -60,7 +60,7 @@ test("it is in no record: not listed, unknown to another coordinator, and gone a
   }
 });
 
-test("it outlives the admin token that was there when it was lent", async () => {
+test("an ephemeral token outlives the admin token it was issued under", async () => {
   const own = await startTestCoordinator();
   try {
     const token = await own.lendRunnerToken();

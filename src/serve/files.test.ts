@@ -32,7 +32,7 @@ const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((n
 const text = (value: string) => Buffer.from(value);
 const pathsOf = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
 
-test("a file is listed and comes back as it was, and nothing of it can be run by a browser", async () => {
+test("returns a file unchanged, with headers that keep browsers from executing it", async () => {
   const bytes = randomBytes(3 * 1024 * 1024 + 1);
   await claimed.keep("out/päge one's.html", bytes, "text/html");
   const listed = { path: "out/päge one's.html", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/html" };
@@ -58,7 +58,7 @@ test("a file is listed and comes back as it was, and nothing of it can be run by
   expect(statSync(fileOf(bytes)).mode & 0o777).toBe(0o600);
 });
 
-test("only harmless types are called what they are", async () => {
+test("keeps only safe media types", async () => {
   for (const [media_type, shown] of [
     ["text/plain", "text/plain; charset=utf-8"],
     ["IMAGE/PNG", "image/png"],
@@ -77,7 +77,7 @@ test("only harmless types are called what they are", async () => {
   }
 });
 
-test(`${hostilePaths.length} hostile names become no file, and are lines of the log`, async () => {
+test(`${hostilePaths.length} hostile names create no file and appear in the log`, async () => {
   expect(hostilePaths.length).toBeGreaterThanOrEqual(100);
   const bytes = text("hostile");
   const run = await claimOverHttp(coordinator, "hostile");
@@ -92,7 +92,7 @@ test(`${hostilePaths.length} hostile names become no file, and are lines of the 
   for (const path of hostilePaths) {
     const asked = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
     const answer = await rawCall(coordinator.url, { path: asked.slice(0, 8000), headers: authorization() });
-    // what the path itself leads back to is another route, and gives no file either
+    // A path that normalizes to another route returns no file either.
     expect([path, [200, 302, 404, 400].includes(answer.status), answer.text.includes("hostile")]).toEqual([
       path,
       true,
@@ -102,7 +102,7 @@ test(`${hostilePaths.length} hostile names become no file, and are lines of the 
   run.port.close();
 });
 
-test("strange names that harm nobody are kept as they are", async () => {
+test("keeps unusual but harmless names unchanged", async () => {
   const run = await claimOverHttp(coordinator, "strange");
   const strange = [
     "a b",
@@ -129,12 +129,12 @@ test("strange names that harm nobody are kept as they are", async () => {
   run.port.close();
 });
 
-/** As the store sorts them: what it must quote comes where the quote does. */
+/** Sorts like the store: names that must be quoted sort by the quote. */
 function stored(path: string): string {
   return /^"|[\ud800-\udfff]/.test(path) ? JSON.stringify(path) : path;
 }
 
-test("what is too large, of another size or another hash is refused, and leaves nothing", async () => {
+test("refuses a file with the wrong size or hash or above the limit, and keeps nothing", async () => {
   const bytes = text("announced");
   expect(await claimed.upload(bytes, { sha256: "a".repeat(64) })).toEqual({ upload: "mismatch" });
   const large = Buffer.alloc(maxFileBytes + 1);
@@ -182,7 +182,7 @@ test("what is too large, of another size or another hash is refused, and leaves 
   });
 });
 
-test("an upload that is cut off in the middle leaves no file, whole or partial", async () => {
+test("an interrupted upload leaves no file, not even a partial one", async () => {
   const bytes = randomBytes(4 * 1024 * 1024);
   const query = new URLSearchParams({
     runner_id: claimed.runner.runner_id,
@@ -207,7 +207,7 @@ test("an upload that is cut off in the middle leaves no file, whole or partial",
   expect(await claimed.upload(bytes)).toEqual({ upload: "stored" });
 });
 
-test("a runner that reads its file too slowly, or cannot, is told so, and nothing is left", async () => {
+test("reports a runner that cannot read its file in time, and keeps nothing", async () => {
   const bytes = text("slow bytes");
   const requested = {
     ...claimed.runner,
@@ -231,7 +231,7 @@ test("a runner that reads its file too slowly, or cannot, is told so, and nothin
   expect(existsSync(fileOf(bytes))).toBe(false);
 });
 
-test("two runs with the same content have one copy of it", async () => {
+test("stores identical content of two runs once", async () => {
   const bytes = text("shared content");
   const other = await claimOverHttp(coordinator, "sharing");
   for (const one of [claimed, other]) await one.keep("shared", bytes);
@@ -246,7 +246,7 @@ test("two runs with the same content have one copy of it", async () => {
   other.port.close();
 });
 
-test("a stale upload is 409, goes on the record, and its hash gets nobody the content", async () => {
+test("refuses a fenced upload with 409, records it, and does not grant access by its hash", async () => {
   const bytes = text("of somebody else");
   await claimed.keep("theirs", bytes);
   const thief = await claimOverHttp(coordinator, "thief");

@@ -12,7 +12,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-test("one stream of all events carries the partials of the runs it follows, and the set can be changed", async () => {
+test("an event stream carries the partials of the runs it follows, and the set can be changed", async () => {
   const [one, two] = [await submit(), await submit()];
   const { token: ann } = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
   const admins = await follow(coordinator.adminToken, `follow=${one}&stream=s`);
@@ -24,7 +24,7 @@ test("one stream of all events carries the partials of the runs it follows, and 
   speak(one, "no longer followed");
   speak(two, "second");
   await expect.poll(() => admins.heard).toEqual(["first", "second"]);
-  // a stream of that name is not everyone's, and neither are the runs
+  // Another caller can change neither this stream nor follow these runs.
   expect(await setPartials("other", [two])).toBe(404);
   expect(await setPartials("s", [one], ann)).toBe(204);
   speak(one, "somebody else's");

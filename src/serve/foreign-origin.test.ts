@@ -1,4 +1,4 @@
-// A browser sends a session cookie along with whatever any page asks for: the Origin says which page that was.
+// A browser attaches the session cookie to requests of any page. The Origin header says which page made the request.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
@@ -15,7 +15,7 @@ afterAll(() => coordinator.dispose());
 
 const changing = routes.filter(({ method, rule }) => method !== "get" && !needsNoToken(rule));
 
-/** Of pages that are not the dashboard, though some are on the same machine, or have a similar name. */
+/** Origins of other pages, some on the same machine or with a similar name. */
 const foreign = (url: string): (string | undefined)[] => [
   undefined,
   "null",
@@ -41,7 +41,7 @@ test.each(changing.map(({ method, path }) => [method.toUpperCase(), path.replace
   },
 );
 
-test("the dashboard of an admin makes tokens, and a page of another origin makes none", async () => {
+test("an admin can create tokens from the dashboard, but a page of another origin cannot", async () => {
   const body = { role: "admin", subject: "made-by-a-page" };
   for (const origin of foreign(coordinator.url)) await call("POST", "/tokens", origin, body);
   const made = async () => (await coordinator.client.tokens.list()).items.filter((one) => one.subject === body.subject);
@@ -50,7 +50,7 @@ test("the dashboard of an admin makes tokens, and a page of another origin makes
   expect(await made()).toHaveLength(1);
 });
 
-test("a cookie that was given out over TLS goes over nothing else", async () => {
+test("a cookie issued over TLS is marked Secure", async () => {
   expect(await signIn("https://drover.example")).toMatch(/; Secure$/);
   expect(await signIn()).not.toContain("Secure");
 });

@@ -7,7 +7,7 @@ import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-dat
 let database: FreshDatabase;
 let coordinator: TestCoordinator;
 
-// over PostgreSQL: a reader that never pauses would keep this very process busy for ever over SQLite
+// Uses PostgreSQL: with SQLite, a reader that never pauses would block this process forever.
 beforeAll(async () => {
   database = await freshDatabase();
   coordinator = await startTestCoordinator({ database: { url: database.url, secret: randomBytes(32) } });
@@ -19,7 +19,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("a stream from a place that no event has yet shows what comes, to its reader and to others", async () => {
+test("a stream from a future cursor delivers new events and does not disturb other streams", async () => {
   const { client } = coordinator;
   const { run_id } = await client.submit({ agent_name: "agent" });
   const streams = ["/events", `/runs/${run_id}/events`].map((path) => {
@@ -31,7 +31,7 @@ test("a stream from a place that no event has yet shows what comes, to its reade
   for (const { ahead, ordinary } of streams)
     for (const one of [ahead, ordinary]) {
       await expect.poll(() => one.text()).toContain('"status":"cancelled"');
-      one.leave();
+      one.disconnect();
     }
   expect(await client.health()).toMatchObject({ status: "ok" });
 });
@@ -45,9 +45,9 @@ function follow(path: string, after?: string) {
   };
   const sent = request(`${coordinator.url}${path}`, { headers, agent: false }, (response) => {
     response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    // it is left in the end
+    // The test disconnects in the end.
     response.on("error", () => undefined);
   });
   sent.on("error", () => undefined).end();
-  return { text: () => text, leave: () => void sent.destroy() };
+  return { text: () => text, disconnect: () => void sent.destroy() };
 }

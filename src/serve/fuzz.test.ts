@@ -32,12 +32,12 @@ test.each([
   ["a wrong type", '{"agent_name":7}', 400, "DROVER-API-006"],
   ["a number", "7", 400, "DROVER-API-006"],
   ["2 MB", JSON.stringify({ agent_name: "x", prompt: "x".repeat(2_000_000) }), 413, "DROVER-API-003"],
-])("a body that is %s is refused by its own code", async (_what, body, status, code) => {
+])("refuses a body (%s) with its own code", async (_what, body, status, code) => {
   const answer = await post("/runs", body);
   expect([answer.status, JSON.parse(answer.text).code]).toEqual([status, code]);
 });
 
-test("faults are named by their path", async () => {
+test("names faults by their path", async () => {
   const { text } = await post("/runs", '{"agent_name":"x","demands":{"tags":["a",7]},"paramaters":{}}');
   expect(JSON.parse(text).faults).toEqual(
     expect.arrayContaining([
@@ -50,13 +50,13 @@ test("faults are named by their path", async () => {
 });
 
 test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json; application/json"])(
-  "a body of type %s is 415",
+  "refuses a body of type %s with 415",
   async (type) => {
     expect((await post("/runs", "{}", { "content-type": type })).status).toBe(415);
   },
 );
 
-/** A body in pieces of 64 KB that does not end by itself; `answer` is what came back so far. */
+/** Sends a body in chunks of 64 KB that never ends by itself. `answer` is the response so far. */
 function endlessBody() {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
@@ -73,14 +73,14 @@ function endlessBody() {
     sending.sent += 0x10000;
     await new Promise((resolve) => {
       if (isTaken) return setImmediate(resolve);
-      // no faster than it is taken
+      // Respects backpressure.
       for (const event of ["drain", "close"]) socket.once(event, resolve);
       return undefined;
     });
   }
 }
 
-test("a body past its limit is refused though it has not ended, whatever it says of its length", async () => {
+test("refuses a body above its limit before it ends, even without a Content-Length", async () => {
   const body = endlessBody();
   while (body.sent < 4 * 1024 * 1024) await body.send();
   await expect.poll(() => body.answer).toContain("DROVER-API-003");
@@ -88,12 +88,12 @@ test("a body past its limit is refused though it has not ended, whatever it says
   body.socket.destroy();
 });
 
-test("whoever sends on without an end is cut off", async () => {
+test("disconnects a client that never stops sending", async () => {
   const body = endlessBody();
   const deadline = Date.now() + 120_000;
   while (!body.socket.destroyed && Date.now() < deadline) await body.send();
   expect(body.socket.destroyed).toBe(true);
-  // what was still on its way when the connection was closed may take the answer along
+  // Data in flight when the connection closes may destroy the response.
   expect(body.answer).toMatch(/^(HTTP\/1\.1 413 |$)/);
   expect(await coordinator.client.health()).toMatchObject({ status: "ok" });
 });
@@ -104,7 +104,7 @@ test.each([
   ["without an id", "cnVuczo"],
   ["of another list", Buffer.from("sessions:x").toString("base64url")],
   ["that is too long", "x".repeat(10_000)],
-])("a cursor %s is refused", async (_what, cursor) => {
+])("refuses a cursor %s", async (_what, cursor) => {
   const { status, text } = await rawCall(coordinator.url, {
     path: `/runs?cursor=${encodeURIComponent(cursor)}`,
     headers,
@@ -113,14 +113,14 @@ test.each([
 });
 
 test.each(["%00", "..%2f..%2fetc%2fpasswd", "%F0%9F%98%80", "x".repeat(500), "%E0%A4%A", "' or 1=1 --", "__proto__"])(
-  "the id %s is nobody's",
+  "finds no run with the id %s",
   async (id) => {
     const { status } = await rawCall(coordinator.url, { path: `/runs/${id.replaceAll(" ", "%20")}`, headers });
     expect([400, 404]).toContain(status);
   },
 );
 
-test("what is not HTTP at all does not end the server", async () => {
+test("survives input that is not HTTP", async () => {
   const { hostname, port } = new URL(coordinator.url);
   for (const garbage of [
     "\0\0\0\0",

@@ -37,7 +37,7 @@ const badOrigins = [
 
 const everyRoute = routes.map((row) => [`${row.method.toUpperCase()} ${row.path}`, row] as const);
 
-test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, row) => {
+test.each(everyRoute)("%s refuses every foreign Host and Origin", async (_name, row) => {
   const path = row.path.replaceAll(/\{\w+\}/g, "x");
   const method = row.method.toUpperCase();
   const otherScheme = `https://${own}`;
@@ -50,7 +50,7 @@ test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, 
         headers: { authorization, accept, host },
         headOnly: true,
       });
-      // 400: it is no host name at all
+      // 400 if it is not a host name at all.
       expect([status === 403 || status === 400, host, text]).toEqual([
         true,
         host,
@@ -70,7 +70,7 @@ test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, 
   }
 });
 
-test("a page of this origin, of a public address, and no page at all are accepted", async () => {
+test("accepts its own origin, public addresses and requests without an Origin", async () => {
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const headers of [
     {},
@@ -85,7 +85,7 @@ test("a page of this origin, of a public address, and no page at all are accepte
   }
 });
 
-test("a form on another page cannot submit, even where auth is off", async () => {
+test("a form on another page cannot submit a run, even with auth off", async () => {
   const open = await startTestCoordinator({ authEnabled: false });
   try {
     const body = '{"agent_name":"echo","parameters":{}}';
@@ -115,18 +115,18 @@ test.each([
   "GET /health HTTP/1.0\r\n\r\n",
   "GET /health HTTP/1.1\r\nHost:\r\n\r\n",
   "GET http://127.0.0.1/health HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-])("%j is refused", async (request) => {
+])("refuses %j", async (request) => {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
   let answer = "";
   socket.on("data", (chunk) => (answer += chunk.toString()));
-  // the other half stays open: an end would be taken for a hang-up
+  // Keeps its half open: ending it would count as a disconnect.
   socket.write(request);
   await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 40[03] /);
   socket.destroy();
 });
 
-test("a preflight is not answered with permission", async () => {
+test("does not grant a preflight request", async () => {
   const headers = { origin: "https://evil.example", "access-control-request-method": "POST" };
   const { status, headers: answered } = await rawCall(coordinator.url, { method: "OPTIONS", path: "/runs", headers });
   expect(status).toBe(403);
@@ -134,13 +134,13 @@ test("a preflight is not answered with permission", async () => {
 });
 
 test.each([
-  ["a strange Host", "POST /runs", ["host: evil.example"], 403],
+  ["a foreign Host", "POST /runs", ["host: evil.example"], 403],
   ["no token", "POST /runs", ["content-type: application/json"], 401],
   ["a wrong token for a file", "POST /runner/files", ["authorization: Bearer x"], 401],
-  ["a route that is not there", "POST /nothing", [], 404],
+  ["an unknown route", "POST /nothing", [], 404],
   ["a body that is too large", "POST /runs", ["content-type: application/json", "TOKEN"], 413],
   ["a file without an attempt", "POST /runner/files", ["TOKEN"], 400],
-])("who is still sending hears the no: %s", async (_what, request, headers, status) => {
+])("a client that is still sending receives the refusal: %s", async (_what, request, headers, status) => {
   const token = `authorization: Bearer ${coordinator.adminToken}`;
   const answer = await sendSlowly(
     `${request} HTTP/1.1`,
@@ -149,7 +149,7 @@ test.each([
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*application/problem\\+json[^]*DROVER-`));
 });
 
-/** Piece by piece, without a look at what comes back: what was answered by the end of it. */
+/** Sends the body in pieces without reading, then returns the response. */
 async function sendSlowly(requestLine: string, headers: readonly string[]): Promise<string> {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);

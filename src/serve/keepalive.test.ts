@@ -10,7 +10,7 @@ afterEach(async () => {
 
 const held = { keepaliveMs: 900, pollHoldMs: 600_000 };
 
-test("a poll that is held for long begins with white space, and is JSON all the same", async () => {
+test("a held poll starts with whitespace and is still valid JSON", async () => {
   const { ask } = await newRunner({ keepaliveMs: 60, pollHoldMs: 6000 });
   const { response, pieces } = await ask("c1");
   expect(response.statusCode).toBe(200);
@@ -25,7 +25,7 @@ test("a poll that is held for long begins with white space, and is JSON all the 
   expect(JSON.parse(text)).toEqual({ claims: [], orders: [] });
 });
 
-test("one that is answered soon is answered as a whole", async () => {
+test("a quick poll gets an ordinary response", async () => {
   const { ask, client } = await newRunner({ ...held, keepaliveMs: 50_000 });
   const { run_id } = await client.submit({ agent_name: "worker" });
   const { response, pieces } = await ask("c1");
@@ -35,7 +35,7 @@ test("one that is answered soon is answered as a whole", async () => {
   expect(JSON.parse(text).claims).toMatchObject([{ run_id }]);
 });
 
-test("a run that comes after the first signs is handed out, and again with the same claim", async () => {
+test("assigns a run after the first keepalive, and again for the same claim", async () => {
   const { ask, client } = await newRunner(held);
   const { pieces } = await ask("c1");
   const { run_id } = await client.submit({ agent_name: "worker" });
@@ -43,7 +43,7 @@ test("a run that comes after the first signs is handed out, and again with the s
     expect(JSON.parse(answered.join("")).claims).toMatchObject([{ run_id, attempt: 1 }]);
 });
 
-test("what goes wrong after the first sign cuts the connection, and is told when it is asked again", async () => {
+test("an error after the first keepalive closes the connection, and the next request reports it", async () => {
   const { ask, register } = await newRunner(held);
   const { response, pieces } = await ask("c1");
   expect(response.statusCode).toBe(200);
@@ -55,7 +55,7 @@ test("what goes wrong after the first sign cuts the connection, and is told when
   expect(JSON.parse((await again.pieces).join(""))).toMatchObject({ code: "DROVER-API-017" });
 });
 
-test("a token that ends after the first sign cuts the connection, and is told when it is asked again", async () => {
+test("a token revoked after the first keepalive closes the connection, and the next request is refused", async () => {
   const { ask, client, token_id } = await newRunner(held);
   const { pieces } = await ask("c1");
   const cut = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
@@ -64,7 +64,7 @@ test("a token that ends after the first sign cuts the connection, and is told wh
   expect((await ask("c1")).response.statusCode).toBe(401);
 });
 
-test("a runner is told after how much silence a poll is lost", async () => {
+test("registration tells the runner after how much silence a poll is lost", async () => {
   const { registered } = await newRunner(held);
   expect(registered.poll_silence_ms).toBe(1500);
 });
@@ -91,7 +91,7 @@ async function newRunner(options: { keepaliveMs: number; pollHoldMs: number }) {
   };
 }
 
-/** Resolves when the answer begins. */
+/** Resolves with the headers of the response. */
 async function poll(
   url: string,
   token: string,
@@ -112,7 +112,7 @@ async function poll(
     for await (const piece of response) read.push(String(piece));
     return read;
   })();
-  // whoever asks hears of it
+  // Tests that await it see the error.
   pieces.catch(() => undefined);
   return { response, pieces };
 }

@@ -41,17 +41,17 @@ test.each([
   ["many values", { tags: many(600_000, () => 1) }, 413],
   ["20 MB in one name", { executor_profile: "x".repeat(20_000_000) }, 413],
   ["20 MB that are escaped", { hostname: "\u0000".repeat(3_400_000) }, 413],
-  ["20 MB in a field that there is not", { more: "x".repeat(20_000_000) }, 413],
+  ["20 MB in an unknown field", { more: "x".repeat(20_000_000) }, 413],
   ["20 MB in a key", { ["x".repeat(20_000_000)]: 1 }, 413],
   ["1,001 times the same agent", { agents: many(1001, () => agent("same")) }, 400],
   ["a schema of many names", { agents: [agent("a", { parameters_schema: { properties: names(26_000) } })] }, 413],
   ["a long command", { agents: [agent("a", { command: "x".repeat(300_000) })] }, 400],
-])("a registration of %s is refused by name", async (_what, changes, status) => {
+])("refuses a registration with %s", async (_what, changes, status) => {
   const answer = await post("/runner/register", { ...registration("heavy"), ...changes });
   expect(answer).toMatchObject({ status, json: { code: expect.stringMatching(/^DROVER-API-00[36]$/) } });
 });
 
-test("a registration of lists in lists is refused by name", async () => {
+test("refuses a deeply nested registration", async () => {
   const list: unknown = JSON.parse("[".repeat(500) + "]".repeat(500));
   const executor = { type: "procedural", config: { list } };
   expect(await post("/runner/register", { ...registration("heavy"), executor })).toMatchObject({
@@ -60,7 +60,7 @@ test("a registration of lists in lists is refused by name", async () => {
   });
 });
 
-test("a registration that goes on and on is cut off, though it names no length", async () => {
+test("cuts off an endless registration without a Content-Length", async () => {
   const sent = request(`${coordinator.url}/runner/register`, {
     method: "POST",
     headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
@@ -76,7 +76,7 @@ test("a registration that goes on and on is cut off, though it names no length",
   sent.destroy();
 });
 
-test("a runner brings as many agents as it may, and they can be used", async () => {
+test("accepts a runner with the maximum number of agents", async () => {
   const agents = many(1000, (at) => agent(`brought${at}`));
   expect((await post("/runner/register", { ...registration("many"), name: "many", agents })).status).toBe(200);
   expect((await coordinator.client.agents.get("brought999")).name).toBe("brought999");
@@ -88,7 +88,7 @@ test.each([
   ["one of 900 KB further in", { continue: { ["x".repeat(900_000)]: 1 } }, 1],
   ["3,000 of them", names(3000), 50],
   ["3,000 longer ones", Object.fromEntries(many(3000, (index) => [`${index}${"x".repeat(250)}`, 1])), 50],
-])("unknown fields (%s) are answered in few words", async (_what, fields, count) => {
+])("the refusal of unknown fields (%s) is short", async (_what, fields, count) => {
   const { status, json } = await post("/runs", { agent_name: "echo", ...fields });
   expect([status, json.code]).toEqual([400, "DROVER-API-006"]);
   expect(json.faults.length).toBeLessThanOrEqual(count);
@@ -109,27 +109,27 @@ test.each([
   ["a result in the log", { n: 1, at, event: { type: "result", status: "completed" } }],
   ["number 0", { n: 0, at, event: { type: "assistant", text: "x" } }],
   ["a negative number", { n: -1, at, event: { type: "assistant", text: "x" } }],
-  ["half a number", { n: 1.5, at, event: { type: "assistant", text: "x" } }],
-  ["a number past all", { n: 2 ** 53, at, event: { type: "assistant", text: "x" } }],
+  ["a fraction as its number", { n: 1.5, at, event: { type: "assistant", text: "x" } }],
+  ["a number above the maximum", { n: 2 ** 53, at, event: { type: "assistant", text: "x" } }],
   ["no time", { n: 1, at: "NaN", event: { type: "assistant", text: "x" } }],
   ["an empty time", { n: 1, at: "", event: { type: "assistant", text: "x" } }],
   ["a time zone", { n: 1, at: "2026-01-01T00:00:00+14:00", event: { type: "assistant", text: "x" } }],
-  ["a day that is none", { n: 1, at: "2026-13-45T00:00:00Z", event: { type: "assistant", text: "x" } }],
+  ["an invalid day", { n: 1, at: "2026-13-45T00:00:00Z", event: { type: "assistant", text: "x" } }],
   ["an unknown type", { n: 1, at, event: { type: "admin" } }],
   ["prototype keys", { n: 1, at, event: { type: "system", subtype: "x", data: { constructor: 1 } } }],
-])("an event with %s is refused, and nothing of the report is stored", async (_what, numbered) => {
+])("refuses an event with %s and stores nothing of the report", async (_what, numbered) => {
   const events = [{ run_id: run.run_id, attempt: 1, events: [numbered] }];
   expect((await post("/runner/report", { ...base(), events })).status).toBe(400);
   expect((await coordinator.client.runs.get(run.run_id)).status).toBe("claimed");
 });
 
-test("a report with more than 20,000 entries is refused before they are looked at", async () => {
+test("refuses a report with more than 20,000 entries before validating them", async () => {
   const event = { type: "progress", percent: 1 };
   const events = [{ run_id: run.run_id, attempt: 1, events: many(20_001, (index) => ({ n: index + 1, at, event })) }];
   expect((await post("/runner/report", { ...base(), events })).json).toMatchObject({ code: "DROVER-API-006" });
 });
 
-test("a large event is replaced, many are taken some at a time, and pages of them are small", async () => {
+test("replaces a large event, acknowledges many in parts, and keeps pages small", async () => {
   const { run_id } = run;
   const text = (size: number) => ({ type: "assistant", text: "x".repeat(size) });
   const sent = [text(3), text(8_000_000), ...many(2500, () => text(3)), ...many(8, () => text(400_000))];
@@ -156,7 +156,7 @@ test("a large event is replaced, many are taken some at a time, and pages of the
   expect(seen[1]).toMatchObject({ type: "error" });
 });
 
-test("a result of 16 MB is stored and read as it was", async () => {
+test("stores a result of 16 MB unchanged", async () => {
   const large = await claimOverHttp(coordinator, "result");
   const data = { text: "y".repeat(16_000_000) };
   const outcome = { status: "completed", exit_code: 0, text: null, data } as const;

@@ -32,7 +32,7 @@ async function open(text = ""): Promise<Socket> {
   return socket;
 }
 
-test("connections without a request give way to new ones, those with half a request too", async () => {
+test("closes idle connections, and those with half a request, in favor of new ones", async () => {
   const [first, second] = [await open(), await open("GET / HTTP/1.1\r\nhost: x\r\n")];
   await expect.poll(count).toBe(2);
   await open();
@@ -47,7 +47,7 @@ test("connections without a request give way to new ones, those with half a requ
   expect(await count()).toBe(4);
 });
 
-test("a connection with an open request stays, and the one that was used last is closed last", async () => {
+test("keeps a connection with an open request, and closes the longest-idle one first", async () => {
   const busy = await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
   await expect.poll(() => held.length).toBe(1);
   const used = await open();
@@ -63,7 +63,7 @@ test("a connection with an open request stays, and the one that was used last is
   expect(String(await new Promise((resolve) => busy.once("data", resolve)))).toContain("answer");
 });
 
-test("where all have open requests, a new connection is closed", async () => {
+test("closes a new connection if all others have open requests", async () => {
   for (let at = 0; at < 4; at += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
   await expect.poll(() => held.length).toBe(4);
   await closed(await open());

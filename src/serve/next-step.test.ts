@@ -15,16 +15,16 @@ const unknownRunner = { runner_id: "r", epoch: 1, claim_id: "c", want: 1, ack_or
 
 const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "nobody"][] = [
   ["no token", 401, { path: "/runs" }, "nobody"],
-  ["a role that may not", 403, { path: "/backup", method: "POST" }, "viewer"],
-  ["everyone's for one who sees some", 403, { path: "/metrics" }, "viewer"],
+  ["a role without permission", 403, { path: "/backup", method: "POST" }, "viewer"],
+  ["data of all users for a viewer of some", 403, { path: "/metrics" }, "viewer"],
   ["a foreign host", 403, { path: "/runs", headers: { host: "evil.example" } }],
-  ["a run that is not there", 404, { path: "/runs/nothing" }],
-  ["an agent that is not there", 404, { path: "/agents/nothing" }],
-  ["a file that is not there", 404, { path: "/runs/nothing/files/x" }],
-  ["a route that is not there", 404, { path: "/nothing" }],
-  ["a method that is not taken", 405, { path: "/runs", method: "DELETE" }],
-  ["a runner that is not registered", 404, { ...json(unknownRunner), path: "/runner/poll" }],
-  ["a body that is no JSON", 400, { path: "/runs", method: "POST", body: "{" }],
+  ["an unknown run", 404, { path: "/runs/nothing" }],
+  ["an unknown agent", 404, { path: "/agents/nothing" }],
+  ["an unknown file", 404, { path: "/runs/nothing/files/x" }],
+  ["an unknown route", 404, { path: "/nothing" }],
+  ["an unsupported method", 405, { path: "/runs", method: "DELETE" }],
+  ["an unregistered runner", 404, { ...json(unknownRunner), path: "/runner/poll" }],
+  ["a body that is not JSON", 400, { path: "/runs", method: "POST", body: "{" }],
   [
     "a body of another type",
     415,
@@ -32,15 +32,15 @@ const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "n
   ],
   ["a body that is too deep", 400, { path: "/runs", method: "POST", body: "[".repeat(100) }],
   ["a body with a bad key", 400, { path: "/runs", method: "POST", body: '{"__proto__":1}' }],
-  ["a field that is not known", 400, { ...json({ x: 1 }), path: "/runs" }],
-  ["a query that is not known", 400, { path: "/runs?x=1" }],
-  ["a query that is given twice", 400, { path: "/runs?limit=1&limit=2" }],
-  ["a cursor of nothing", 400, { path: "/runs?cursor=x" }],
-  ["a run of no agent", 404, { ...json({ agent_name: "nothing" }), path: "/runs" }],
+  ["an unknown field", 400, { ...json({ x: 1 }), path: "/runs" }],
+  ["an unknown query parameter", 400, { path: "/runs?x=1" }],
+  ["a repeated query parameter", 400, { path: "/runs?limit=1&limit=2" }],
+  ["an invalid cursor", 400, { path: "/runs?cursor=x" }],
+  ["a run of an unknown agent", 404, { ...json({ agent_name: "nothing" }), path: "/runs" }],
   ["a token for everyone", 400, { ...json({ role: "user", subject: "*" }), path: "/tokens" }],
 ];
 
-test.each(refusals)("%s is refused with %i, and with what to do about it", async (_what, status, call, as) => {
+test.each(refusals)("%s is refused with %i and a next step", async (_what, status, call, as) => {
   const token = as === "viewer" ? viewer : coordinator.adminToken;
   const headers = {
     "content-type": "application/json",

@@ -26,7 +26,7 @@ async function setUp() {
 const get = (path: string) =>
   rawCall(coordinator.url, { path, headers: { authorization: `Bearer ${coordinator.adminToken}` } });
 
-test("statistics are of one's own runs, and for an admin of all", async () => {
+test("statistics cover the caller's own runs, and all runs for an admin", async () => {
   const { admin, ann, bob, keep } = await setUp();
   await keep("ann", "one");
   await keep("ann", "two");
@@ -39,7 +39,7 @@ test("statistics are of one's own runs, and for an admin of all", async () => {
   expect(throughput.reduce((sum, { completed }) => sum + completed, 0)).toBe(2);
 });
 
-test("statistics refuse a span that is reversed, too long or no time, and name the field", async () => {
+test("statistics refuse a reversed, too long or invalid span, and name the field", async () => {
   await setUp();
   for (const query of [
     "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
@@ -54,7 +54,7 @@ test("statistics refuse a span that is reversed, too long or no time, and name t
   expect((await get("/stats?since=2026-01-01T00:00:00%2B02:00&until=2026-03-31T00:00:00Z")).status).toBe(200);
 });
 
-test("a search finds one's own runs, page by page, and for an admin all", async () => {
+test("a search finds the caller's own runs page by page, and all runs for an admin", async () => {
   const { admin, ann, keep } = await setUp();
   const mine = [await keep("ann", "count the wolverines"), await keep("ann", "wolverine again")];
   const theirs = await keep("bob", "bob's wolverine");
@@ -70,7 +70,7 @@ test("a search finds one's own runs, page by page, and for an admin all", async 
   expect((await ann.runs.list()).items[0]).not.toHaveProperty("match");
 });
 
-test("no search is answered with 5xx, whatever it asks for", async () => {
+test("no search text causes a 5xx", async () => {
   const { keep } = await setUp();
   await keep("ann", "ordinary");
   const texts = [
@@ -95,7 +95,7 @@ test("no search is answered with 5xx, whatever it asks for", async () => {
   expect(coordinator.defects).toEqual([]);
 });
 
-test("the audit chain says where it stands, and verifies without holding up anybody", async () => {
+test("shows the state of the audit chain, and verifies it without blocking writes", async () => {
   const { admin } = await setUp();
   await recordRuns(coordinator.store, 30);
   const state = await admin.audit.state();

@@ -2,24 +2,24 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createPacing } from "./pacing.ts";
 
-test("a flood is begun in many rounds, in its order, and others begin at once meanwhile", async () => {
+test("spreads a burst over many rounds in order, while others start at once", async () => {
   const pace = createPacing(4);
-  const begun: number[] = [];
+  const started: number[] = [];
   const flood = Array.from({ length: 20 }, async (_, at) => {
     await pace("many", 1);
-    begun.push(at);
+    started.push(at);
   });
   await Promise.resolve();
-  expect(begun).toEqual([0, 1, 2, 3]);
+  expect(started).toEqual([0, 1, 2, 3]);
   expect(pace("other", 4)).toBeUndefined();
   await setImmediate();
-  expect(begun.length).toBeLessThan(20);
+  expect(started.length).toBeLessThan(20);
   expect(pace("other", 1)).toBeUndefined();
   await Promise.all(flood);
-  expect(begun).toEqual(Array.from({ length: 20 }, (_, at) => at));
+  expect(started).toEqual(Array.from({ length: 20 }, (_, at) => at));
 });
 
-test("one that weighs more than a round holds begins too", async () => {
+test("starts a request that is heavier than a round", async () => {
   const pace = createPacing(4);
   await Promise.all([pace("a", 9), pace("a", 9)]);
 });

@@ -13,41 +13,41 @@ const codeOf = (text: string) =>
 
 const megabyte = 1024 * 1024;
 test.each([
-  ["nothing but space around it", ' \n\t\r{ "a" : [ 1 , { } , [ ] ] , "b":null}\n '],
+  ["surrounding whitespace", ' \n\t\r{ "a" : [ 1 , { } , [ ] ] , "b":null}\n '],
   ["a scalar", '"x"'],
   ["numbers", "[0,-0,1.5,-1e2,1E+2,2e-3,0.1,123456789012345]"],
   ["words", "[true,false,null]"],
   ["escapes", String.raw`["\"","\\","\\\"","\u00e9\ud83d\ude00","\ud83d","\/\b\f\n\r\t"]`],
-  ["a name that comes twice", '{"a":1,"b":2,"a":3}'],
-  ["names that are numbers", '{"b":1,"10":2,"9":3}'],
-  ["a mark of the byte order", '\ufeff{"a":1}'],
+  ["a repeated name", '{"a":1,"b":2,"a":3}'],
+  ["numeric names", '{"b":1,"10":2,"9":3}'],
+  ["a byte order mark", '\ufeff{"a":1}'],
   ["wide objects", JSON.stringify(Array.from({ length: 9 }, () => Object.fromEntries(numbered(3000))))],
   ["a long text", JSON.stringify("x".repeat(3 * megabyte))],
   ["long texts of two to four bytes", JSON.stringify(["aé€😀".repeat(megabyte / 2), "é".repeat(megabyte)])],
   ["a long text of control characters", JSON.stringify("\u0000".repeat(megabyte / 2))],
   ["a long text of quotes", JSON.stringify('a"'.repeat(megabyte))],
   ["long texts of backslashes", JSON.stringify(["\\".repeat(megabyte + 1), `a${"\\".repeat(megabyte)}`])],
-  ["a long text of pairs", `"${String.raw`\ud83d\ude00`.repeat(megabyte / 4)}"`],
+  ["a long text of surrogate pairs", `"${String.raw`\ud83d\ude00`.repeat(megabyte / 4)}"`],
 ])("reads %s as JSON.parse does", async (_, text) => {
   expect(JSON.stringify(await parse(text))).toBe(JSON.stringify(JSON.parse(text.replace(/^\ufeff/, ""))));
 });
 
-test("reads and refuses what JSON.parse does, whatever is changed in a text", async () => {
+test("accepts and refuses randomly changed texts like JSON.parse", async () => {
   const random = dice(17);
   for (let round = 0; round < 3000; round += 1) {
     let text = JSON.stringify(valueOf(random, 4));
     for (let changes = random.int(3); changes > 0; changes -= 1) {
-      const place = random.int(text.length);
-      text = text.slice(0, place) + random.pick(changed) + text.slice(place + random.int(2));
+      const at = random.int(text.length);
+      text = text.slice(0, at) + random.pick(changed) + text.slice(at + random.int(2));
     }
     const own = await settle(() => parse(text));
-    // what JSON.parse would alter is refused on purpose
+    // Numbers that JSON.parse would alter are refused on purpose.
     if (own !== "DROVER-PAR-005") expect({ text, own }).toEqual({ text, own: await settle(() => JSON.parse(text)) });
   }
 });
 
 test.each([
-  ["a key of prototypes", '{"a":[0,{"__proto__":1}]}', ["DROVER-API-005", "body.a[1].__proto__"]],
+  ["a prototype key", '{"a":[0,{"__proto__":1}]}', ["DROVER-API-005", "body.a[1].__proto__"]],
   ["a number that would be altered", '{"a":[1,12345678901234567890]}', ["DROVER-PAR-005", "body.a[1]"]],
   ["Infinity", "[1e400]", ["DROVER-PAR-005", "body[0]"]],
   ["too many levels", "[".repeat(65), ["DROVER-API-004", "body"]],
@@ -59,7 +59,7 @@ test.each([
   expect(await codeOf(text)).toEqual(refused);
 });
 
-test("of several large bodies one piece is parsed in each round of the event loop", async () => {
+test("parses one piece of all large bodies per round of the event loop", async () => {
   const { turn } = createHeavyTurns();
   let pieces = 0;
   const counted = (): Promise<void> => turn().then(() => void (pieces += 1));
@@ -81,7 +81,7 @@ function numbered(count: number): [string, number][] {
   return Array.from({ length: count }, (_, at) => [`name${at}`, at]);
 }
 
-/** As text: 0 and -0 are not the same. */
+/** Compares as text, so that 0 and -0 differ. */
 async function settle(parsed: () => unknown): Promise<string> {
   try {
     return JSON.stringify(await parsed());

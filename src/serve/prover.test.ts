@@ -26,7 +26,7 @@ async function start(options: Parameters<typeof startTestCoordinator>[0] = {}): 
 
 test.each([
   ["the address of the connection", here, here, true],
-  ["the same port on IPv6, where somebody else may listen", "http://[::1]:8765", here, false],
+  ["the same port on IPv6, where another program may listen", "http://[::1]:8765", here, false],
   ["another loopback address", "http://127.0.0.2:8765", here, false],
   ["another port", "http://127.0.0.1:8766", here, false],
   ["a name", "http://localhost:8765", here, false],
@@ -39,7 +39,7 @@ test.each([
   ["the other address of its name", "http://[::1]:9000", here, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
   ["an address over a socket", here, null, false],
-])("speaks for %s: %s at %s", async (_what, origin, arrivedAt, speaks) => {
+])("proves for %s: %s at %s", async (_what, origin, arrivedAt, speaks) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
   const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
   const proof = await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt);
@@ -50,13 +50,13 @@ test.each([
   ["its own socket", "unix:7.42", true],
   ["another socket", "unix:7.43", false],
   ["a path", "unix:/run/s", false],
-])("speaks for %s, however the request came: %s %s", async (_what, origin, speaks) => {
+])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, speaks) => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
   for (const arrivedAt of [null, here])
     expect(await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt)).toBe(speaks ? right(origin) : null);
 });
 
-test("a token that is not known gets an answer of the same shape, always the same, and nobody can check it", async () => {
+test("an unknown token gets a stable response of the same form that nobody can verify", async () => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set() });
   const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
   const other = keyIdOf("drv_unknown");
@@ -67,7 +67,7 @@ test("a token that is not known gets an answer of the same shape, always the sam
   expect(proof).not.toBe(proofOf(hashToken("drv_unknown"), nonce, here).toString("hex"));
 });
 
-test("while the record is away, a token that was proved before still is, and no other", async () => {
+test("while the record is unavailable, proves only tokens that it proved before", async () => {
   let away = false;
   const read = {
     async token_hash(beginning: string) {
@@ -83,7 +83,7 @@ test("while the record is away, a token that was proved before still is, and no 
   await expect(ask(keyIdOf("drv_unknown"))).rejects.toThrow("away");
 });
 
-test("every kind of token is proved: of a user, an enrolment, a runner, an attempt, a lent one and a revoked one", async () => {
+test("proves every kind of token: user, enrolment, runner, attempt, ephemeral and revoked", async () => {
   const coordinator = await start();
   const { client, url, port } = coordinator;
   const user = await client.tokens.create({ role: "user", subject: "ann" });
@@ -104,7 +104,7 @@ test("every kind of token is proved: of a user, an enrolment, a runner, an attem
   await expect(createClient({ url, token: "drv_unknown" }).me()).rejects.toMatchObject({ code: "DROVER-API-034" });
 });
 
-test("a token that is not known is not sent over another path either: with an IPv6 address, or a port of its own", async () => {
+test("does not send an unknown token over IPv6 or another port either", async () => {
   const coordinator = await start({ host: hasIpv6() ? "::" : "0.0.0.0" });
   const { port } = new URL(coordinator.url);
   for (const host of ["127.0.0.1", "127.1", "localhost", "localhost.", "127.0.0.9", ...(hasIpv6() ? ["[::1]"] : [])]) {

@@ -20,7 +20,7 @@ const request = {
 } as const;
 const { request_id } = request;
 
-/** A coordinator with a runner that is driven by hand, and two users. */
+/** A coordinator with a manually driven runner and two users. */
 async function setUp(can?: { input: boolean }) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   cleanups.push(() => coordinator.dispose());
@@ -51,7 +51,7 @@ async function setUp(can?: { input: boolean }) {
     return createClient({ url: coordinator.url, token });
   };
   const ann = await userOf("ann");
-  /** A run of ann's that waits for an answer. */
+  /** A run of ann that waits for an answer. */
   const asked = async (): Promise<Claim> => {
     const { run_id, attended } = await ann.submit({ agent_name: "chat", prompt: "go" });
     expect(attended).toBe(true);
@@ -63,7 +63,7 @@ async function setUp(can?: { input: boolean }) {
   return { coordinator, ann, bob: await userOf("bob"), poll, report, finish, asked };
 }
 
-test("the inbox shows whoever may answer what is open, and the answer reaches the runner", async () => {
+test("lists open questions to those who may answer, and delivers the answer to the runner", async () => {
   const { coordinator, ann, bob, poll, asked } = await setUp();
   const { run_id } = await asked();
   expect(await ann.questions.list()).toMatchObject({
@@ -85,7 +85,7 @@ test("the inbox shows whoever may answer what is open, and the answer reaches th
   expect(await ann.questions.list({ open: false, run_id })).toMatchObject({ count: 1 });
 });
 
-test("of two answers at once one is taken, and the other learns who gave it", async () => {
+test("accepts one of two simultaneous answers, and tells the other who answered", async () => {
   const { coordinator, ann, asked } = await setUp();
   const { run_id } = await asked();
   const settled = await Promise.allSettled([
@@ -97,11 +97,11 @@ test("of two answers at once one is taken, and the other learns who gave it", as
   const [question] = (await ann.questions.list({ open: false })).items;
   expect(refused[0]).toMatchObject({
     code: "DROVER-API-031",
-    message: expect.stringContaining(`${question!.answered_by} answered with ${question!.decision}`),
+    message: expect.stringContaining(`${question!.answered_by} already answered with ${question!.decision}`),
   });
 });
 
-test("refuses an answer to a question that is unknown, another's, closed, or with input that does not fit", async () => {
+test("refuses an answer to an unknown, foreign or closed question, or with invalid input", async () => {
   const { ann, bob, report, asked, coordinator } = await setUp();
   const claim = await asked();
   const { run_id } = claim;
@@ -131,12 +131,12 @@ test("refuses an answer to a question that expired, and says that its run has fa
     .toMatchObject([{ decision: "expired" }]);
   await expect(ann.questions.answer(run_id, request_id, { decision: "allow" })).rejects.toMatchObject({
     code: "DROVER-API-032",
-    message: expect.stringMatching(/^The question expired at .*: its run has failed\.$/),
+    message: expect.stringMatching(/^The question expired at .*, and its run has failed\.$/),
   });
   expect(await ann.questions.list()).toMatchObject({ count: 0 });
 });
 
-test("a parked run goes on with its answer, given after a restart of the coordinator", async () => {
+test("a parked run continues with an answer given after a coordinator restart", async () => {
   const { coordinator, finish, asked } = await setUp();
   const claim = await asked();
   await finish(claim, 1, "approval");
@@ -157,7 +157,7 @@ test("a parked run goes on with its answer, given after a restart of the coordin
   expect(claims[0]?.invocation.answers).toMatchObject([{ request_id, tool: "shell", answer: { decision: "allow" } }]);
 });
 
-test("a run that waits for nobody's answer is resumed, and one at work takes input", async () => {
+test("resumes a parked run that waits for no answer, and sends input to a running one", async () => {
   const { ann, poll, finish } = await setUp();
   const { run_id } = await ann.submit({ agent_name: "chat", prompt: "go", attended: false });
   await expect(ann.runs.input(run_id, "hi")).rejects.toMatchObject({ code: "DROVER-API-030" });
@@ -172,7 +172,7 @@ test("a run that waits for nobody's answer is resumed, and one at work takes inp
   expect((await poll(0)).claims).toMatchObject([{ run_id, attempt: 2 }]);
 });
 
-test("usage is shown to whom the runs belong", async () => {
+test("shows usage to the owner of the runs", async () => {
   const { coordinator, ann, bob, asked, report } = await setUp();
   const claim = await asked();
   const usage = { input_tokens: 7, output_tokens: 3, cost_usd: 0.5 };
@@ -185,13 +185,13 @@ test("usage is shown to whom the runs belong", async () => {
   await expect(ann.usage({ since: "yesterday" })).rejects.toMatchObject({ code: "DROVER-API-006" });
 });
 
-test("refuses a message to a run whose executor reads none, and says what to do instead", async () => {
+test("refuses a message to a run whose executor cannot read it, with a next step", async () => {
   const { coordinator, ann, poll } = await setUp({ input: false });
   const { run_id } = await ann.submit({ agent_name: "chat", prompt: "go" });
   await poll(1);
   await expect(ann.runs.input(run_id, "faster")).rejects.toMatchObject({
     code: "DROVER-API-033",
-    message: "The executor procedural does not read messages while it works.",
+    message: "The executor procedural cannot read messages while it works.",
     next: expect.stringContaining("mode resume"),
   });
   const { items } = await ann.runs.events(run_id);

@@ -8,14 +8,14 @@ const unexpected = (fault: unknown): void => {
   throw fault;
 };
 
-it("gives what the work gives, its faults too, as long as that is in time", async () => {
+it("passes on results and errors within the deadline", async () => {
   for (const inTime of [createRecordDeadline(60_000, unexpected), createRecordDeadline(undefined, unexpected)]) {
     await expect(inTime(Promise.resolve("done"))).resolves.toBe("done");
     await expect(inTime(Promise.reject(new Error("no")))).rejects.toThrow("no");
   }
 });
 
-it("says that the record does not answer, and tells of a fault that comes later", async () => {
+it("reports a silent record, and later errors to onLate", async () => {
   const silent = { name: "HostError", code: "DROVER-STA-010" };
   await expect(createRecordDeadline(10, unexpected)(never)).rejects.toMatchObject(silent);
   const late: unknown[] = [];
@@ -26,7 +26,7 @@ it("says that the record does not answer, and tells of a fault that comes later"
   await expect.poll(() => late.map(String)).toEqual(["Error: after all"]);
 });
 
-it("has for the second what the first has left", async () => {
+it("gives the second operation the time the first has left", async () => {
   vi.useFakeTimers();
   const inTime = createRecordDeadline(200, unexpected);
   const [first] = await Promise.all([inTime(pause(150)).then(() => "in time"), vi.advanceTimersByTimeAsync(150)]);

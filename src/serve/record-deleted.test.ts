@@ -25,15 +25,15 @@ const health = async () => {
 };
 const submit = () => coordinator.client.submit({ agent_name: "work" });
 
-test("a coordinator whose database was deleted is not well, takes nothing more, says so and rescues what it has", async () => {
+test("a coordinator whose database was deleted is unhealthy, refuses writes, logs it and rescues its data", async () => {
   const acknowledged: string[] = [];
   for (let no = 0; no < 80; no += 1) acknowledged.push((await submit()).run_id);
   expect(await health()).toMatchObject({ status: 200 });
   rmSync(databaseFile(recordDirectory(coordinator.directory)));
-  // at once, however fresh the last answer is
+  // At once, even if the last result is still cached.
   expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-012" });
   expect((await health()).text).not.toContain(coordinator.directory);
-  // what is still acknowledged until a commit looks for its file is in the rescued record too
+  // Writes acknowledged before the deletion was noticed are in the rescued record too.
   for (let refused = false; !refused;)
     await submit().then(
       ({ run_id }) => acknowledged.push(run_id),
@@ -43,7 +43,7 @@ test("a coordinator whose database was deleted is not well, takes nothing more, 
       },
     );
   await expect(submit()).rejects.toMatchObject({ code: "DROVER-STA-012" });
-  // reading goes on
+  // Reads still work.
   expect((await coordinator.client.runs.get(acknowledged[0]!)).run_id).toBe(acknowledged[0]);
   const told = coordinator.defects.filter((one) => one instanceof HostError && one.code === "DROVER-STA-012");
   expect(told).toHaveLength(1);
@@ -64,7 +64,7 @@ test("a coordinator whose database was deleted is not well, takes nothing more, 
   expect(found.filter((run) => run === null)).toEqual([]);
 });
 
-test("a coordinator that nobody asks says that its database is gone, and is well again when it is back", async () => {
+test("an idle coordinator reports that its database is gone, and recovers when it is back", async () => {
   const file = databaseFile(recordDirectory(coordinator.directory));
   renameSync(file, `${file}.aside`);
   await expect
@@ -75,7 +75,7 @@ test("a coordinator that nobody asks says that its database is gone, and is well
   expect((await submit()).status).toBe("pending");
 });
 
-test.skipIf(process.getuid?.() === 0)("a coordinator whose directory cannot be written is not well", async () => {
+test.skipIf(process.getuid?.() === 0)("a coordinator that cannot write to its directory is unhealthy", async () => {
   chmodSync(recordDirectory(coordinator.directory), 0o500);
   try {
     expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-001" });

@@ -3,7 +3,7 @@ import { createRecordProbe } from "./record-probe.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-test("however many ask, the record is asked once, and again when the answer is old", async () => {
+test("probes the record once for many callers, and again when the result is old", async () => {
   let asked = 0;
   vi.useFakeTimers();
   const probe = createRecordProbe(async () => (asked += 1), { freshMs: 50 });
@@ -13,7 +13,7 @@ test("however many ask, the record is asked once, and again when the answer is o
   expect([await probe.fault(), asked]).toEqual([null, 2]);
 });
 
-test("a record that says nothing is waited for once, and is well as soon as it answers", async () => {
+test("waits for a silent record once, and recovers as soon as it responds", async () => {
   let asked = 0;
   let answer: () => void = () => undefined;
   const look = () => ((asked += 1), new Promise<void>((resolve) => (answer = resolve)));
@@ -23,13 +23,13 @@ test("a record that says nothing is waited for once, and is well as soon as it a
   await vi.advanceTimersByTimeAsync(200);
   const faults = await asking;
   for (const fault of faults) expect(fault).toMatchObject({ code: "DROVER-STA-010" });
-  // no time passes here: whoever waited would wait for ever
+  // Time stands still here, so waiting again would never end.
   for (let again = 0; again < 100; again += 1) expect(await probe.fault()).not.toBeNull();
   answer();
   expect([await probe.fault(), asked]).toEqual([null, 1]);
 });
 
-test("why it fails is told until it does not", async () => {
+test("returns the fault until the record works again", async () => {
   let fault: Error | null = new Error("away");
   const look = async () => {
     if (fault !== null) throw fault;

@@ -25,7 +25,7 @@ test.each([
   ["says nothing", "nothing", "DROVER-STA-010"],
   ["cannot be reached", "away", "DROVER-STA-008"],
 ] as const)(
-  "while its record %s a coordinator is not well, says why to anybody, and is well again after it",
+  "while its record %s, a coordinator is unhealthy, says why, and recovers afterwards",
   async (_, what, code) => {
     expect((await health()).status).toBe(200);
     const told = coordinator.defects.length;
@@ -33,7 +33,7 @@ test.each([
     await expect.poll(async () => (await health()).status).toBe(503);
     await expect.poll(async () => JSON.parse((await health()).text).code).toBe(code);
     const answers = await Promise.all(Array.from({ length: 20 }, health));
-    // a record that is only silent is waited for where it is needed
+    // Requests that need a silent record wait for it.
     const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
     for (const answer of [...answers, ...strangers]) {
       expect(answer).toMatchObject({
@@ -47,7 +47,7 @@ test.each([
     way.let("through");
     await expect.poll(async () => (await health()).status).toBe(200);
     await expect.poll(() => coordinator.client.runs.list()).toMatchObject({ items: [] });
-    // one line for each thing that can be said of it, however much was asked meanwhile
+    // One log line per error code, regardless of the number of requests.
     expect(coordinator.defects.slice(told).map(String)).toHaveLength(
       new Set(coordinator.defects.slice(told).map((one) => Reflect.get(Object(one), "code"))).size,
     );
@@ -64,7 +64,7 @@ interface Way {
   close(): Promise<void>;
 }
 
-/** To the database, at an address of its own. `nothing` breaks no connection; `away` does, and takes none. */
+/** A proxy to the database. `nothing` keeps connections open but silent; `away` closes them and accepts none. */
 async function openWay(url: string): Promise<Way> {
   const to = new URL(url);
   const pairs = new Set<readonly [Socket, Socket]>();

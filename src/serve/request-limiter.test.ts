@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const streams = { accept: "text/event-stream" };
 
-test("one caller has so many streams open, whatever tokens it has, and others are not refused for it", async () => {
+test("limits the streams of one caller over all of its tokens, and nobody else's", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
@@ -32,7 +32,7 @@ test("one caller has so many streams open, whatever tokens it has, and others ar
   await expect.poll(async () => (await ask(ann, {})).status).toBe(200);
 });
 
-test("requests without a token that are never finished lock nobody out", async () => {
+test("unfinished requests without a token lock nobody out", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
@@ -47,7 +47,7 @@ test("requests without a token that are never finished lock nobody out", async (
   await expect(coordinator.client.me()).resolves.toMatchObject({ role: "admin" });
 });
 
-test("a coordinator has so many requests open in all", async () => {
+test("limits the open requests of all callers together", async () => {
   coordinator = await startTestCoordinator({ requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 4 } });
   const leaving = new AbortController();
   for (const subject of ["ann", "bob", "cid", "dan"])
@@ -58,7 +58,7 @@ test("a coordinator has so many requests open in all", async () => {
   leaving.abort();
 });
 
-test("a reader that was cut off goes on after the last event it has seen", async () => {
+test("a disconnected reader resumes after the last event it received", async () => {
   coordinator = await startTestCoordinator();
   const run_id = await fill();
   const seen: number[] = [];
@@ -74,7 +74,7 @@ test("a reader that was cut off goes on after the last event it has seen", async
   expect(seen).toEqual(Array.from({ length: 61 }, (_, at) => at + 1));
 });
 
-test("a page of large events is shorter, and says where to go on", async () => {
+test("a page of large events is shorter and has a next_cursor", async () => {
   coordinator = await startTestCoordinator();
   const run_id = await fill();
   const seen: number[] = [];
@@ -91,7 +91,7 @@ test("a page of large events is shorter, and says where to go on", async () => {
   expect(pages).toBeGreaterThan(5);
 });
 
-/** A run with 61 events, some megabytes together. */
+/** A run with 61 events, several megabytes in total. */
 async function fill(): Promise<string> {
   const { store } = coordinator;
   const run = sampleRun({ created_by: "admin", started_at: null });

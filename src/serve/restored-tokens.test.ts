@@ -30,7 +30,7 @@ const newDatabase = async (): Promise<FreshDatabase> => {
   return database;
 };
 
-/** null while it is let in, else the code it is refused with. */
+/** The code that the token is refused with; null if it is accepted. */
 const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
   createClient({ url, token })
     .runs.list()
@@ -41,7 +41,7 @@ const refusal = ({ url }: { url: string }, token: string): Promise<string | null
 
 interface Engine {
   name: string;
-  /** A place for a record, and the coordinator of it. */
+  /** Creates an empty record and starts its coordinators. */
   place(no: number): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
 }
 
@@ -69,7 +69,7 @@ const engines: Engine[] = [
 ];
 
 describe.each(engines)("a record of $name that is restored", ({ place }) => {
-  test("accepts no token of its backup, whatever became of it since, and has a new admin", async () => {
+  test("accepts no token of its backup and has a new admin token", async () => {
     const before = await place(1);
     const first = await before.start();
     closing.push(() => first.dispose());
@@ -84,7 +84,7 @@ describe.each(engines)("a record of $name that is restored", ({ place }) => {
     await client.tokens.rotate(ending.token_id, { overlap_seconds: 3600 });
     const file = join(folder, "backup");
     await backupRecord(before.record, file, new Date());
-    // revoked after the backup: a restore must not bring them back
+    // Revoked after the backup, so a restore must not revive them.
     await client.tokens.revoke(texts[1]!.token_id);
     await client.tokens.revoke("self");
     const leaked = first.adminToken;
@@ -111,7 +111,7 @@ describe.each(engines)("a record of $name that is restored", ({ place }) => {
     expect(listed.items.filter(({ revoked_at }) => revoked_at === null)).toHaveLength(1);
   });
 
-  test("has the tokens of its backup where that was asked for", async () => {
+  test("keeps the tokens of its backup on request", async () => {
     const before = await place(1);
     const first = await before.start();
     closing.push(() => first.dispose());
@@ -136,7 +136,7 @@ describe.each(engines)("a restored record of $name is not opened by", ({ place }
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "drover-restored-"));
     const [before, after] = [await place(1), await place(2)];
-    // databases stay until all were tried
+    // The databases are kept until all tokens were tried.
     stops.push(...closing.splice(0));
     const first = await before.start();
     stops.push(() => first.dispose());
@@ -161,7 +161,7 @@ describe.each(engines)("a restored record of $name is not opened by", ({ place }
   });
 });
 
-test("a fleet's admin token that was revoked after the backup is not the one that follows after a restore", async () => {
+test("a restore does not revive a fleet admin token that was revoked after the backup", async () => {
   const database = { url: (await newDatabase()).url, secret };
   const options = { stateDirectory: folder, port: 0, database };
   const file = join(folder, "backup");

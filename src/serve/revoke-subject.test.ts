@@ -6,7 +6,7 @@ import { type ApiClient, createClient } from "../wire/client.ts";
 
 let database: FreshDatabase;
 let here: TestCoordinator;
-/** Over the same record, as another machine would be. */
+/** Another coordinator on the same record. */
 let there: TestCoordinator;
 
 beforeAll(async () => {
@@ -21,13 +21,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("leaves no good token to a thief who keeps rotating a stolen one at another coordinator", async () => {
+test("leaves no valid token to a thief who keeps rotating a stolen one at another coordinator", async () => {
   const good: string[] = [];
   for (let round = 0; round < 20; round += 1) {
     const subject = `ann ${round}`;
     const { token } = await here.client.tokens.create({ role: "user", subject });
     const thief = rotateForEver(token);
-    // in the midst of it
+    // While the thief is rotating.
     await expect.poll(() => thief.rotations, { interval: 1 }).toBeGreaterThan(round % 4);
     await here.client.tokens.revokeOf(subject);
     thief.most = thief.rotations + 10;
@@ -47,7 +47,7 @@ const isGood = (token: string): Promise<boolean> =>
       () => false,
     );
 
-/** Rotates until a request is refused or `most` is reached. `refused` is the last token, which may still be good. */
+/** Rotates until a request is refused or `most` is reached. `refused` is the last token, which may still be valid. */
 function rotateForEver(stolen: string) {
   const thief = { rotations: 0, most: Infinity, refused: Promise.resolve(stolen) };
   thief.refused = loop();

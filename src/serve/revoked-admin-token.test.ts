@@ -18,9 +18,9 @@ async function start(options: Partial<CoordinatorOptions> = {}): Promise<TestCoo
   return coordinator;
 }
 
-/** As if retention had gone over it long after: whatever has ended by now ended before. */
+/** Runs retention as if much later, so that every ended token is past its retention period. */
 const muchLater = ({ store }: TestCoordinator) => pruneTokens(store, new Date(Date.now() + 86_400_000));
-/** null while it is let in, else the code it is refused with. */
+/** The code that the token is refused with; null if it is accepted. */
 const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
   createClient({ url, token })
     .tokens.list()
@@ -29,7 +29,7 @@ const refusal = ({ url }: { url: string }, token: string): Promise<string | null
       (error) => error.code,
     );
 
-test("the admin token that follows from a fleet's secret is not brought back once it was revoked, however long ago", async () => {
+test("never revives a revoked admin token that is derived from a fleet's secret", async () => {
   const database = await freshDatabase();
   closing.push(() => database.drop());
   const fleet = { database: { url: database.url, secret: Buffer.alloc(32, 3) } };
@@ -49,7 +49,7 @@ test("the admin token that follows from a fleet's secret is not brought back onc
   expect(new Set(texts).size).toBe(3);
 });
 
-test("neither is the one in a state directory's file, be it the first one or a rotated one", async () => {
+test("never revives a revoked admin token from a state directory's file, original or rotated", async () => {
   for (const rotated of [false, true]) {
     const coordinator = await start();
     if (rotated) {
@@ -68,7 +68,7 @@ test("neither is the one in a state directory's file, be it the first one or a r
   }
 });
 
-test("a coordinator removes tokens by itself that ended longer ago than is kept", async () => {
+test("removes tokens whose retention period is over", async () => {
   const coordinator = await start({ retention: { tokens_days: 0.1 / 86_400 }, retentionEveryMs: 20 });
   const { client } = coordinator;
   const kept = await client.tokens.create({ role: "user", subject: "ann" });

@@ -95,7 +95,7 @@ async function dump({ store }: TestCoordinator): Promise<string> {
   return JSON.stringify(rows, (_, value) => (typeof value === "bigint" ? String(value) : value));
 }
 
-/** A poll of a runner that takes one run. */
+/** Polls for one run. */
 async function claim({ port }: TestCoordinator, runner_key = "one") {
   const { runner_id, epoch } = await port.register(registration(runner_key));
   const { claims } = await port.poll(
@@ -106,7 +106,7 @@ async function claim({ port }: TestCoordinator, runner_key = "one") {
 }
 
 describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
-  test("is handed to its runner, shown to nobody, and gone when the run has ended", async () => {
+  test("reaches its runner, is never shown, and is deleted when the run ends", async () => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -143,7 +143,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     });
   });
 
-  test("is gone when the run is cancelled before anybody has claimed it", async () => {
+  test("is deleted when the run is cancelled before it was claimed", async () => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -154,7 +154,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
   });
 
-  test("is part of what a key is remembered by, without being guessable from it", async () => {
+  test("counts for the Idempotency-Key without being guessable from what is stored", async () => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -167,7 +167,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     ).rejects.toMatchObject({ code: "DROVER-SUB-004" });
   });
 
-  test("is in a backup only sealed, and reaches the runner of the restored record", async () => {
+  test("is sealed in a backup and reaches a runner of the restored record", async () => {
     const { coordinator, record, other } = await open();
     closing.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
@@ -182,7 +182,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     expect((await claim(restored)).claim).toMatchObject({ run_id, invocation: { parameters } });
   });
 
-  test("is not taken for given where only its mark is", async () => {
+  test("is not accepted as given if only its placeholder is sent", async () => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
@@ -190,7 +190,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     await expect(coordinator.client.submit({ agent_name: "deploy", parameters: marked })).rejects.toMatchObject({
       code: "DROVER-PAR-007",
     });
-    // a prompt may quote what a log showed
+    // A prompt may quote a log that shows the placeholder.
     await coordinator.client.submit({ agent_name: "deploy", prompt: "why does it say [redacted:password]?" });
   });
 });

@@ -13,7 +13,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-test("a session shows its runs and where they came from, is continued where it lies, and ends when it is deleted", async () => {
+test("a session shows its runs and their origin, continues on its own runner, and ends when deleted", async () => {
   const { client } = coordinator;
   await client.agents.put("chat", { type: "autonomous", executor: "claude" });
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
@@ -57,7 +57,7 @@ test("a session shows its runs and where they came from, is continued where it l
   const fork = await client.submit({ agent_name: "chat", mode: "fork", session_id });
   const forked = await take("c3");
   expect(forked.invocation).toMatchObject({ mode: "fork", executor_session_id: "theirs", forked_from: session_id });
-  // a command inside a run must not read the owner's other conversations
+  // A command inside a run must not read the owner's other sessions.
   const inside = createClient({ url: coordinator.url, token: forked.attempt_token });
   for (const mode of ["resume", "fork"] as const)
     await expect(inside.submit({ agent_name: "chat", mode, session_id })).rejects.toMatchObject({
@@ -114,7 +114,7 @@ test("a session shows its runs and where they came from, is continued where it l
   port.close();
 });
 
-test("what an agent is saying reaches those who follow its run, is not stored, and nobody else's", async () => {
+test("partials reach the followers of a run and nobody else, and are not stored", async () => {
   const [said, other] = [await claimOverHttp(coordinator, "said"), await claimOverHttp(coordinator, "unsaid")];
   const heard: string[] = [];
   const overheard: string[] = [];

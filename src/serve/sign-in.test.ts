@@ -27,7 +27,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     await drop?.();
   });
 
-  test("a link signs in once, by a cookie that no script and no other site can use", async () => {
+  test("a link signs in once, with a cookie that scripts and other sites cannot use", async () => {
     const { code } = await coordinator.client.signIn.link();
     const answer = await exchange(code!);
     expect(answer.status).toBe(204);
@@ -38,21 +38,21 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect([again.status, JSON.parse(again.text).code]).toEqual([409, "DROVER-WEB-001"]);
   });
 
-  test("refuses a code that nobody made, and the texts of other tokens", async () => {
+  test("refuses an unknown code and other kinds of tokens", async () => {
     const { token } = await makeToken({ role: "admin" });
     for (const code of ["drvl_0", token, coordinator.adminToken]) expect((await exchange(code)).status).toBe(409);
   });
 
-  test("a cookie may do what its token may, and nothing more", async () => {
+  test("a cookie has the permissions of its token and no more", async () => {
     const { token } = await makeToken({ role: "viewer", subject: "ann" });
     const cookie = await signIn(token);
     expect(await me(cookie)).toMatchObject({ subject: "ann", role: "viewer" });
     for (const path of ["/tokens", "/metrics"]) expect((await get(path, cookie)).status).toBe(403);
     expect((await post("/runs", cookie, { agent_name: "echo" })).status).toBe(403);
-    // it cannot renew itself, and is no bearer token
+    // It cannot renew itself and does not work as a bearer token.
     const admins = await signIn(coordinator.adminToken);
     expect((await post("/sign-in/links", admins, {})).status).toBe(403);
-    // a stolen cookie must not become a token that outlives it
+    // A stolen cookie must not become a token that outlives it.
     const other = await makeToken({ role: "user", subject: "bob" });
     expect((await post(`/tokens/${other.token_id}/rotate`, await signIn(other.token), {})).status).toBe(403);
     const text = /=(drvb_\w+)/.exec(admins)![1]!;
@@ -63,7 +63,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(asBearer.status).toBe(401);
   });
 
-  test("a write with a cookie needs this origin, a read no other one", async () => {
+  test("a write with a cookie needs this origin; a read must not have another one", async () => {
     const cookie = await signIn(coordinator.adminToken);
     const call = (headers: Record<string, string>, method = "POST") =>
       rawCall(coordinator.url, {
@@ -80,7 +80,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(await call({ "sec-fetch-site": "same-origin" }, "GET")).toBe(200);
   });
 
-  test("signing out ends that browser's session alone", async () => {
+  test("signing out ends only that browser's session", async () => {
     const [one, other] = [await signIn(coordinator.adminToken), await signIn(coordinator.adminToken)];
     const answer = await rawCall(coordinator.url, {
       method: "DELETE",
@@ -102,7 +102,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect((await exchange(code!)).status).toBe(409);
   });
 
-  test("a rotated token takes its cookies with it when it ends; a session never outlives its token", async () => {
+  test("cookies end with their rotated token; a session never outlives its token", async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const { token, token_id } = await makeToken({ role: "user", subject: "cat", expires_at });
     const cookie = await signIn(token);
@@ -114,7 +114,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 });
 
-test("the page has a policy and a nonce of its own each time; assets are kept for ever", async () => {
+test("each page response has its own policy and nonce; assets are cached forever", async () => {
   const ui = await startTestCoordinator({ webDirectory: webDirectory() });
   try {
     const pages = await Promise.all(["/ui/", "/ui/runs/1?tab=log", "/ui"].map((path) => fetch(ui.url + path)));
@@ -139,7 +139,7 @@ test("the page has a policy and a nonce of its own each time; assets are kept fo
   }
 });
 
-test("says how to build the dashboard where it is missing", async () => {
+test("explains how to build a missing dashboard", async () => {
   const bare = await startTestCoordinator({ webDirectory: null });
   try {
     const answer = await fetch(`${bare.url}/ui/`);
@@ -175,7 +175,7 @@ function exchange(code: string) {
   });
 }
 
-/** The cookie of a new session of this token, as a browser sends it. */
+/** Signs in with this token and returns the cookie as a browser sends it. */
 async function signIn(token: string): Promise<string> {
   const { code } = await createClient({ url: coordinator.url, token }).signIn.link();
   return String([(await exchange(code!)).headers["set-cookie"]].flat()[0]).split(";", 1)[0]!;

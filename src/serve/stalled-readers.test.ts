@@ -37,9 +37,9 @@ interface Form {
   method?: string;
   version?: string;
   headers?: string;
-  /** Requests sent at once over each connection. */
+  /** Pipelined requests per connection. */
   times?: number;
-  /** Bytes that are read before the reader stops. */
+  /** Bytes that the reader reads before it stops. */
   reads?: number;
 }
 
@@ -66,24 +66,24 @@ const forms: [string, Form][] = [
   ["refusals, many times", { path: () => "/runs/none", times: 200 }],
 ];
 
-test.each(forms)("%s that nobody reads costs nobody else anything, and is given up", async (_, form) => {
+test.each(forms)("%s that nobody reads affects no other caller and is disconnected", async (_, form) => {
   for (let at = 0; at < places; at += 1) ask(form);
-  // another caller gets the whole log meanwhile
+  // Another caller reads the whole log meanwhile.
   let seen = 0;
   for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
   expect(seen).toBe(lines);
-  // the places of those who do not read are free again, and their connections are still there
+  // The stalled readers no longer count, although their connections are still open.
   await expect.poll(statusOfDeaf, { timeout: 60_000 }).toBe(200);
 });
 
-test("answers with pages of a log that one caller leaves unread are counted by their bytes", async () => {
-  // together more than any connection holds: what is counted lies in the coordinator, whatever the kernel keeps
+test("counts unread pages of one caller by their bytes", async () => {
+  // More than the kernel buffers for a connection, so the rest is held by the coordinator.
   const form = { path: () => `/runs/${run_id}/events?limit=1000`, times: 150 };
   const own = await startTestCoordinatorWith(3_600_000);
   try {
     ask({ ...form, path: () => own.path }, own);
     await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(429);
-    expect(await own.problem()).toMatchObject({ code: "DROVER-LIM-001", detail: expect.stringContaining("not read") });
+    expect(await own.problem()).toMatchObject({ code: "DROVER-LIM-001", detail: expect.stringContaining("unread") });
     for (const socket of sockets.splice(0)) socket.destroy();
     await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(200);
   } finally {
@@ -91,7 +91,7 @@ test("answers with pages of a log that one caller leaves unread are counted by t
   }
 });
 
-/** Nothing of it is cut off by time, and a caller may have many requests open. */
+/** Without a stall timeout, and with many requests per caller. */
 async function startTestCoordinatorWith(stalledMs: number) {
   const requestLimits = { requests: 1000, unreadBytes: 2 ** 20, totalRequests: 1000 };
   const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, requestLimits });
@@ -111,7 +111,7 @@ async function startTestCoordinatorWith(stalledMs: number) {
   };
 }
 
-/** A run that has ended, with output of 64 KB in each event. */
+/** A finished run with 64 KB of output per event. */
 async function storeRun({ store }: TestCoordinator, count: number, result_text: string | null): Promise<string> {
   const run = sampleRun({ created_by: "admin", started_at: null });
   const at = new Date().toISOString();

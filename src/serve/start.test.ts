@@ -19,14 +19,14 @@ test("a fresh start listens on loopback with a random admin token that only its 
   const file = tokenFile(recordDirectory(running.directory), "token");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const token = readFileSync(file, "utf8").trim();
-  // 32 characters of base62 are 190 bits
+  // 32 characters of base62 are 190 bits.
   expect(token).toMatch(/^drv_[0-9A-Za-z]{32}$/);
   expect(running.adminToken).toBe(token);
   expect((await rawCall(running.url, { path: "/runs" })).status).toBe(401);
   expect((await running.client.runs.list()).items).toEqual([]);
 });
 
-test("two fresh starts have two tokens, and a second start of one directory has the same", async () => {
+test("two directories get different tokens, and a restart keeps the token", async () => {
   running = await startTestCoordinator();
   const other = await startTestCoordinator();
   expect(other.adminToken).not.toBe(running.adminToken);
@@ -37,7 +37,7 @@ test("two fresh starts have two tokens, and a second start of one directory has 
   await other.dispose();
 });
 
-test("no token is stored in the clear", async () => {
+test("stores no token in plain text", async () => {
   running = await startTestCoordinator();
   const made = await running.client.tokens.create({ role: "user", subject: "ann" });
   await running.stop();
@@ -50,12 +50,12 @@ test("no token is stored in the clear", async () => {
   }
 });
 
-test.each(["0.0.0.0", "::", "192.0.2.7", "example.org"])("without auth it refuses to listen on %s", async (host) => {
+test.each(["0.0.0.0", "::", "192.0.2.7", "example.org"])("refuses to listen on %s without auth", async (host) => {
   await expect(startTestCoordinator({ host, authEnabled: false })).rejects.toMatchObject({ code: "DROVER-API-025" });
 });
 
 test.each(["drover.example", "drover.example:8765", "ftp://drover.example", "https://", "", "/x", "file:///etc"])(
-  "it does not start with a public address that is none: %j",
+  "refuses an invalid public URL: %j",
   async (url) => {
     await expect(startTestCoordinator({ publicUrls: ["https://good.example", url] })).rejects.toMatchObject({
       code: "DROVER-USE-001",
@@ -66,14 +66,14 @@ test.each(["drover.example", "drover.example:8765", "ftp://drover.example", "htt
   },
 );
 
-test("without auth it works on loopback, and is still closed to other web pages", async () => {
+test("without auth it works on loopback and still refuses other web pages", async () => {
   running = await startTestCoordinator({ authEnabled: false });
   expect((await rawCall(running.url, { path: "/runs" })).status).toBe(200);
   const foreign = await rawCall(running.url, { path: "/runs", headers: { origin: "https://evil.example" } });
   expect(foreign.status).toBe(403);
 });
 
-test("a token file that others can read is refused", async () => {
+test("refuses a token file that others can read", async () => {
   running = await startTestCoordinator();
   await running.stop();
   chmodSync(tokenFile(recordDirectory(running.directory), "token"), 0o644);
@@ -91,7 +91,7 @@ const nobody = 65_534;
 test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
   ["of another user", (file) => chownSync(file, nobody, nobody)],
   ["in a folder of another user", (file) => chownSync(dirname(file), nobody, nobody)],
-])("a token file %s is refused", async (_what, spoil) => {
+])("refuses a token file %s", async (_what, spoil) => {
   running = await startTestCoordinator();
   await running.stop();
   spoil(tokenFile(recordDirectory(running.directory), "token"));
@@ -101,7 +101,7 @@ test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
   });
 });
 
-test("a port that is taken is said so, with what to do", async () => {
+test("reports a port in use with a next step", async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
@@ -116,7 +116,7 @@ test("a port that is taken is said so, with what to do", async () => {
   }
 });
 
-test("stopping twice is stopping once, and streams end", async () => {
+test("stopping is idempotent and ends streams", async () => {
   running = await startTestCoordinator();
   const following = rawCall(running.url, {
     path: "/events",

@@ -12,7 +12,7 @@ import { createTokenWatch } from "./token-watch.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
 let coordinator: TestCoordinator;
-/** Over the same record, as another process would be: that is all they share. */
+/** Another coordinator that shares only the record. */
 let other: Coordinator;
 let drop: (() => Promise<void>) | null = null;
 
@@ -23,7 +23,7 @@ const open: { what: string; path: string }[] = [
 
 describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   beforeAll(async () => {
-    // a poll that is held, or a stream, has no reason of its own to end before a test does
+    // Held polls and streams must not end by themselves during a test.
     const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
     const database = engine === "sqlite" ? null : await freshDatabase();
     const place = { database: database && { url: database.url, secret: randomBytes(32) } };
@@ -53,7 +53,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     }
   });
 
-  // at once: each waits until its token's time is over, which leaves a busy machine enough to begin
+  // Concurrently, because each waits for its token to expire. The lifetime leaves a busy machine time to start.
   test.concurrent.each(open)("$what ends when its token expires, and when it was rotated at once", async ({ path }) => {
     const { ann, made } = await newAnn({ expires_at: new Date(Date.now() + 10_000).toISOString() });
     const { run_id } = await ann.submit({ agent_name: "guarded" });
@@ -70,20 +70,20 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     again.close();
   });
 
-  test("a stream that a reader does not read is cut off as well", async () => {
+  test("ends a stream that is not being read as well", async () => {
     const { made } = await newAnn();
     const stream = await openStream(coordinator.url, "/events", made.token, "paused");
     await coordinator.client.tokens.revoke(made.token_id);
     await stream.ended;
   });
 
-  test("a held poll is answered with the refusal when its token is revoked, here or by another coordinator", async () => {
+  test("refuses a held poll when its token is revoked, here or by another coordinator", async () => {
     for (const { url } of [coordinator, other]) {
       const made = await coordinator.client.tokens.create({ role: "runner", subject: "farm" });
       const port = createHttpPort({ url, token: made.token, pollHoldMs: 200_000 });
       const { runner_id, epoch } = await port.register(registration(`key ${made.token_id}`, `/srv/${made.token_id}`));
       const { registered_at } = (await runnerRow(runner_id))!;
-      // so that a later time can be told from it
+      // So that a later time differs.
       await expect.poll(() => new Date().toISOString() > registered_at).toBe(true);
       const outcome = port.poll({ runner_id, epoch, claim_id: "c1", want: 0, ack_order: 0 }, never).then(
         () => "answered",
@@ -96,7 +96,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     }
   });
 
-  test("an upload that its token does not outlive is refused", async () => {
+  test("refuses an upload whose token ends before it does", async () => {
     const { client, url } = coordinator;
     const runner = await client.tokens.create({ role: "runner", subject: "ann" });
     const port = createHttpPort({ url, token: runner.token });
@@ -109,7 +109,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     const { run_id, attempt } = claims[0]!;
     let sent = (): void => undefined;
     const first = new Promise<void>((resolve) => (sent = resolve));
-    // the rest never comes
+    // The rest is never sent.
     const content = Readable.from(
       (async function* () {
         yield randomBytes(1000);
@@ -121,7 +121,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       .upload(
         { runner_id, epoch, run_id, attempt, sha256: "0".repeat(64), size: 100_000 },
         content,
-        // long before either side gives up one that gets no further
+        // Long before either side times out a stalled upload.
         AbortSignal.timeout(20_000),
       )
       .then(
@@ -134,7 +134,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     port.close();
   });
 
-  test("a request whose body comes after its token was revoked is refused", async () => {
+  test("refuses a request whose body arrives after its token was revoked", async () => {
     const { made } = await newAnn();
     const body = JSON.stringify({ agent_name: "guarded" });
     const answered = new Promise<number>((resolve, reject) => {
@@ -159,7 +159,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(await answered).toBe(401);
   });
 
-  test("the token of an attempt takes its stream along when the attempt is over", async () => {
+  test("ends the stream of an attempt token when the attempt is over", async () => {
     const { client, url, adminToken } = coordinator;
     const port = createHttpPort({ url, token: adminToken });
     const { runner_id, epoch } = await port.register(registration("attempts", "/srv/attempts"));
@@ -171,14 +171,14 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     const newest = await claim("c2");
     const stream = await openStream(other.url, `/runs/${lost.run_id}/events`, lost.attempt_token);
     expect(stream.status).toBe(200);
-    // not among those it holds: the run goes back, and is nobody's
+    // Not reported as held, so the run returns to the queue.
     const held: [string, number][] = [[newest.run_id, newest.attempt]];
     await port.report({ runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] });
     await stream.ended;
     port.close();
   });
 
-  test("whoever follows events is told that the token has ended, and does not come back for ever", async () => {
+  test("a client that follows events fails when its token ends instead of reconnecting forever", async () => {
     const { ann, made } = await newAnn();
     const { run_id } = await ann.submit({ agent_name: "guarded" });
     const following = createClient({ url: other.url, token: made.token }).runs.follow(run_id);
@@ -191,7 +191,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(await outcome).toBe("DROVER-API-010");
   });
 
-  test("of very many only those are cut off whose token has ended, wherever in the list it stands", async () => {
+  test("among many open requests, ends exactly those whose token has ended", async () => {
     const { store } = coordinator;
     const created_at = new Date().toISOString();
     const texts = Array.from({ length: 1300 }, () => newTokenText("drv_"));
@@ -206,7 +206,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       revoked_at: null,
       used_at: null,
     } as const;
-    // sorted before all others, and after them
+    // Sorted before and after all others.
     const idOf = (at: number): string => `${at < 650 ? "0" : "f"}-${String(at).padStart(4, "0")}`;
     await store.apply(
       texts.map((text, at) => ({ op: "put_token", hash: hashToken(text), token: { ...token, token_id: idOf(at) } })),
@@ -218,8 +218,8 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       onDefect: (error) => coordinator.defects.push(error),
       attemptTokens: { sign: () => "", read: () => null },
     });
-    const askers = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
-    const stays = askers.map(({ text, at }) =>
+    const credentials = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
+    const watches = credentials.map(({ text, at }) =>
       tokenWatch.watch(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: idOf(at) }),
     );
     const stranger = tokenWatch.watch("Bearer drv_unknown", {
@@ -229,16 +229,16 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       token_id: "x",
     });
     await tokenWatch.recheck();
-    expect(stays.filter(({ refused }) => refused)).toEqual([]);
+    expect(watches.filter(({ refused }) => refused)).toEqual([]);
     expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
     const ended = [0, 4, 648, 652, 1296];
     await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: idOf(at), at: created_at })));
     await tokenWatch.recheck();
-    expect(askers.filter((_, index) => stays[index]!.refused).map(({ at }) => at)).toEqual(ended);
-    for (const stay of [...stays, stranger]) stay.stop();
+    expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(ended);
+    for (const watch of [...watches, stranger]) watch.stop();
   });
 
-  test("where the store does not answer nobody is cut off, and it is told", async () => {
+  test("keeps requests open if the store fails, and reports the error", async () => {
     const defects: unknown[] = [];
     let answers: "fault" | "unknown" = "fault";
     const tokenWatch = createTokenWatch({
@@ -257,18 +257,18 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         },
       },
     });
-    const stay = tokenWatch.watch("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
-    let told = 0;
-    stay.whenRefused(() => (told += 1));
+    const watch = tokenWatch.watch("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
+    let calls = 0;
+    watch.whenRefused(() => (calls += 1));
     await tokenWatch.recheck();
-    expect([stay.refused, defects.length]).toEqual([null, 1]);
+    expect([watch.refused, defects.length]).toEqual([null, 1]);
     answers = "unknown";
     await tokenWatch.recheck();
-    expect([stay.refused?.problem.status, told, defects.length]).toEqual([401, 1, 1]);
-    stay.stop();
-    stay.stop();
+    expect([watch.refused?.problem.status, calls, defects.length]).toEqual([401, 1, 1]);
+    watch.stop();
+    watch.stop();
     await tokenWatch.recheck();
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
   });
 });
 
@@ -286,7 +286,7 @@ async function newAnn(more: { expires_at?: string } = {}) {
 
 interface OpenStream {
   status: number;
-  /** The other side has ended it, one way or the other. */
+  /** Resolves when the other side has ended it in any way. */
   ended: Promise<void>;
   isOpen(): boolean;
   close(): void;
@@ -298,7 +298,7 @@ function openStream(url: string, path: string, token: string, reading: "reading"
     const sent = request(`${url}${path}`, { headers, agent: false }, (response) => {
       let closed = false;
       const ended = new Promise<void>((done) => {
-        // a connection that is cut off is an error and a close, one that ends only the latter
+        // A broken connection emits error and close, a regular end only close.
         response.on("error", () => done()).on("close", () => done());
         sent.on("close", () => done());
       }).then(() => void (closed = true));

@@ -20,7 +20,7 @@ const day = 86_400_000;
 const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString();
 const as = (token: string): ApiClient => createClient({ url: coordinator.url, token });
 const make = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
-/** null while it is let in, else the code it is refused with. */
+/** The code that the token is refused with; null if it is accepted. */
 const refusal = (token: string): Promise<string | null> =>
   as(token)
     .runs.list()
@@ -31,7 +31,7 @@ const refusal = (token: string): Promise<string | null> =>
 const stored = async (token_id: string) =>
   (await admin.tokens.list({ limit: 1000 })).items.find((one) => one.token_id === token_id);
 
-test("a rotated token has the role, subject, label and lifetime of the old one, and both are good for a while", async () => {
+test("a rotated token keeps role, subject, label and lifetime, and both work during the overlap", async () => {
   const old = await make({ role: "viewer", label: "laptop", expires_at: inDays(30) });
   const made = await admin.tokens.rotate(old.token_id);
   expect(made).toMatchObject({
@@ -55,7 +55,7 @@ test("a rotated token has the role, subject, label and lifetime of the old one, 
   expect([await refusal(old.token), await refusal(made.token)]).toEqual([null, null]);
 });
 
-test("the old one is refused once the overlap is over, or at once", async () => {
+test("refuses the old token after the overlap, or at once without one", async () => {
   const old = await make();
   const made = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
   expect(made.expires_at).toBeNull();
@@ -65,7 +65,7 @@ test("the old one is refused once the overlap is over, or at once", async () => 
   expect([await refusal(made.token), await refusal(next.token)]).toEqual(["DROVER-API-010", null]);
 });
 
-test("during the overlap the old one can be rotated again, never for longer, and revoked at once", async () => {
+test("during the overlap the old token can be rotated again without extending it, or revoked", async () => {
   const old = await make({ expires_at: inDays(30) });
   const first = await admin.tokens.rotate(old.token_id, { overlap_seconds: 60 });
   const second = await admin.tokens.rotate(old.token_id, { overlap_seconds: 3600 });
@@ -77,7 +77,7 @@ test("during the overlap the old one can be rotated again, never for longer, and
   expect([await refusal(first.token), await refusal(second.token)]).toEqual([null, null]);
 });
 
-test("who rotates their own token gets no more time by it", async () => {
+test("rotating your own token does not extend its lifetime", async () => {
   const old = await make({ expires_at: inDays(3) });
   const made = await as(old.token).tokens.rotate("self");
   expect(made).toMatchObject({
@@ -89,7 +89,7 @@ test("who rotates their own token gets no more time by it", async () => {
   expect(await refusal(made.token)).toBeNull();
 });
 
-test("what has ended, and what is used once, is not rotated", async () => {
+test("refuses to rotate ended and single-use tokens", async () => {
   const revoked = await make();
   await admin.tokens.revoke(revoked.token_id);
   const enrolment = await make({ role: "runner", enrolment: true });
@@ -102,7 +102,7 @@ test("what has ended, and what is used once, is not rotated", async () => {
     await expect(admin.tokens.rotate(token_id)).rejects.toMatchObject({ code: "DROVER-API-014" });
 });
 
-test("of two who rotate a token at the same moment, and end it, one is refused", async () => {
+test("refuses one of two simultaneous rotations without overlap", async () => {
   const old = await make();
   const both = await Promise.allSettled([
     admin.tokens.rotate(old.token_id, { overlap_seconds: 0 }),
@@ -111,7 +111,7 @@ test("of two who rotate a token at the same moment, and end it, one is refused",
   expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
 });
 
-test("every token of a subject is revoked by one request, the one it is asked with too", async () => {
+test("revokes every token of a subject with one request, including the one it was made with", async () => {
   const tokens = [await make({ subject: "eve" }), await make({ subject: "eve", role: "viewer" })];
   const runner = await make({ subject: "eve", role: "runner" });
   const other = await make({ subject: "eve2" });
@@ -119,7 +119,7 @@ test("every token of a subject is revoked by one request, the one it is asked wi
   const { revoked } = await as(tokens[0]!.token).tokens.revokeOf("eve");
   expect(revoked.sort()).toEqual(tokens.map(({ token_id }) => token_id).sort());
   for (const { token } of tokens) expect(await refusal(token)).toBe("DROVER-API-010");
-  // what a user cannot see, an admin can
+  // An admin also sees the tokens that a user cannot see.
   expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [runner.token_id] });
   expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [] });
   expect(await refusal(other.token)).toBeNull();
@@ -135,18 +135,18 @@ test.each([
   ["a user that is everyone", { subject: "*" }, "body.subject"],
   ["a label with an escape", { label: "\u001b[2J" }, "body.label"],
   ["an enrolment of a user", { enrolment: true }, "body.role"],
-])("%s is refused by its path", async (_what, token, path) => {
+])("refuses %s and names the field", async (_what, token, path) => {
   await expect(make(token)).rejects.toMatchObject({ code: "DROVER-API-006", field: path });
 });
 
-test("an enrolled runner's token has the label that its enrolment was given", async () => {
+test("an enrolled runner's token has the label of its enrolment", async () => {
   const { token } = await make({ role: "runner", subject: "rack", label: "rack-7", enrolment: true });
   const own = await as(token).runners.enroll();
   expect(own.token).not.toBe(token);
   expect(await stored(own.token_id)).toMatchObject({ role: "runner", subject: "rack", label: "rack-7" });
 });
 
-test("a revoked enrolment, and one that has expired, is not exchanged", async () => {
+test("refuses to exchange a revoked or expired enrolment token", async () => {
   const revoked = await make({ role: "runner", enrolment: true });
   await admin.tokens.revoke(revoked.token_id);
   const expired = await make({
@@ -159,7 +159,7 @@ test("a revoked enrolment, and one that has expired, is not exchanged", async ()
   await expect(as(expired.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
 });
 
-test("a coordinator does not start with an admin token that has ended, and no token is stored in the clear", async () => {
+test("refuses to start with an ended admin token, and stores no token in plain text", async () => {
   const own = await startTestCoordinator();
   try {
     const made = await own.client.tokens.rotate("self", { overlap_seconds: 0 });

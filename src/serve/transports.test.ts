@@ -23,7 +23,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-/** What a call gives or how it is refused, as either way of calling has it. */
+/** The result or the refusal of a call, over each transport. */
 async function outcomes(
   ask: (client: ApiClient) => Promise<unknown>,
   clients = Object.values(over),
@@ -54,7 +54,7 @@ test.each<[string, (client: ApiClient) => Promise<unknown>]>([
   ["a bad limit", (client) => client.runs.list({ limit: 0 })],
   ["a bad body", (client) => client.runs.stopMany({})],
   ["a bad cursor", (client) => client.runs.list({ cursor: "x" })],
-])("gives the same over HTTP and in this process: %s", async (_what, ask) => {
+])("returns the same over HTTP and in process: %s", async (_what, ask) => {
   const [http, here] = await outcomes(ask);
   expect(here).toEqual(http);
 });
@@ -63,14 +63,14 @@ test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
   ["a broken priority", { agent_name: "transports", priority: 1.5 }],
   ["an empty key", { agent_name: "transports", idempotency_key: "" }],
   ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],
-])("a command without a coordinator refuses to submit as HTTP does: %s", async (_what, request) => {
+])("a command without a coordinator refuses the same submissions as HTTP: %s", async (_what, request) => {
   const clients = [coordinator.client, localClient(coordinator, checkSubmit)];
   const [http, here] = await outcomes((client) => client.submit(request), clients);
   expect(http).toMatchObject({ code: "DROVER-API-006" });
   expect(here).toEqual(http);
 });
 
-test("files and events can be read, and followed to the end of a run, in this process as over HTTP", async () => {
+test("reads files and follows events in process as over HTTP", async () => {
   const contents = await outcomes(async (client) => {
     const { size, sha256, stream } = await client.runs.file(run.run_id, "out/kept.txt");
     const chunks: Uint8Array[] = [];
@@ -105,7 +105,7 @@ test("files and events can be read, and followed to the end of a run, in this pr
   expect([...heard.values()]).toEqual(["soon", "soon"]);
 });
 
-test("a call in this process that is left off ends, and its follower is forgotten", async () => {
+test("an aborted call in process ends and removes its follower", async () => {
   const leaving = new AbortController();
   const following = over["this process"].follow({ signal: leaving.signal });
   const first = await following.next();

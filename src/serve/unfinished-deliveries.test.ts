@@ -9,7 +9,7 @@ afterEach(async () => {
   await coordinator.dispose();
 });
 
-test("deliveries that never end keep no other delivery out", async () => {
+test("unfinished deliveries do not block other deliveries", async () => {
   coordinator = await startTestCoordinator();
   const { hostname, port, host } = new URL(coordinator.url);
   const head = `POST /hooks/none HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n`;
@@ -17,11 +17,11 @@ test("deliveries that never end keep no other delivery out", async () => {
     const socket = connect(Number(port), hostname);
     sockets.push(socket.on("error", () => undefined));
     socket.write(head);
-    // the coordinator has begun to wait for its body
+    // The coordinator is now waiting for its body.
     await new Promise((resolve) => socket.once("data", resolve));
     socket.write("{");
   }
   const answer = await fetch(`${coordinator.url}/hooks/none`, { method: "POST", body: "{}" });
-  // heard, and refused for its signature
+  // Received, and refused because of its signature.
   expect(answer.status).toBe(401);
 });

@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { disconnectStalled } from "./disconnect-stalled.ts";
 import { createRequestLimiter } from "./request-limiter.ts";
 
-/** More than the kernel keeps for a connection. */
+/** More than the kernel buffers for a connection. */
 const long = Buffer.alloc(24 * 1024 * 1024);
 
-test("answers that nobody reads are counted by their bytes, and free their places once they are cut off", async () => {
+test("counts unread responses by their bytes until they are disconnected", async () => {
   const enter = createRequestLimiter({ requests: 1000, unreadBytes: 1024 * 1024, totalRequests: 1000 });
   const held: ServerResponse[] = [];
   const server = createServer((request, outgoing) => {

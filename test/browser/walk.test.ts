@@ -21,7 +21,7 @@ test("a link signs in once, and a used link says how to get another", async () =
     .poll(async () => (await ui.client.tokens.list()).items.filter(({ kind }) => kind === "browser").length)
     .toBe(2);
   await stranger.goto(ui.url + link);
-  await text(stranger).toContain("was used already");
+  await text(stranger).toContain("was already used");
   await text(stranger).toContain("drover ui");
   // Signing out ends the session in the whole browser, and the page shows no data any more.
   await page.goto(`${ui.url}/ui/settings`);

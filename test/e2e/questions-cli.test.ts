@@ -89,7 +89,7 @@ onTerminal("names who answered first, in the terminal and to a second answer", a
   expect(await run.exitCode).toBe(0);
   const late = await drover(["runs", "deny", question!.run_id, question!.request_id], project);
   expect(late.code).toBe(1);
-  expect(late.stderr).toContain("admin answered with allow");
+  expect(late.stderr).toContain("admin already answered with allow");
   const none = await drover(["runs", "deny", question!.run_id], project);
   expect(none.code).toBe(2);
   expect(none.stderr).toContain("has no open question");

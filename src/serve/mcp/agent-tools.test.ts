@@ -11,7 +11,7 @@ const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | nu
   runner_id,
 });
 
-test("a tool's name is one that model services take, and different for different agents", () => {
+test("tool names are valid for model APIs and unique per agent", () => {
   expect(toolName("line-count")).toBe("run_line-count");
   expect(toolName("code.review")).toMatch(/^run_code_review_[0-9a-f]{6}$/);
   expect(toolName("Größe")).toMatch(/^run_Gro_e_[0-9a-f]{6}$/);
@@ -21,7 +21,7 @@ test("a tool's name is one that model services take, and different for different
   for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,48}$/);
 });
 
-test("only exposed agents are tools, and one of a file hides those of runners", () => {
+test("only exposed agents are tools, and a file's agent hides runners' agents of the same name", () => {
   const tools = agentTools([
     flat("both"),
     flat("both", {}, "r1"),
@@ -34,7 +34,7 @@ test("only exposed agents are tools, and one of a file hides those of runners", 
   expect(new Set(tools.map(({ name }) => name)).size).toBe(4);
 });
 
-test("an autonomous agent takes a prompt, and its parameters apart from it", () => {
+test("an autonomous agent takes a prompt and separate parameters", () => {
   const autonomous = { type: "autonomous", command: null } as const;
   const [plain, ready, full] = agentTools([
     flat("plain", autonomous),

@@ -16,7 +16,7 @@ const parameters_schema = {
   required: ["path"],
   additionalProperties: false,
 };
-/** Against hanging only. */
+/** Only a guard against hanging. */
 const patience = { timeout: 60_000 };
 
 let host: Awaited<ReturnType<typeof startAgentsHost>>;
@@ -42,7 +42,7 @@ const started = async (token = ann): Promise<string> => {
   return String(dataOf(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
 };
 
-test.each(generations)("run_<agent> starts a run, progress arrives, its result is the tool's (%s)", async (mode) => {
+test.each(generations)("run_<agent> starts a run, sends progress and returns its result (%s)", async (mode) => {
   const client = await host.connect(ann, mode);
   const said: { progress: number; message?: string | undefined }[] = [];
   const call = client.callTool(
@@ -69,7 +69,7 @@ test.each(generations)("run_<agent> starts a run, progress arrives, its result i
   });
 });
 
-test.each(generations)("a run that fails is a tool error with reason and message (%s)", async (mode) => {
+test.each(generations)("a failed run is a tool error with reason and message (%s)", async (mode) => {
   const client = await host.connect(ann, mode);
   const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
   const claim = await host.claim();
@@ -84,14 +84,14 @@ test.each(generations)("a run that fails is a tool error with reason and message
   });
 });
 
-test("a result that is no object is wrapped for clients that take nothing else", async () => {
+test("wraps a result that is not an object for clients that accept only objects", async () => {
   const client = await host.connect(ann, "legacy");
   const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
   await host.finish(await host.claim(), { status: "completed", exit_code: 0, text: "[1]", data: [1] });
   expect(await call).toMatchObject({ structuredContent: { result: [1] } });
 });
 
-test("the list has six tools and those of exposed agents, with the agent's schema", async () => {
+test("lists six fixed tools and the exposed agents with their schemas", async () => {
   const client = await host.connect(ann);
   const { tools } = await client.listTools();
   const fixed = ["list_agents", "start_run", "get_run", "wait_run", "stop_run", "answer_question"];
@@ -110,7 +110,7 @@ test("the list has six tools and those of exposed agents, with the agent's schem
   expect(one).toMatchObject({ name: "count", parameters_schema });
 });
 
-test("arguments that do not fit are named by their path, and start nothing", async () => {
+test("refuses invalid arguments by their path without starting a run", async () => {
   const client = await host.connect(ann);
   const before = (await host.coordinator.client.runs.list()).items.length;
   const cases: [string, Record<string, unknown>, string, string][] = [
@@ -138,7 +138,7 @@ test("arguments that do not fit are named by their path, and start nothing", asy
   expect((await host.coordinator.client.runs.list()).items).toHaveLength(before);
 });
 
-test("a run that is unknown or another user's is not there, whatever is asked of it", async () => {
+test("treats another user's run like an unknown one in every tool", async () => {
   const run_id = await started();
   const client = await host.connect(bob);
   for (const id of [run_id, "0190aaaa-0000-7000-8000-000000000009", "../runs"])
@@ -161,7 +161,7 @@ test("a run that is unknown or another user's is not there, whatever is asked of
   });
 });
 
-test("a viewer sees runs and agents, and starts, stops and answers nothing", async () => {
+test("a viewer sees runs and agents but cannot start, stop or answer", async () => {
   const run_id = await started();
   const client = await host.connect(await host.tokenOf("viewer", "ann"));
   expect(dataOf(await client.callTool({ name: "get_run", arguments: { run_id } }))).toMatchObject({ run_id });
@@ -178,7 +178,7 @@ test("a viewer sees runs and agents, and starts, stops and answers nothing", asy
   await host.coordinator.client.runs.stop(run_id);
 });
 
-test("wait_run returns when its time is over, and again with the result", async () => {
+test("wait_run returns on timeout, and later with the result", async () => {
   const run_id = await started();
   const client = await host.connect(ann);
   const early = await client.callTool({ name: "wait_run", arguments: { run_id, timeout_seconds: 0.05 } });
@@ -188,7 +188,7 @@ test("wait_run returns when its time is over, and again with the result", async 
   expect(dataOf(await late)).toMatchObject({ run_id, status: "completed", result_text: "done" });
 });
 
-test("a run that asks comes back with its question, and continues with the answer", async () => {
+test("returns a run's question, and the run continues with the answer", async () => {
   const client = await host.connect(ann);
   const call = client.callTool({ name: "run_thinker", arguments: { prompt: "go" } });
   const claim = await host.claim();
@@ -216,7 +216,7 @@ test("a run that asks comes back with its question, and continues with the answe
   expect(dataOf(again)).toMatchObject({ code: "DROVER-API-031" });
 });
 
-test.each(generations)("neither a cancelled call nor a client that goes away ends the run (%s)", async (mode) => {
+test.each(generations)("neither a cancelled call nor a disconnected client ends the run (%s)", async (mode) => {
   const client = await host.connect(ann, mode);
   const call = async (signal: AbortSignal): Promise<Answer> =>
     client.callTool({ name: "run_count", arguments: { path: "x" } }, { signal });
@@ -239,7 +239,7 @@ test.each(generations)("neither a cancelled call nor a client that goes away end
   expect(dataOf(found)).toMatchObject({ status: "completed", result_text: "survived" });
 });
 
-/** A call as it stands on the wire. */
+/** The raw request of a tool call. */
 function callTool(token: string, name: string, input: unknown, signal?: AbortSignal): Promise<Response> {
   return fetch(`${host.coordinator.url}/mcp`, {
     method: "POST",
@@ -253,7 +253,7 @@ function callTool(token: string, name: string, input: unknown, signal?: AbortSig
   });
 }
 
-test("a caller has 64 calls open at most, and clients that go away give theirs back", async () => {
+test("limits a caller to 64 open calls, and releases those of disconnected clients", async () => {
   const token = await host.tokenOf("user", "crowd");
   const run_id = await started(token);
   const leave = new AbortController();
@@ -262,7 +262,7 @@ test("a caller has 64 calls open at most, and clients that go away give theirs b
   expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]));
   const refused = await wait();
   expect([refused.status, await refused.json()]).toMatchObject([429, { code: "DROVER-MCP-001" }]);
-  // nobody else is held up by it
+  // Other callers are not affected.
   expect((await (await host.connect(bob)).listTools()).tools.length).toBeGreaterThan(0);
   leave.abort();
   await vi.waitFor(async () => {
@@ -274,7 +274,7 @@ test("a caller has 64 calls open at most, and clients that go away give theirs b
   expect(await runOf(run_id)).toMatchObject({ status: "pending" });
 });
 
-test("a token that is revoked ends the call that is open with it, and not the run", async () => {
+test("revoking a token ends its open call but not the run", async () => {
   const { token, token_id } = await host.coordinator.client.tokens.create({ role: "user", subject: "eve" });
   const call = await callTool(token, "run_count", { path: "x" });
   const claim = await host.claim();
@@ -285,7 +285,7 @@ test("a token that is revoked ends the call that is open with it, and not the ru
   expect(await runOf(claim.run_id)).toMatchObject({ status: "completed", created_by: "eve" });
 });
 
-test("inside a run, the token of its attempt starts, follows and stops its children, and no other run", async () => {
+test("an attempt token starts, follows and stops only its own run's children", async () => {
   const parent = await started();
   const claim = await host.claim();
   const inside = await host.connect(claim.attempt_token);
@@ -310,7 +310,7 @@ test("inside a run, the token of its attempt starts, follows and stops its child
   await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
 });
 
-test("an agent that calls itself is refused below the eighth run", async () => {
+test("refuses an agent that calls itself below the eighth run", async () => {
   let token = ann;
   const claims = [];
   for (let depth = 0; depth <= 8; depth += 1) {
@@ -326,7 +326,7 @@ test("an agent that calls itself is refused below the eighth run", async () => {
   for (const claim of claims) await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
 });
 
-test("refuses a wrong token, a foreign Host or Origin, and what is no message", async () => {
+test("refuses a wrong token, a foreign Host or Origin, and an invalid message", async () => {
   const { url } = host.coordinator;
   const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
   const headers = { authorization: `Bearer ${ann}`, "content-type": "application/json" };

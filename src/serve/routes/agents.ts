@@ -13,7 +13,7 @@ const route = routeWith<ApiDeps>();
 
 export const agentRoutes = [
   route("GET /agents", {
-    // who may submit sees what there is to run
+    // Everyone who may submit runs can see the agents.
     rule: { roles: anyone, attempt: true },
     async handle({ deps, query: { limit, cursor } }) {
       const { before } = pageFrom("agents", limit, cursor);
@@ -30,7 +30,7 @@ export const agentRoutes = [
       if (found === null) throw notFound("agent", "path.name");
       if (!("candidates" in found)) return flat(found);
       const names = found.candidates.map((one) => `${name}@${one.runner_id}`);
-      throw new Refusal(409, "DROVER-API-021", `More than one runner brings ${name}.`, {
+      throw new Refusal(409, "DROVER-API-021", `Several runners offer an agent named ${name}.`, {
         faults: names.map((candidate) => ({ path: "path.name", message: candidate })),
         next: `Name one of them: ${names.join(", ")}.`,
       });
@@ -40,13 +40,13 @@ export const agentRoutes = [
     rule: { roles: admins },
     async handle({ deps, principal, params: { name = "" }, body, signal }) {
       if (body.name !== undefined && body.name !== name) {
-        throw new Refusal(400, "DROVER-API-006", "body.name is not the name in the path.", {
-          faults: [{ path: "body.name", message: `leave it out, or say ${name}` }],
+        throw new Refusal(400, "DROVER-API-006", "body.name differs from the name in the path.", {
+          faults: [{ path: "body.name", message: `omit it, or use ${name}` }],
         });
       }
       const checked = await deps.checkAgent({ ...body, name }, { caller: subjectOf(principal), signal });
       if (!checked.ok && checked.retryAfterSeconds !== undefined) throw tooManyChecks(checked.retryAfterSeconds);
-      if (!checked.ok) throw unsound(checked.faults);
+      if (!checked.ok) throw invalidAgent(checked.faults);
       const { agent } = checked;
       await refuseFileAgent(deps.agents.find(name), name);
       await deps.agents.put(agent, subjectOf(principal));
@@ -63,7 +63,7 @@ export const agentRoutes = [
   }),
 ];
 
-/** A name may have any letters. */
+/** Encodes the name, which may contain any character. */
 function textOf({ name, rank, runner_id }: AgentPosition): string {
   return [Buffer.from(name).toString("base64url"), rank, runner_id].join(".");
 }
@@ -73,9 +73,9 @@ function placeFrom(text: string): AgentPosition {
   return { name: Buffer.from(name, "base64url").toString("utf8"), rank: Number(rank), runner_id: rest.join(".") };
 }
 
-function unsound(faults: readonly DefinitionFault[]): Refusal {
+function invalidAgent(faults: readonly DefinitionFault[]): Refusal {
   const [first] = faults;
-  return new Refusal(400, first!.code, `The agent is not sound: ${first!.message}`, {
+  return new Refusal(400, first!.code, `The agent definition is invalid: ${first!.message}`, {
     faults: faults.map(({ path, message }) => ({ path: path === "name" ? "path.name" : `body.${path}`, message })),
     next: first!.next,
   });
@@ -87,10 +87,15 @@ async function refuseFileAgent(
 ): Promise<void> {
   const found = await finding;
   if (found === null || "candidates" in found || found.source !== "file") return;
-  throw new Refusal(409, "DROVER-API-020", `The agent ${name} is defined by a file, which goes before the API.`, {
-    faults: [{ path: "path.name", message: "defined by a file" }],
-    next: "Change or remove the file, or use another name.",
-  });
+  throw new Refusal(
+    409,
+    "DROVER-API-020",
+    `The agent ${name} is defined by a file, which takes precedence over the API.`,
+    {
+      faults: [{ path: "path.name", message: "defined by a file" }],
+      next: "Change or remove the file, or use another name.",
+    },
+  );
 }
 
 function flat({ agent, source, runner_id, fault }: ListedAgent) {

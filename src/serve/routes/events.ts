@@ -22,7 +22,7 @@ export const eventRoutes = [
         return { items, next_cursor: more ? last : null };
       }
       const after = startOf(headers, query);
-      // tells a browser that it need not reconnect
+      // 204 tells an EventSource not to reconnect.
       if (isTerminal(status) && (await store.read.events(run_id, after, 1)).length === 0) return new Reply(204);
       return new FeedReply(runFeed(store.read, run_id), after);
     },
@@ -60,7 +60,7 @@ export const followRoutes = [
   }),
 ];
 
-/** Names are each token's own. */
+/** Stream names are scoped to the token. */
 function nameOf(principal: Principal, stream: string): string {
   return `${principal.kind === "token" ? principal.token_id : ""} ${stream}`;
 }
@@ -74,7 +74,7 @@ async function visible(run_ids: readonly string[], principal: Principal, owners:
   return found;
 }
 
-/** A browser that reconnects repeats its first address, so the last event it names itself goes first. */
+/** A reconnecting browser repeats the original URL, so Last-Event-ID takes precedence over `after`. */
 function startOf(headers: { "last-event-id"?: number | undefined }, query: { after?: number | undefined }): number {
   return headers["last-event-id"] ?? query.after ?? 0;
 }

@@ -26,10 +26,10 @@ export const fileRoutes = [
   }),
 ];
 
-/** Written by strangers: nothing of it may be run, shown inside a page of ours, or taken for something else. */
+/** The contents are untrusted: a browser must not execute them, embed them in our pages or guess their type. */
 function headersOf({ path, sha256, media_type }: StoredFile, size: number): Record<string, string> {
   return {
-    "content-type": shownAs.get(media_type.toLowerCase()) ?? "application/octet-stream",
+    "content-type": safeTypes.get(media_type.toLowerCase()) ?? "application/octet-stream",
     "content-length": String(size),
     "content-disposition": `attachment; filename*=UTF-8''${encoded(path.slice(path.lastIndexOf("/") + 1))}`,
     etag: `"${sha256}"`,
@@ -38,8 +38,8 @@ function headersOf({ path, sha256, media_type }: StoredFile, size: number): Reco
   };
 }
 
-/** Types that no browser runs anything of. */
-const shownAs = new Map([
+/** Media types that browsers do not execute. */
+const safeTypes = new Map([
   ...["text/plain", "text/markdown", "text/csv", "application/json"].map((type): [string, string] => [
     type,
     `${type}; charset=utf-8`,
@@ -50,7 +50,7 @@ const shownAs = new Map([
   ]),
 ]);
 
-/** As RFC 5987 has it. A backslash is a separator where some will save it. */
+/** Encodes by RFC 5987. Replaces backslashes, which are path separators on Windows. */
 function encoded(name: string): string {
   return encodeURIComponent(name.replaceAll("\\", "_")).replaceAll(
     /['()*!]/g,
@@ -59,7 +59,7 @@ function encoded(name: string): string {
 }
 
 function missing({ path, sha256 }: StoredFile): Refusal {
-  return new Refusal(503, "DROVER-STA-006", `The contents of ${path} (${sha256}) are not where the record has files.`, {
-    next: "Restore the folder files/ of the state directory from a backup.",
+  return new Refusal(503, "DROVER-STA-006", `The contents of ${path} (${sha256}) are missing from the file store.`, {
+    next: "Restore the directory record/files of the state directory from a backup.",
   });
 }

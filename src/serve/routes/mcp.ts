@@ -7,7 +7,7 @@ const route = routeWith<SystemDeps>();
 
 export const mcpRoutes = [
   route("POST /mcp", {
-    // each tool is one of the other routes, with that route's own rule
+    // Every tool calls another route, which applies its own rule.
     rule: { roles: anyone, attempt: true },
     bodyLimit: 5 * 1024 * 1024,
     handle: async ({ deps, principal, body, headers, signal }) =>

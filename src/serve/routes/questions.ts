@@ -11,7 +11,7 @@ import { toCursor } from "../../show/cursor.ts";
 
 const route = routeWith<AnswerDeps>();
 
-/** Of the record alone: without a coordinator, a run goes on when there is one again. */
+/** These need only the record. Without a coordinator, a run continues once one is running again. */
 export const questionRoutes = [
   route("GET /questions", {
     rule: { roles: anyone },
@@ -37,8 +37,8 @@ export const questionRoutes = [
       throw new Refusal(
         409,
         "DROVER-API-030",
-        waits ? "The run waits for an answer." : `The run is ${run.status}: only a parked one can be resumed.`,
-        waits ? { next: "Answer its question: drover questions lists it." } : {},
+        waits ? "The run is waiting for an answer." : `The run is ${run.status}; only a parked run can be resumed.`,
+        waits ? { next: "Answer its question; `drover questions` lists it." } : {},
       );
     },
   }),
@@ -51,17 +51,12 @@ export const questionRoutes = [
       if (sent.ok) return undefined;
       if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
       if (sent.conflict === "no_input")
-        throw new Refusal(
-          409,
-          "DROVER-API-033",
-          `The executor ${sent.executor} does not read messages while it works.`,
-          {
-            next: "Send it when the run has ended: a new run with mode resume continues the session.",
-          },
-        );
+        throw new Refusal(409, "DROVER-API-033", `The executor ${sent.executor} cannot read messages while it works.`, {
+          next: "Send it after the run has ended: a new run with mode resume continues the session.",
+        });
       const status = sent.conflict === "wrong_state" ? sent.status : object.status;
-      throw new Refusal(409, "DROVER-API-030", `The run is ${status}: only one that is at work takes input.`, {
-        next: "Continue its session with a new run: mode resume.",
+      throw new Refusal(409, "DROVER-API-030", `The run is ${status}; only a running run accepts input.`, {
+        next: "Continue its session with a new run with mode resume.",
       });
     },
   }),
@@ -98,7 +93,7 @@ function decisionOf({ decision, input, remember, message }: Body): Decision {
     : { decision, ...omitUndefined({ message }) };
 }
 
-/** What the person allows has to be something that the tool takes. */
+/** Validates edited input against the tool's schema. */
 async function checkInput(
   { tool, input_schema }: Question,
   { input }: Body,
@@ -110,28 +105,28 @@ async function checkInput(
   const [first] = faults;
   if (first === undefined) return;
   if (first.retry_after_seconds !== undefined) throw tooManyChecks(first.retry_after_seconds);
-  throw new Refusal(400, first.code, `The edited input does not fit the tool ${tool}.`, {
+  throw new Refusal(400, first.code, `The edited input does not match the schema of the tool ${tool}.`, {
     faults: faults.map(({ path, message }) => ({ path: `body.input${path}`, message })),
-    next: "Send input that fits the question's input_schema, or leave it out.",
+    next: "Send input that matches the question's input_schema, or omit it.",
   });
 }
 
 function decided({ decision, answered_by, answered_at }: Question): Refusal {
   if (decision === "expired")
-    return new Refusal(409, "DROVER-API-032", `The question expired at ${answered_at}: its run has failed.`, {
+    return new Refusal(409, "DROVER-API-032", `The question expired at ${answered_at}, and its run has failed.`, {
       faults: [{ path: "path.request_id", message: "expired" }],
     });
   if (decision === "superseded")
     return new Refusal(
       409,
       "DROVER-API-032",
-      "The question is closed: its run has ended, or asks again in a new attempt.",
+      "The question is closed: its run has ended, or a new attempt has asked again.",
       {
         faults: [{ path: "path.request_id", message: "superseded" }],
-        next: "List what is open now: GET /questions.",
+        next: "List the open questions with GET /questions.",
       },
     );
-  return new Refusal(409, "DROVER-API-031", `${answered_by} answered with ${decision} at ${answered_at}.`, {
+  return new Refusal(409, "DROVER-API-031", `${answered_by} already answered with ${decision} at ${answered_at}.`, {
     faults: [{ path: "path.request_id", message: `answered by ${answered_by} at ${answered_at}` }],
     next: "Nothing to do: the first answer counts.",
   });

@@ -14,10 +14,10 @@ export const receiveRoutes = [
     async handle({ deps, params: { name = "" }, headers, bytes, signal }) {
       const { receiver } = deps.triggers;
       const waiting = new AbortController();
-      const leave = receiver.enter(() => waiting.abort(tooMany(1, "Too many deliveries are being read at once.")));
+      const leave = receiver.enter(() => waiting.abort(tooMany(1, "Too many deliveries are being received at once.")));
       try {
         const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, waiting.signal);
-        leave(); // its bytes are here: what follows takes as long as the record
+        leave(); // the body is in memory; only reading bodies is limited
         signal.throwIfAborted();
         const parse = (given: Uint8Array): unknown => parseJson(given).value;
         const received = await receiver.receive({ name, headers, body, parse });
@@ -37,18 +37,18 @@ export const receiveRoutes = [
 
 async function collect(
   { size, bytes }: { size: number | null; bytes: AsyncIterable<Uint8Array> },
-  givenUp: AbortSignal,
+  aborted: AbortSignal,
 ): Promise<Buffer> {
   if (size !== null && size > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  const over = new Promise<never>((_, reject) => {
-    givenUp.addEventListener("abort", () => reject(givenUp.reason as Error), { once: true });
+  const cancelled = new Promise<never>((_, reject) => {
+    aborted.addEventListener("abort", () => reject(aborted.reason as Error), { once: true });
   });
-  over.catch(() => undefined); // it may come when nobody waits any more
+  cancelled.catch(() => undefined); // it may reject when nothing waits for it any more
   const reading = bytes[Symbol.asyncIterator]();
   for (;;) {
-    const { done, value } = await Promise.race([reading.next(), over]);
+    const { done, value } = await Promise.race([reading.next(), cancelled]);
     if (done) return Buffer.concat(chunks);
     length += value.length;
     if (length > maxBytes) throw tooLarge(maxBytes);

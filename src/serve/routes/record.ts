@@ -12,7 +12,7 @@ import { wholeRun } from "../whole-run.ts";
 
 const route = routeWith<RecordDeps>();
 
-/** What the record alone answers, and what is asked through it of those who run things. */
+/** Routes that need only the record. Stopping and draining reach runners and coordinators through it. */
 export const recordRoutes = [
   route("GET /runs", {
     rule: { roles: anyone },

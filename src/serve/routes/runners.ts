@@ -14,12 +14,12 @@ const portRoute = routeWith<SystemDeps>();
 
 const reportLimit = 20 * 1024 * 1024;
 const registerLimit = 2 * 1024 * 1024;
-/** Contents are written in base64, which takes a third more, and the events come on top. */
+/** Includes events and the files, which grow by a third as base64. */
 const saveLimit = 40 * 1024 * 1024;
 
 /**
- * A runner that gets no answer for as long as its lease must end what it runs; one that is told that the record does not
- * answer goes on. So it is told soon: after a heartbeat of 3 s, of a lease of 10 s there are 7 left.
+ * A runner without a response for the length of its lease must stop its runs, but a 503 lets it continue. So a slow record
+ * must fail the report early: with a heartbeat every 3 s, 7 s of a 10 s lease are left.
  */
 const reportMs = 4000;
 
@@ -27,9 +27,9 @@ export const runnerRoutes = [
   route("POST /runner/enroll", {
     rule: { enrolment: true },
     async handle({ deps, principal }) {
-      // the rule lets nobody else in
+      // The rule admits nobody else.
       if (principal.kind !== "enrolment")
-        throw new Refusal(403, "DROVER-API-011", "Only an enrolment token can be exchanged here.");
+        throw new Refusal(403, "DROVER-API-011", "Only an enrolment token can be used here.");
       const text = newTokenText("drv_");
       const at = deps.now().toISOString();
       const token_id = deps.newId();
@@ -51,7 +51,7 @@ export const runnerRoutes = [
       if (result.ok) return created({ token: text, token_id, subject: result.subject });
       throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
         faults: [{ path: "header.authorization", message: result.conflict }],
-        next: "Have an admin make another: drover tokens enrol SUBJECT",
+        next: "Ask an admin for a new one: drover tokens enrol SUBJECT",
       });
     },
   }),
@@ -106,21 +106,21 @@ export const runnerPortRoutes = [
   }),
 ];
 
-/** For a runner without a key of its own: the same host, directory and profile are the same runner. */
+/** Derives the key of a runner that sends none: the same host, directory, profile and name mean the same runner. */
 function keyOf({ hostname, project_dir, executor_profile, name = "" }: Omit<Registration, "runner_key">): string {
   return hashToken(JSON.stringify([hostname, project_dir, executor_profile, name]));
 }
 
-/** The signal is heeded throughout: a runner that hung up, or whose token has ended, must not be handed a run. */
+/** Checks the signal before and after, so a runner that disconnected or lost its token is never given a run. */
 async function overPort<T>(
   call: { deps: SystemDeps; principal: Principal; readonly signal: AbortSignal },
   ask: (port: RunnerPort) => Promise<T>,
 ): Promise<T> {
   const { signal } = call;
   try {
-    const answer = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)));
+    const result = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)));
     signal.throwIfAborted();
-    return answer;
+    return result;
   } catch (error) {
     signal.throwIfAborted();
     throw error instanceof PortError ? portRefusal(error) : error;

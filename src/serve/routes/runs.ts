@@ -35,32 +35,32 @@ export const runRoutes = [
         throw new Refusal(
           409,
           "DROVER-API-030",
-          `The run is ${object.status}: only one that has ended can be retried.`,
-          { next: "Stop it first, or wait." },
+          `The run is ${object.status}; only a run that has ended can be retried.`,
+          { next: "Stop it first, or wait until it ends." },
         );
       }
-      return submitted(await deps.submit(sameAgain(await wholeRun(deps.store.read, object.run_id)), whoOf(call)));
+      return submitted(await deps.submit(retryRequest(await wholeRun(deps.store.read, object.run_id)), whoOf(call)));
     },
   }),
   route("GET /runs/{run_id}/why", {
     rule: { roles: anyone, object: "run", attempt: true },
     async handle({ deps, object }) {
-      const why = waits(object.status) ? await deps.dispatcher.why(object.run_id) : [];
+      const why = isWaiting(object.status) ? await deps.dispatcher.why(object.run_id) : [];
       return { status: object.status, why };
     },
   }),
 ];
 
-function waits(status: Run["status"]): boolean {
+function isWaiting(status: Run["status"]): boolean {
   return status === "pending" || status === "waiting" || status === "parked";
 }
 
-function submitted(answer: SubmitResult): Reply<Run> {
-  if (answer.ok) return new Reply(answer.repeated ? 200 : 201, answer.run, { location: `/runs/${answer.run.run_id}` });
-  throw refusalFromFault(answer.fault);
+function submitted(result: SubmitResult): Reply<Run> {
+  if (result.ok) return new Reply(result.repeated ? 200 : 201, result.run, { location: `/runs/${result.run.run_id}` });
+  throw refusalFromFault(result.fault);
 }
 
-/** Inside a run, its own id is the parent whatever is said; others may only name a run they see. */
+/** For an attempt token the parent is always its own run. Other callers may name any run they can see. */
 async function parentOf(
   principal: Principal,
   parent_run_id: string | undefined,
@@ -73,16 +73,16 @@ async function parentOf(
   return { parent_run_id };
 }
 
-/** Inside a run, only what that run's session has begun can go on: the owner's other sessions are not its to read. */
+/** An attempt token may only continue its own session and sessions started from it, not the owner's other sessions. */
 async function refuseForeignSession(run: RunRow, session_id: string, { store: { read } }: ApiDeps): Promise<void> {
   if (session_id === run.session_id) return;
-  const begun = (await read.versions(session_id)).at(-1);
-  const parent_id = begun === undefined ? null : ((await read.run_row(begun.run_id))?.parent_run_id ?? null);
+  const first = (await read.versions(session_id)).at(-1);
+  const parent_id = first === undefined ? null : ((await read.run_row(first.run_id))?.parent_run_id ?? null);
   const parent = parent_id === null ? null : await read.run_row(parent_id);
   if (parent !== null && (parent.run_id === run.run_id || parent.session_id === run.session_id)) return;
-  throw new Refusal(404, "DROVER-SUB-003", "There is no such session, or it is not yours.", {
+  throw new Refusal(404, "DROVER-SUB-003", "No such session, or it belongs to someone else.", {
     faults: [{ path: "body.session_id", message: "unknown" }],
-    next: "Start a new session: leave session_id out, with mode start.",
+    next: "Start a new session: omit session_id and use mode start.",
   });
 }
 
@@ -92,7 +92,7 @@ function whoOf(call: { principal: Principal; signal: AbortSignal }): Who {
     subject: subjectOf(principal),
     role: principal.kind === "token" ? principal.role : "user",
     ...(principal.kind === "attempt" ? { inside: insideOf(principal.run) } : {}),
-    // few have to wait for something
+    // Created on demand, because few submissions have to wait.
     get signal() {
       return call.signal;
     },
@@ -103,7 +103,7 @@ function insideOf({ run_id, attempt }: RunRow): NonNullable<Who["inside"]> {
   return { run_id, attempt };
 }
 
-function sameAgain(run: Run): RunRequest {
+function retryRequest(run: Run): RunRequest {
   return {
     agent_name: run.agent_name,
     parameters: run.parameters,
@@ -118,14 +118,14 @@ function sameAgain(run: Run): RunRequest {
       project_dir: run.project_dir ?? undefined,
       model: run.model ?? undefined,
       parent_run_id: run.parent_run_id ?? undefined,
-      // a start gets a session of its own, and so does a fork
+      // A start creates a new session, and so does a fork.
       session_id: { start: undefined, resume: run.session_id, fork: run.forked_from }[run.mode] ?? undefined,
       fork_at_turn: run.fork_at_turn ?? undefined,
       task_id: run.task_id ?? undefined,
       step_id: run.step_id ?? undefined,
       tool_call_id: run.tool_call_id ?? undefined,
       worktree_id: run.worktree_id ?? undefined,
-      // not repo_sha: the repository may have moved on, and the runner finds out
+      // No repo_sha: the repository may have changed, and the runner determines it again.
     }),
   };
 }

@@ -15,11 +15,11 @@ export const scheduleRoutes = [
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = pageFrom("schedules", limit, cursor);
       const only = seesOnly(principal);
-      const whose = omitUndefined({ ...filter, created_by: only ?? undefined });
-      const items = await deps.store.read.schedules(whose, omitUndefined({ limit, after }));
+      const ownFilter = omitUndefined({ ...filter, created_by: only ?? undefined });
+      const items = await deps.store.read.schedules(ownFilter, omitUndefined({ limit, after }));
       const last = items.at(-1)?.schedule_id;
-      // a page of large ones is shorter
-      const more = last === undefined ? [] : await deps.store.read.schedules(whose, { limit: 1, after: last });
+      // The page may be shorter than `limit` if the schedules are large, so look for one more.
+      const more = last === undefined ? [] : await deps.store.read.schedules(ownFilter, { limit: 1, after: last });
       const next_cursor = last !== undefined && more.length > 0 ? toCursor("schedules", last) : null;
       return { items: items.map(deps.schedules.show), next_cursor };
     },
@@ -28,9 +28,9 @@ export const scheduleRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body, signal }) {
       const role = principal.kind === "token" ? principal.role : "user";
-      const made = await deps.schedules.create(omitUndefined(body), { subject: subjectOf(principal), role, signal });
-      if (!made.ok) throw refusalFromFault(made.fault);
-      return new Reply(201, made.schedule, { location: `/schedules/${made.schedule.schedule_id}` });
+      const result = await deps.schedules.create(omitUndefined(body), { subject: subjectOf(principal), role, signal });
+      if (!result.ok) throw refusalFromFault(result.fault);
+      return new Reply(201, result.schedule, { location: `/schedules/${result.schedule.schedule_id}` });
     },
   }),
   route("POST /schedules/preview", {

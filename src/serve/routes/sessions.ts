@@ -31,8 +31,8 @@ export const sessionRoutes = [
       ]);
       if (bound.ok) return (await deps.store.read.session(object.session_id)) ?? object;
       if (bound.conflict === "not_found") throw notFound("session", "path.session_id");
-      throw new Refusal(409, "DROVER-API-022", "This session is bound to another executor session.", {
-        faults: [{ path: "body.executor_session_id", message: "another one is bound" }],
+      throw new Refusal(409, "DROVER-API-022", "This session is already bound to another executor session.", {
+        faults: [{ path: "body.executor_session_id", message: "another id is bound" }],
       });
     },
   }),
@@ -44,7 +44,7 @@ export const sessionRoutes = [
       if (deleted.conflict === "not_found") throw notFound("session", "path.session_id");
       throw new Refusal(409, "DROVER-API-030", "A run of this session has not ended.", {
         faults: [{ path: "path.session_id", message: "has a run that has not ended" }],
-        next: "Stop it first, or wait.",
+        next: "Stop the run first, or wait until it ends.",
       });
     },
   }),

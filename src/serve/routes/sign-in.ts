@@ -16,7 +16,7 @@ export const signInRoutes = [
     rule: { roles: anyone },
     async handle({ deps: { version }, principal }) {
       const { subject, role, token_id } = bearerOf(principal);
-      const by = token_id === authOffId ? "auth_off" : isBrowsers(token_id) ? "browser" : "bearer";
+      const by = token_id === authOffId ? "auth_off" : isBrowserToken(token_id) ? "browser" : "bearer";
       return { subject, role, token_id, by, version } as const;
     },
   }),
@@ -25,10 +25,10 @@ export const signInRoutes = [
     async handle({ deps, principal }) {
       const { subject, role, token_id } = bearerOf(principal);
       if (token_id === authOffId) return created({ code: null, expires_at: null });
-      // or a cookie that was stolen could be renewed for ever
-      if (isBrowsers(token_id))
-        throw new Refusal(403, "DROVER-API-011", "A browser's session cannot make sign-in links.", {
-          next: "Run `drover ui` where the token is.",
+      // Otherwise a stolen cookie could be renewed forever.
+      if (isBrowserToken(token_id))
+        throw new Refusal(403, "DROVER-API-011", "A browser session cannot create sign-in links.", {
+          next: "Run `drover ui` on the machine that has the token.",
         });
       const text = newTokenText("drvl_");
       const now = deps.now();
@@ -63,11 +63,11 @@ export const signInRoutes = [
           token_hash: hashToken(text),
         },
       ]);
-      // a browser that came over TLS sends it over nothing else; loopback has no TLS
+      // A browser on TLS must not send the cookie over plain HTTP. Loopback has no TLS.
       const secure = origin?.startsWith("https:") ? "; Secure" : "";
       if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`, secure);
-      const what = used.conflict === "not_found" ? "is not known here" : said[used.conflict];
-      throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${what}.`, {
+      const why = used.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[used.conflict];
+      throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${why}.`, {
         faults: [{ path: "body.code", message: used.conflict }],
         next: "Get a new one: drover ui",
       });
@@ -77,7 +77,7 @@ export const signInRoutes = [
     rule: { roles: anyone },
     async handle({ deps, principal }) {
       const { token_id } = bearerOf(principal);
-      if (isBrowsers(token_id)) {
+      if (isBrowserToken(token_id)) {
         await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
         await deps.recheckTokens();
       }
@@ -86,26 +86,26 @@ export const signInRoutes = [
   }),
 ];
 
-const said = {
-  used: "was used already: each works once",
-  revoked: "ended with the token it was made with",
-  expired: "has expired: each is good for ten minutes",
+const conflictTexts = {
+  used: "was already used; each link works once",
+  revoked: "was revoked together with the token that created it",
+  expired: "has expired; each link is valid for ten minutes",
   exists: "cannot be used",
 };
 
-/** Not for scripts, not for other sites, and, without a Domain, not for other hosts. */
+/** Hidden from scripts and other sites; without a Domain attribute, also from other hosts. */
 function withCookie(cookie: string, secure = ""): Reply<undefined> {
   return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict${secure}` });
 }
 
-function isBrowsers(token_id: string): boolean {
+function isBrowserToken(token_id: string): boolean {
   return rootTokenId(token_id) !== token_id;
 }
 
-/** The rules above let in nobody without a role. */
+/** The rules above admit only tokens with a role. */
 function bearerOf(principal: Principal): Extract<Principal, { kind: "token" }> {
   if (principal.kind === "token") return principal;
-  throw new Refusal(403, "DROVER-API-011", "This needs the token of a person.");
+  throw new Refusal(403, "DROVER-API-011", "This needs a user's token.");
 }
 
 function newToken(kind: Token["kind"], label: string, created_by: string, now: Date) {

@@ -22,7 +22,7 @@ export const systemRoutes = [
     recordMs: 4000,
     async handle({ deps, body, arrivedAt }) {
       const proof = await deps.prove(body, arrivedAt);
-      if (proof === null) throw notOurs(body.origin);
+      if (proof === null) throw foreignOrigin(body.origin);
       return { proof };
     },
   }),
@@ -41,7 +41,7 @@ export const systemRoutes = [
     rule: { roles: admins },
     async handle({ deps, signal }) {
       const making = deps.backup(signal);
-      if (making === null) throw another();
+      if (making === null) throw backupInProgress();
       return new BackupReply(making);
     },
   }),
@@ -65,15 +65,15 @@ export const systemRoutes = [
   }),
 ];
 
-function notOurs(origin: string): Refusal {
-  return new Refusal(403, "DROVER-API-012", `This coordinator does not speak for ${origin}.`, {
+function foreignOrigin(origin: string): Refusal {
+  return new Refusal(403, "DROVER-API-012", `${origin} is not an address of this coordinator.`, {
     faults: [{ path: "body.origin", message: "neither the address of this connection nor one of public_urls" }],
-    next: "Behind a proxy or a forwarded port, add the address to public_urls.",
+    next: "If the coordinator is behind a proxy or a forwarded port, add the address to public_urls.",
   });
 }
 
-function another(): Refusal {
-  return new Refusal(409, "DROVER-API-030", "Another backup is being made or fetched at this coordinator.", {
-    next: "Ask again when that one is done.",
+function backupInProgress(): Refusal {
+  return new Refusal(409, "DROVER-API-030", "This coordinator is already making or sending a backup.", {
+    next: "Try again when it is done.",
   });
 }

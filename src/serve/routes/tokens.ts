@@ -22,9 +22,9 @@ export const tokenRoutes = [
     rule: { roles: admins },
     async handle({ deps, principal, body }) {
       if (body.enrolment && body.role !== "runner")
-        throw refused("Only a runner enrols.", "body.role", "must be runner where enrolment is true");
+        throw refused("Only a runner can enroll.", "body.role", "must be runner if enrolment is true");
       if (body.subject === "*" && body.role !== "viewer")
-        throw refused("Only a viewer is for everyone's.", "body.subject", "must be a name unless the role is viewer");
+        throw refused("The subject * is only for viewers.", "body.subject", "must be a name unless the role is viewer");
       const text = newTokenText(body.enrolment ? "drve_" : "drv_");
       const now = deps.now();
       const token: Token = {
@@ -35,7 +35,7 @@ export const tokenRoutes = [
         label: body.label ?? null,
         created_by: subjectOf(principal),
         created_at: now.toISOString(),
-        expires_at: body.expires_at === undefined ? null : endAhead(body.expires_at, now),
+        expires_at: body.expires_at === undefined ? null : checkExpiry(body.expires_at, now),
         revoked_at: null,
         used_at: null,
       };
@@ -47,15 +47,18 @@ export const tokenRoutes = [
   route("POST /tokens/{token_id}/rotate", {
     rule: { roles: submitters, object: "token" },
     async handle({ deps, principal, object: old, body }) {
-      // or a cookie that was stolen would become a token that outlasts it
+      // Otherwise a stolen cookie could be turned into a token that outlives it.
       if (principal.kind === "token" && rootTokenId(principal.token_id) !== principal.token_id)
-        throw new Refusal(403, "DROVER-API-011", "A browser's session cannot rotate tokens.", {
-          next: "Run `drover tokens rotate` where the token is.",
+        throw new Refusal(403, "DROVER-API-011", "A browser session cannot rotate tokens.", {
+          next: "Run `drover tokens rotate` on the machine that has the token.",
         });
       if (old.kind === "enrolment")
-        throw notNow("An enrolment token is used once, so there is nothing to rotate.", "drover tokens enrol SUBJECT");
+        throw cannotRotate(
+          "An enrolment token can be used only once, so it cannot be rotated.",
+          "drover tokens enrol SUBJECT",
+        );
       if (old.kind !== "access")
-        throw notNow("A browser's session cannot be rotated: sign in again instead.", "drover ui");
+        throw cannotRotate("A browser session cannot be rotated; sign in again instead.", "drover ui");
       const text = newTokenText("drv_");
       const now = deps.now();
       const at = now.toISOString();
@@ -64,14 +67,15 @@ export const tokenRoutes = [
         token_id: deps.newId(),
         created_by: subjectOf(principal),
         created_at: at,
-        expires_at: endOfNew(old, principal, now),
+        expires_at: newExpiry(old, principal, now),
         revoked_at: null,
       };
       const ends_at = new Date(now.getTime() + body.overlap_seconds * 1000).toISOString();
       const [rotated] = await deps.store.apply([
         { op: "rotate_token", token_id: old.token_id, at, ends_at, token, token_hash: hashToken(text) },
       ]);
-      if (!rotated.ok) throw notNow(`This token has ended: ${rotated.conflict}.`, "drover tokens create SUBJECT");
+      if (!rotated.ok)
+        throw cannotRotate(`This token is no longer valid: ${rotated.conflict}.`, "drover tokens create SUBJECT");
       await deps.recheckTokens();
       const asked_with = principal.kind === "token" && principal.token_id === old.token_id;
       const replaces = { token_id: old.token_id, ends_at: rotated.ends_at, asked_with };
@@ -81,7 +85,7 @@ export const tokenRoutes = [
   route("POST /tokens/revoke", {
     rule: { roles: submitters },
     async handle({ deps, principal, body: { subject } }) {
-      // within the write itself: whoever has one of them may be rotating it, at another coordinator too
+      // Done in one write, because a token could be rotated at the same moment, even at another coordinator.
       const roles = tokenRoles.filter((role) => sees(principal, tokenOwner({ role, subject })));
       const at = deps.now().toISOString();
       const [revoked] = await deps.store.apply([{ op: "revoke_subject", subject, roles, at }]);
@@ -102,34 +106,35 @@ export const tokenRoutes = [
 ];
 
 /**
- * As long again as the old one was made for. Only an admin can give time: who rotates their own token gets another for
- * what is left of it, or a stolen one could be kept for ever.
+ * For an admin, the new token lives as long as the old one was created for. Others keep the old expiry: otherwise a stolen
+ * token could be extended forever.
  */
-function endOfNew(old: Token, principal: Principal, now: Date): string | null {
+function newExpiry(old: Token, principal: Principal, now: Date): string | null {
   if (old.expires_at === null) return null;
   if (principal.kind !== "token" || principal.role !== "admin") return old.expires_at;
   const lifetime = Date.parse(old.expires_at) - Date.parse(old.created_at);
   return new Date(now.getTime() + lifetime).toISOString();
 }
 
-/** Times are compared as text, for which their years must have four digits, after some rotations too. */
-function endAhead(expires_at: string, now: Date): string {
+/** Times are compared as text, so years must keep four digits even after some rotations. */
+function checkExpiry(expires_at: string, now: Date): string {
   const end = new Date(expires_at);
   const ahead = end.getTime() - now.getTime();
-  if (ahead <= 0) throw refused("This end has passed.", "body.expires_at", "must lie ahead");
-  if (ahead > longestMs) throw refused("This end is too far away.", "body.expires_at", "at most 100 years ahead");
+  if (ahead <= 0) throw refused("The expiry is in the past.", "body.expires_at", "must be in the future");
+  if (ahead > maxLifetimeMs)
+    throw refused("The expiry is too far in the future.", "body.expires_at", "at most 100 years from now");
   return end.toISOString();
 }
 
-const longestMs = 36_525 * 86_400_000;
+const maxLifetimeMs = 36_525 * 86_400_000;
 
 function refused(detail: string, path: string, message: string): Refusal {
   return new Refusal(400, "DROVER-API-006", detail, { faults: [{ path, message }] });
 }
 
-function notNow(detail: string, command: string): Refusal {
+function cannotRotate(detail: string, command: string): Refusal {
   return new Refusal(409, "DROVER-API-030", detail, {
     faults: [{ path: "path.token_id", message: "cannot be rotated" }],
-    next: `Make another: ${command}`,
+    next: `Get a new one: ${command}`,
   });
 }

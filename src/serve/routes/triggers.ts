@@ -13,7 +13,7 @@ import { anyone, type Principal, sees, seesOnly, subjectOf, submitters } from ".
 
 const route = routeWith<ApiDeps>();
 
-/** Hooks, webhooks and deliveries as their owners look after them. What hooks receive is in ./receive.ts. */
+/** Managing hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
 export const triggerRoutes = [
   route("GET /hooks", {
     rule: { roles: anyone },
@@ -29,7 +29,7 @@ export const triggerRoutes = [
       const at = deps.now().toISOString();
       const hook: Hook = { ...definition, created_by: subjectOf(principal), created_at: at, updated_at: at };
       const sealed = deps.triggers.secrets.seal(`hook ${hook.name}`, secret);
-      const kept = await withoutSecrets(deps, hook);
+      const kept = await sealSecrets(deps, hook);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, secret: sealed, create: true }]);
       if (!put.ok) throw exists("hook", hook.name);
       return created({ ...withoutSealed(kept), secret });
@@ -42,12 +42,12 @@ export const triggerRoutes = [
   route("PATCH /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
     async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
-      const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
-      const before = isAskedAnew ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
+      const changesTemplate = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
+      const before = changesTemplate ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
       const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
-      const kept = isAskedAnew ? await withoutSecrets(deps, hook) : hook;
+      const kept = changesTemplate ? await sealSecrets(deps, hook) : hook;
       if (wouldExposeSecrets(object, kept, omitUndefined(changes))) throw sealedFor(object.agent_name);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
@@ -128,14 +128,14 @@ export const triggerRoutes = [
   }),
 ];
 
-/** As it is stored. An agent that is not there yet cannot say which of its parameters are secret. */
-async function withoutSecrets({ agents, triggers }: ApiDeps, hook: Hook): Promise<Hook> {
+/** Seals secret parameters for storage. If the agent does not exist yet, it is unknown which parameters are secret. */
+async function sealSecrets({ agents, triggers }: ApiDeps, hook: Hook): Promise<Hook> {
   const found = await agents.find(hook.agent_name);
   const schema = found !== null && "agent" in found ? found.agent.parameters_schema : undefined;
   return sealTemplate(hook.agent_name, hook, schema, triggers.vault);
 }
 
-/** An admin's webhook hears of everyone's runs, a user's of their own. */
+/** An admin's webhook is notified about all runs, a user's about their own. */
 function isAdmin(principal: Principal): boolean {
   return principal.kind === "token" && principal.role === "admin";
 }
@@ -147,14 +147,14 @@ function checkUrl({ triggers }: ApiDeps, url: string): void {
 }
 
 function sealedFor(agent_name: string): Refusal {
-  return new Refusal(409, "DROVER-API-030", `Secret values of this hook were given for the agent ${agent_name}.`, {
+  return new Refusal(409, "DROVER-API-030", `The secret values of this hook belong to the agent ${agent_name}.`, {
     faults: [{ path: "body.parameters", message: "must be given again" }],
-    next: "Give parameters, and the prompt where it has one, with the change.",
+    next: "Send the parameters again with this change, and the prompt if the hook has one.",
   });
 }
 
 function exists(what: string, name: string): Refusal {
-  return new Refusal(409, "DROVER-HOK-006", `There is a ${what} ${name} already.`, {
+  return new Refusal(409, "DROVER-HOK-006", `A ${what} named ${name} already exists.`, {
     faults: [{ path: "body.name", message: "taken" }],
   });
 }
