@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 test.each([
-  ["says nothing", "nothing", "DROVER-STA-010"],
+  ["is silent", "nothing", "DROVER-STA-010"],
   ["cannot be reached", "away", "DROVER-STA-008"],
 ] as const)(
   "while its record %s, a coordinator is unhealthy, says why, and recovers afterwards",

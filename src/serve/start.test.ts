@@ -90,7 +90,7 @@ test("refuses a token file that others can read", async () => {
 const nobody = 65_534;
 test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
   ["of another user", (file) => chownSync(file, nobody, nobody)],
-  ["in a folder of another user", (file) => chownSync(dirname(file), nobody, nobody)],
+  ["in a directory of another user", (file) => chownSync(dirname(file), nobody, nobody)],
 ])("refuses a token file %s", async (_what, spoil) => {
   running = await startTestCoordinator();
   await running.stop();

@@ -18,7 +18,7 @@ test.each([
   ["http://[0:0:0:0:0:0:0:1]:8765", "::1", 8765],
   ["http://[::ffff:127.0.0.1]:8765", "::ffff:7f00:1", 8765],
   ["https://drover.example", "drover.example", 443],
-])("%s is on this machine, or encrypted", (url, hostname, port) => {
+])("accepts %s, which is on this machine or encrypted", (url, hostname, port) => {
   expect(readAddress(url, false)).toMatchObject({ kind: "tcp", hostname, port });
   expect(isUnencrypted(url)).toBe(false);
 });
@@ -36,7 +36,7 @@ test.each([
   "http://127.0.0.1.nip.io:8765",
   "http://localhost..:8765",
   "http://128.0.0.1",
-])("%s is refused unless http is allowed", (url) => {
+])("refuses %s unless http is allowed", (url) => {
   expect(() => readAddress(url, false)).toThrow(expect.objectContaining({ code: "DROVER-API-035" }));
   expect(readAddress(url, true)).toMatchObject({ kind: "tcp", secure: false });
   expect(isUnencrypted(url)).toBe(true);
@@ -54,7 +54,7 @@ test.each([
   "unix:relative.sock",
   "unix:",
   `unix:/${"a".repeat(107)}`,
-])("%s is no address, and nothing secret in it is repeated", (url) => {
+])("refuses %s as an address without repeating its secrets", (url) => {
   expect(() => readAddress(url, true)).toThrow(
     expect.objectContaining({ code: "DROVER-API-035", message: expect.not.stringContaining("secret") }),
   );
@@ -65,11 +65,11 @@ afterEach(() => {
   for (const close of closing.splice(0).toReversed()) close();
 });
 
-/** A socket that answers, in a folder of its own. */
-async function answering(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "drover-socket-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, "sock");
+/** Starts a server on a socket in its own directory. */
+async function startOnSocket(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), "drover-socket-"));
+  closing.push(() => rmSync(directory, { recursive: true, force: true }));
+  const path = join(directory, "sock");
   const server = createServer((_, response) =>
     response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 })),
   );
@@ -80,21 +80,21 @@ async function answering(): Promise<string> {
 const health = (path: string) => createClient({ url: `unix:${path}`, token: "drv_secret" }).health();
 
 const nobody = 65_534;
-const spoiled: [what: string, spoil: (path: string) => string | void, asRoot?: true][] = [
-  ["in a folder that everybody can write to", (path) => chmodSync(join(path, ".."), 0o777)],
-  ["in a folder like /tmp", (path) => chmodSync(join(path, ".."), 0o1777)],
-  ["in a folder that a group can write to", (path) => chmodSync(join(path, ".."), 0o720)],
-  ["in a folder of another user", (path) => chownSync(join(path, ".."), nobody, nobody), true],
-  ["of another user", (path) => chownSync(path, nobody, nobody), true],
+const unsafe: [what: string, breakIt: (path: string) => string | void, asRoot?: true][] = [
+  ["in a directory that everybody can write to", (path) => chmodSync(join(path, ".."), 0o777)],
+  ["in a directory like /tmp", (path) => chmodSync(join(path, ".."), 0o1777)],
+  ["in a directory that a group can write to", (path) => chmodSync(join(path, ".."), 0o720)],
+  ["in a directory of another user", (path) => chownSync(join(path, ".."), nobody, nobody), true],
+  ["owned by another user", (path) => chownSync(path, nobody, nobody), true],
   [
-    "that is a link to one",
+    "that is a symbolic link",
     (path) => {
       renameSync(path, `${path}.real`);
       symlinkSync(`${path}.real`, path);
     },
   ],
   [
-    "in a linked folder",
+    "in a symlinked directory",
     (path) => {
       const other = join(path, "..", "linked");
       symlinkSync(join(path, ".."), other);
@@ -102,14 +102,14 @@ const spoiled: [what: string, spoil: (path: string) => string | void, asRoot?: t
     },
   ],
   [
-    "that is a file",
+    "that is a regular file",
     (path) => {
       rmSync(path);
       writeFileSync(path, "");
     },
   ],
   [
-    "that is a folder",
+    "that is a directory",
     (path) => {
       rmSync(path);
       mkdirSync(path);
@@ -117,17 +117,17 @@ const spoiled: [what: string, spoil: (path: string) => string | void, asRoot?: t
   ],
 ];
 
-test.each(spoiled.filter(([, , asRoot]) => !asRoot || process.getuid?.() === 0))(
-  "a socket %s is not used",
-  async (_what, spoil) => {
-    const path = await answering();
+test.each(unsafe.filter(([, , asRoot]) => !asRoot || process.getuid?.() === 0))(
+  "refuses a socket %s",
+  async (_what, breakIt) => {
+    const path = await startOnSocket();
     await expect(health(path)).resolves.toMatchObject({ status: "ok" });
-    await expect(health(spoil(path) ?? path)).rejects.toMatchObject({ code: "DROVER-API-034" });
+    await expect(health(breakIt(path) ?? path)).rejects.toMatchObject({ code: "DROVER-API-034" });
   },
 );
 
-test("a socket that is not there, or that nobody listens on, is a coordinator that cannot be reached", async () => {
-  const path = await answering();
+test("a missing socket means that the coordinator is unreachable", async () => {
+  const path = await startOnSocket();
   await expect(health(join(path, "..", "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
   await expect(health(join(path, "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
 });

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-test("readers that are cut off at random have every line once and in order", async () => {
+test("delivers every line once and in order although connections are cut at random", async () => {
   const proxyPort = await reservePort();
   const { coordinator, write, run_id } = await runningRun([`http://127.0.0.1:${proxyPort}`]);
   const proxy = await cuttingProxy(coordinator.url, proxyPort);
@@ -26,7 +26,7 @@ test("readers that are cut off at random have every line once and in order", asy
     for await (const event of client.runs.follow(run_id, { onReconnect: () => (cuts += 1) })) events.push(event);
     return { events, cuts };
   });
-  // ten for each reader: cut without end, a slow machine would never get anywhere
+  // Ten per reader: with endless cuts a slow machine would make no progress.
   let cutsLeft = 200;
   const cutting = setInterval(() => cutsLeft-- > 0 && proxy.cutOne(), 5);
   cleanups.push(() => clearInterval(cutting));
@@ -44,7 +44,7 @@ test("readers that are cut off at random have every line once and in order", asy
   expect(finished.reduce((sum, one) => sum + one.cuts, 0)).toBeGreaterThan(20);
 });
 
-test("following a run that has ended gives its log and ends; after its last event there is nothing", async () => {
+test("following a finished run returns its log and ends; nothing follows its last event", async () => {
   const { coordinator, write, run_id } = await runningRun();
   await write(10);
   const all: StoredEvent[] = [];
@@ -57,21 +57,21 @@ test("following a run that has ended gives its log and ends; after its last even
   expect(pages.items.map((event) => event.seq)).toEqual([1, 2, 3]);
 });
 
-test("a run that is not there is refused, not waited for", async () => {
+test("refuses to follow an unknown run instead of waiting for it", async () => {
   const coordinator = await startTestCoordinator();
   cleanups.push(() => coordinator.dispose());
   const first = coordinator.client.runs.follow("0190aaaa-0000-7000-8000-000000000001").next();
   await expect(first).rejects.toMatchObject({ code: "DROVER-API-014" });
 });
 
-test("the feed of all runs can be left at any moment", async () => {
+test("the feed of all runs can be aborted at any time", async () => {
   const { coordinator, write, run_id } = await runningRun();
-  const leave = new AbortController();
+  const abort = new AbortController();
   const seen: StoredEvent[] = [];
   const following = (async () => {
-    for await (const event of coordinator.client.follow({ signal: leave.signal })) {
+    for await (const event of coordinator.client.follow({ signal: abort.signal })) {
       seen.push(event);
-      if (event.event.type === "result") leave.abort();
+      if (event.event.type === "result") abort.abort();
     }
   })();
   await write(100);
@@ -81,25 +81,25 @@ test("the feed of all runs can be left at any moment", async () => {
   expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
 });
 
-test.each(["left", "silent"])("a stream that is %s ends although memory was tidied up since it began", async (how) => {
+test.each(["aborted", "silent"])("a stream that is %s ends even after garbage collection", async (how) => {
   const quiet = createHttpServer((_request, answer) => void answer.writeHead(200).write(": nothing more\n\n"));
   await new Promise<void>((resolve) => void quiet.listen(0, "127.0.0.1", resolve));
   cleanups.push(() => {
     quiet.closeAllConnections();
     quiet.close();
   });
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const url = `http://127.0.0.1:${(quiet.address() as AddressInfo).port}`;
-  const leave = new AbortController();
-  let again = 0;
+  const abort = new AbortController();
+  let reconnects = 0;
   const following = (async () => {
     const onReconnect = () => {
-      again += 1;
-      leave.abort();
+      reconnects += 1;
+      abort.abort();
     };
     const silenceMs = how === "silent" ? 5000 : 600_000;
     for await (const event of createClient({ url, token: null }).follow({
-      signal: leave.signal,
+      signal: abort.signal,
       silenceMs,
       onReconnect,
     }))
@@ -107,18 +107,18 @@ test.each(["left", "silent"])("a stream that is %s ends although memory was tidi
   })();
   await expect.poll(() => new Promise((resolve) => quiet.getConnections((_, count) => resolve(count)))).toBe(1);
   setFlagsFromString("--expose-gc");
-  // a context made after the flag has it
-  const tidyUp = runInNewContext("gc") as () => void;
+  // A context created after setting the flag has gc.
+  const collectGarbage = runInNewContext("gc") as () => void;
   for (let times = 0; times < 10; times += 1) {
-    tidyUp();
+    collectGarbage();
     await new Promise((resolve) => setImmediate(resolve));
   }
-  if (how === "left") leave.abort();
+  if (how === "aborted") abort.abort();
   await following;
-  expect(again).toBe(how === "silent" ? 1 : 0);
+  expect(reconnects).toBe(how === "silent" ? 1 : 0);
 });
 
-/** A claimed run, and a way to write so many lines to it and finish it. */
+/** A claimed run. `write` adds that many lines to its log and finishes it. */
 async function runningRun(publicUrls: string[] = []) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000, publicUrls });
   cleanups.push(async () => {
@@ -157,7 +157,7 @@ async function runningRun(publicUrls: string[] = []) {
   return { coordinator, run_id, write };
 }
 
-/** Passes bytes on, and cuts a connection in the middle of whatever it is doing. */
+/** A proxy that can cut a random connection at any point. */
 async function cuttingProxy(to: string, at: number) {
   const { hostname, port } = new URL(to);
   const open = new Set<Socket>();

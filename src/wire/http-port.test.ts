@@ -31,7 +31,7 @@ describeContract("runner port over HTTP", runnerPortContract, async () => {
   };
 });
 
-test("a coordinator that is gone and one that is silent are away, and a stranger has not proved itself", async () => {
+test("a stopped or silent coordinator is away, and another server is unproven", async () => {
   const { coordinator, port } = await setUp();
   await port.register(registration("key-a"));
   await coordinator.stop();
@@ -45,17 +45,17 @@ test("a coordinator that is gone and one that is silent are away, and a stranger
       if (answer !== "never") response.writeHead(answer, { "content-type": "text/html" }).end("<h1>proxy</h1>");
     });
     await new Promise<void>((resolve) => void stranger.listen(0, "127.0.0.1", resolve));
-    // a TCP server's address is never a string
+    // The address of a TCP server is never a string.
     const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-    const strange = createHttpPort({ url, token: "drv_x", timeoutMs: answer === "never" ? 200 : 60_000 });
-    await expect(strange.register(registration("key-a"))).rejects.toMatchObject({ conflict });
-    strange.close();
+    const other = createHttpPort({ url, token: "drv_x", timeoutMs: answer === "never" ? 200 : 60_000 });
+    await expect(other.register(registration("key-a"))).rejects.toMatchObject({ conflict });
+    other.close();
     stranger.closeAllConnections();
     stranger.close();
   }
 });
 
-test("a report that is not answered leaves time for another within the lease", async () => {
+test("a report without a response leaves time for another within the lease", async () => {
   const heard: string[] = [];
   const hanging = createServer(
     proving("drv_x", (request, response) => {
@@ -65,7 +65,7 @@ test("a report that is not answered leaves time for another within the lease", a
     }),
   );
   await new Promise<void>((resolve) => void hanging.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
   const port = createHttpPort({ url, token: "drv_x", timeoutMs: 3_600_000 });
   const { runner_id, epoch } = await port.register(registration("key-a"));
@@ -77,7 +77,7 @@ test("a report that is not answered leaves time for another within the lease", a
   hanging.close();
 });
 
-test("an unknown runner, an older epoch, a twin and a bad token are told apart", async () => {
+test("distinguishes an unknown runner, an old epoch, a duplicate and a bad token", async () => {
   const { coordinator, port } = await setUp();
   const report = { held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
   await expect(port.report({ runner_id: "nobody", epoch: 1, ...report })).rejects.toMatchObject({
@@ -103,16 +103,16 @@ test("an unknown runner, an older epoch, a twin and a bad token are told apart",
   });
 });
 
-test("a poll that the runner gives up is let go at once, on both sides", async () => {
+test("cancelling a poll releases it at once on both sides", async () => {
   const { coordinator, port } = await setUp({ pollHoldMs: 60_000 });
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const polled = port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, AbortSignal.timeout(100));
   await expect(polled).rejects.toMatchObject({ conflict: "away" });
-  // a coordinator that still held it would not stop before its grace was over
+  // If the coordinator still held it, stopping would take the whole grace period.
   await coordinator.stop();
 });
 
-test("many calls at once leave no listeners behind that the runtime would warn of", async () => {
+test("many concurrent calls leak no listeners", async () => {
   const { port } = await setUp();
   const warnings: string[] = [];
   const hear = (warning: Error): void => void warnings.push(warning.message);
@@ -122,7 +122,7 @@ test("many calls at once leave no listeners behind that the runtime would warn o
       Array.from({ length: 15 }, (_, no) => port.register(registration(`key-${no}`, `/srv/${no}`))),
     );
     await Promise.all(runners.map(({ runner_id, epoch }) => port.deregister({ runner_id, epoch })));
-    // warnings are told in the next turn
+    // Warnings are emitted in the next turn.
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
     process.off("warning", hear);
@@ -130,37 +130,37 @@ test("many calls at once leave no listeners behind that the runtime would warn o
   expect(warnings).toEqual([]);
 });
 
-test("a held poll that says nothing is away; one that says something now and then is waited for", async () => {
+test("gives up a silent poll, and waits for one with keepalives", async () => {
   const silent = await startFake({ poll_silence_ms: 300 }, () => undefined);
   await expect(silent.poll()).rejects.toMatchObject({
     conflict: "away",
     message: expect.stringContaining("nothing was heard for 300 ms"),
   });
 
-  const told = await startFake({ poll_silence_ms: 5000 }, (response) => {
-    let signs = 0;
+  const alive = await startFake({ poll_silence_ms: 5000 }, (response) => {
+    let keepalives = 0;
     const timer = setInterval(() => {
-      signs += 1;
-      if (signs < 8) return void response.write("\n");
+      keepalives += 1;
+      if (keepalives < 8) return void response.write("\n");
       clearInterval(timer);
       response.end(JSON.stringify(nothing));
     }, 1000);
   });
-  expect(await told.poll()).toEqual(nothing);
+  expect(await alive.poll()).toEqual(nothing);
 
-  const begun = await startFake({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
+  const stalled = await startFake({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
   const cause = expect.objectContaining({ message: "nothing was heard for 300 ms" });
-  await expect(begun.poll()).rejects.toMatchObject({ conflict: "away", cause });
+  await expect(stalled.poll()).rejects.toMatchObject({ conflict: "away", cause });
 });
 
-test("a coordinator that has not said that its polls are heard of may hold them in silence", async () => {
+test("waits in silence for an older coordinator without keepalives", async () => {
   const older = await startFake({}, (response) => {
     setTimeout(() => response.end(JSON.stringify(nothing)), 600);
   });
   expect(await older.poll()).toEqual(nothing);
 });
 
-test("where there is no answer, or only that nobody is there, the next request opens a connection", async () => {
+test("opens a new connection after a 503 or no response", async () => {
   for (const fault of [503, "silent"] as const) {
     const fake = await startFake({}, (response, poll) => {
       if (poll === 1 && fault === "silent") return;
@@ -168,7 +168,7 @@ test("where there is no answer, or only that nobody is there, the next request o
     });
     const port = createHttpPort({ url: fake.url, token: "drv_x", pollHoldMs: -9500 });
     cleanups.push(() => port.close());
-    // two at once, so that there is another connection beside the one that fails
+    // Two at once, so there is another connection besides the failing one.
     await Promise.all([port.register(registration("key-a")), port.register(registration("key-b"))]);
     expect(fake.connections()).toBe(2);
     await port.register(registration("key-a"));
@@ -185,7 +185,7 @@ const nothing = { claims: [], orders: [] };
 const never = new AbortController().signal;
 const request = { runner_id: "r", epoch: 1, claim_id: "c1", want: 1, ack_order: 0 };
 
-/** A coordinator that registers whoever comes, and does with polls what the test says. */
+/** A fake coordinator that registers every runner and handles polls with `onPoll`. */
 async function startFake(
   registered: { poll_silence_ms?: number },
   onPoll: (response: ServerResponse, no: number) => void,
@@ -200,7 +200,7 @@ async function startFake(
   );
   server.on("connection", () => (connections += 1));
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const port = createHttpPort({ url, token: "drv_x" });
   cleanups.push(() => {
@@ -219,7 +219,7 @@ async function startFake(
 }
 
 async function setUp(options: { pollHoldMs?: number } = {}): Promise<{ coordinator: TestCoordinator; port: HttpPort }> {
-  // no machine is so busy that a runner is lost meanwhile
+  // Long enough that no runner is lost on a busy machine.
   const coordinator = await startTestCoordinator({ leaseMs: 300_000, ...options });
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "box" });
   const port = createHttpPort({ url: coordinator.url, token });

@@ -11,13 +11,13 @@ afterEach(() => {
   for (const clean of cleanups.splice(0).toReversed()) clean();
 });
 
-test("a busy Drover on this machine has a minute to answer over its socket", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "drover-send-"));
-  const path = join(folder, "s");
+test("waits a minute for a response over a Unix socket", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "drover-send-"));
+  const path = join(directory, "s");
   const asked: ServerResponse[] = [];
   const server = createServer((_request, response) => void asked.push(response)).listen(path);
   cleanups.push(
-    () => rmSync(folder, { recursive: true }),
+    () => rmSync(directory, { recursive: true }),
     () => server.close(),
     () => server.closeAllConnections(),
   );

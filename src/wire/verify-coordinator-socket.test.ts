@@ -12,22 +12,22 @@ import { hashToken, proofOf } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";
 import { originOfSocket } from "./socket-origin.ts";
 
-// Runs of one user can replace each other's sockets where nothing is hidden from them. A token must not go to them.
+// Without isolation, runs of one user can replace each other's sockets. They must not receive a token that way.
 const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
 const token = attemptTokens.sign("0198-run", 3);
 const servers: Server[] = [];
 const connections: Socket[] = [];
-let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "drover-sockets-"))));
+let directory: string;
+beforeEach(() => (directory = mkdtempSync(join(tmpdir(), "drover-sockets-"))));
 afterEach(async () => {
   for (const one of connections.splice(0)) one.destroy();
   for (const one of servers.splice(0)) await new Promise((resolve) => one.close(resolve));
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true });
 });
 
-const path = (name = "s"): string => join(folder, name);
+const path = (name = "s"): string => join(directory, name);
 
-/** A coordinator that knows the tokens of its runs, and keeps the requests that came with one. */
+/** A coordinator that knows the tokens of its runs. Records the Authorization headers it receives. */
 async function startReal(at = path()): Promise<{ authorized: string[] }> {
   const authorized: string[] = [];
   const sockets = new Set<string>();
@@ -54,14 +54,14 @@ function listening(server: Server, at: string): Promise<void> {
   return new Promise((resolve) => server.listen(at, resolve));
 }
 
-interface Seen {
+interface ProofAttempt {
   socket: Socket;
   asked: ProofRequest;
   heard: string;
 }
 
-/** What it hears, all of it. */
-async function startStranger(answer: (seen: Seen) => void): Promise<() => string> {
+/** Starts an impostor on the socket. Returns everything it received. */
+async function startImpostor(answer: (seen: ProofAttempt) => void): Promise<() => string> {
   let heard = "";
   const server = createServer((socket) => {
     let own = "";
@@ -84,15 +84,15 @@ const proved = (proof: string): string => {
 };
 const relay =
   (to: string, change: Partial<ProofRequest> = {}) =>
-  (seen: Seen) => {
+  (seen: ProofAttempt) => {
     const body = JSON.stringify({ ...seen.asked, ...change });
     const far = connect(path(to));
     far.write(`POST /proof HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
     far.on("error", () => undefined).pipe(seen.socket);
   };
-const own = attemptTokens.sign("0198-stranger", 1);
+const own = attemptTokens.sign("0198-impostor", 1);
 
-test.each<[what: string, code: string, (seen: Seen) => void]>([
+test.each<[what: string, code: string, (seen: ProofAttempt) => void]>([
   [
     "answers everything with 200",
     "034",
@@ -111,27 +111,27 @@ test.each<[what: string, code: string, (seen: Seen) => void]>([
     ({ socket, asked }) =>
       socket.write(proved(proofOf(hashToken(token), "1".repeat(64), asked.origin).toString("hex"))),
   ],
-  ["asks the coordinator, whose socket it has moved away", "034", relay("real")],
-  ["asks it by a path", "034", relay("real", { origin: "unix:real" })],
-  ["asks it for the address of nothing", "034", relay("real", { origin: "" })],
-  ["knows no /proof", "034", ({ socket }) => socket.write("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")],
+  ["relays to the coordinator, whose socket it has moved away", "034", relay("real")],
+  ["relays with a path as the origin", "034", relay("real", { origin: "unix:real" })],
+  ["relays with an empty origin", "034", relay("real", { origin: "" })],
+  ["has no /proof", "034", ({ socket }) => socket.write("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")],
   ["asks for the token", "034", ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")],
   [
-    "sends the caller elsewhere",
+    "redirects the caller",
     "034",
     ({ socket }) => socket.write("HTTP/1.1 307 T\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n"),
   ],
   ["speaks another protocol", "034", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
-  ["hangs up", "023", ({ socket }) => socket.destroy()],
+  ["disconnects", "023", ({ socket }) => socket.destroy()],
   [
-    "says that nobody is there",
+    "responds with 503",
     "023",
     ({ socket }) => socket.write("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"),
   ],
-])("a program in the socket's place that %s gets no token", async (_, code, answer) => {
+])("an impostor on the socket that %s gets no token", async (_, code, answer) => {
   const { authorized } = await startReal();
   renameSync(path(), path("real"));
-  const heard = await startStranger(answer);
+  const heard = await startImpostor(answer);
   const client = createClient({ url: `unix:${path()}`, token });
   await expect(client.submit({ agent_name: "secret-agent" })).rejects.toMatchObject({ code: `DROVER-API-${code}` });
   expect(heard()).toContain("POST /proof");
@@ -140,7 +140,7 @@ test.each<[what: string, code: string, (seen: Seen) => void]>([
   expect(authorized).toEqual([]);
 });
 
-test("the coordinator itself gets it, also where its socket was moved and moved back", async () => {
+test("sends the token to the real coordinator, even if its socket was moved and moved back", async () => {
   const { authorized } = await startReal();
   renameSync(path(), path("away"));
   renameSync(path("away"), path());
@@ -148,7 +148,7 @@ test("the coordinator itself gets it, also where its socket was moved and moved 
   expect(authorized).toEqual([`Bearer ${token}`]);
 });
 
-test("a coordinator that does not know the token does not get it", async () => {
+test("sends no token to a coordinator that does not know it", async () => {
   const { authorized } = await startReal();
   const foreign = createAttemptTokens(Buffer.alloc(32, 8), null).sign("0198-run", 3);
   const client = createClient({ url: `unix:${path()}`, token: foreign });

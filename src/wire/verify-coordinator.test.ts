@@ -12,15 +12,15 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-interface Seen {
+interface ProofAttempt {
   socket: Socket;
   asked: ProofRequest;
-  /** A coordinator that lives at another port, and knows the token. */
+  /** A coordinator on another port that knows the token. */
   real: TestCoordinator;
-  /** What the real one proved to somebody else before. */
+  /** A proof that the real coordinator gave earlier. */
   old: string;
 }
-type Stranger = (seen: Seen) => void;
+type Impostor = (seen: ProofAttempt) => void;
 
 const answer = (proof: unknown, more = ""): string => {
   const body = JSON.stringify({ proof });
@@ -29,9 +29,9 @@ const answer = (proof: unknown, more = ""): string => {
 const wrong = "0".repeat(64);
 const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/** Asks the real one what it was asked itself, with other words where it has some, and hands the answer on. */
+/** Relays the request to the real coordinator, optionally changed, and returns its response. */
 const relay =
-  (change: (seen: Seen) => Partial<ProofRequest> = () => ({})): Stranger =>
+  (change: (seen: ProofAttempt) => Partial<ProofRequest> = () => ({})): Impostor =>
   (seen) => {
     const { port } = new URL(seen.real.url);
     const body = JSON.stringify({ ...seen.asked, ...change(seen) });
@@ -42,11 +42,11 @@ const relay =
     far.pipe(seen.socket).on("error", () => undefined);
   };
 
-const strangers: [what: string, conflict: string, Stranger][] = [
+const impostors: [what: string, conflict: string, Impostor][] = [
   ["proves with zeros", "unproven", ({ socket }) => socket.write(answer(wrong))],
   ["replays an old proof", "unproven", ({ socket, old }) => socket.write(answer(old))],
   ["sends the nonce back", "unproven", ({ socket, asked }) => socket.write(answer(asked.nonce))],
-  ["proves nothing", "unproven", ({ socket }) => socket.write(answer(""))],
+  ["sends an empty proof", "unproven", ({ socket }) => socket.write(answer(""))],
   ["proves with a list", "unproven", ({ socket }) => socket.write(answer([wrong]))],
   [
     "signs with the key id",
@@ -55,9 +55,9 @@ const strangers: [what: string, conflict: string, Stranger][] = [
       socket.write(answer(createHmac("sha256", key_id).update(`drover proof 1\n${nonce}\n${origin}`).digest("hex"))),
   ],
   ["relays to a live coordinator on another port", "unproven", relay()],
-  ["relays in the name of that port", "unproven", relay(({ real }) => ({ origin: new URL(real.url).origin }))],
+  ["relays with the origin of that port", "unproven", relay(({ real }) => ({ origin: new URL(real.url).origin }))],
   [
-    "relays with a name for the same machine",
+    "relays with another name of the same machine",
     "unproven",
     relay(({ asked }) => ({ origin: asked.origin.replace("127.0.0.1", "localhost") })),
   ],
@@ -73,21 +73,21 @@ const strangers: [what: string, conflict: string, Stranger][] = [
     ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n"),
   ],
   [
-    "goes on and on before its answer",
+    "sends 100 Continue first",
     "unproven",
     ({ socket, old }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${answer(old)}`),
   ],
   ["answers in chunks", "unproven", ({ socket }) => socket.write(`${chunked}4c\r\n{"proof":"${wrong}"}\r\n0\r\n\r\n`)],
-  ["never ends its answer", "unproven", ({ socket }) => flood(socket, chunked, "a".repeat(1000))],
-  ["never ends its head", "unproven", ({ socket }) => flood(socket, "HTTP/1.1 200 OK\r\n", "x-more: 1\r\n")],
-  ["announces two lengths", "unproven", ({ socket }) => socket.write(answer(wrong, "content-length: 0\r\n"))],
+  ["never ends its body", "unproven", ({ socket }) => flood(socket, chunked, "a".repeat(1000))],
+  ["never ends its headers", "unproven", ({ socket }) => flood(socket, "HTTP/1.1 200 OK\r\n", "x-more: 1\r\n")],
+  ["sends two Content-Lengths", "unproven", ({ socket }) => socket.write(answer(wrong, "content-length: 0\r\n"))],
   [
-    "announces an enormous one",
+    "sends an enormous Content-Length",
     "unproven",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n{"),
   ],
-  ["sends junk after it", "unproven", ({ socket, old }) => socket.write(`${answer(old)}${answer(old)}`)],
-  ["sends junk before it", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${answer(old)}`)],
+  ["sends junk after the proof", "unproven", ({ socket, old }) => socket.write(`${answer(old)}${answer(old)}`)],
+  ["sends junk before the proof", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${answer(old)}`)],
   ["speaks another protocol", "unproven", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
   ["speaks HTTP/1.0", "unproven", ({ socket, old }) => socket.write(answer(old).replace("HTTP/1.1", "HTTP/1.0"))],
   [
@@ -96,22 +96,22 @@ const strangers: [what: string, conflict: string, Stranger][] = [
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"),
   ],
   [
-    "says that nobody is there",
+    "responds with 503",
     "away",
     ({ socket }) => socket.write("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"),
   ],
-  ["hangs up", "away", ({ socket }) => socket.destroy()],
+  ["disconnects", "away", ({ socket }) => socket.destroy()],
   ["resets the connection", "away", ({ socket }) => socket.resetAndDestroy()],
-  ["says nothing", "away", () => undefined],
+  ["stays silent", "away", () => undefined],
 ];
 
-test.each(strangers)("a stranger who %s gets no token and hands out no run", async (_what, conflict, stranger) => {
+test.each(impostors)("an impostor that %s gets no token and hands out no run", async (_what, conflict, impostor) => {
   const real = await startTestCoordinator();
   cleanups.push(() => real.dispose());
   const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
   const old = proofOf(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
-  const there = await listen((socket, asked) => stranger({ socket, asked, real, old }));
-  // only one who says nothing is waited for; a flood takes as long as the machine needs
+  const there = await listen((socket, asked) => impostor({ socket, asked, real, old }));
+  // Only a silent impostor must time out. A flood takes as long as the machine needs.
   const port = createHttpPort({ url: there.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
   cleanups.push(() => port.close());
   await expect(port.register(registration("key-a"))).rejects.toMatchObject({ conflict });
@@ -125,7 +125,7 @@ test.each(strangers)("a stranger who %s gets no token and hands out no run", asy
   expect(heard.match(/^[A-Z]+ \S+ HTTP/gm)?.every((line) => line === "POST /proof HTTP")).toBe(true);
 });
 
-test("what the stranger asks for is proved by the one it is for, on a connection that is then used", async () => {
+test("verifies the real coordinator and then uses the same connection", async () => {
   const real = await startTestCoordinator();
   cleanups.push(() => real.dispose());
   await expect(real.client.runs.list()).resolves.toMatchObject({ items: [] });
@@ -139,7 +139,7 @@ function flood(socket: Socket, head: string, more: string): void {
   socket.on("close", () => clearInterval(timer));
 }
 
-/** Writes down every byte that arrives, and does what the test says with each request for proof. */
+/** Records every byte it receives, and passes each proof request to `onAsked`. */
 async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
   let heard = "";
   const open = new Set<Socket>();
@@ -160,7 +160,7 @@ async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
     for (const socket of open) socket.destroy();
     server.close();
   });
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const { address, port } = server.address() as AddressInfo;
   return { url: originOf(address, port)!, heard: () => heard };
 }

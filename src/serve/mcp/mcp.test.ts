@@ -73,14 +73,14 @@ test.each(generations)("a failed run is a tool error with reason and message (%s
   const client = await host.connect(ann, mode);
   const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
   const claim = await host.claim();
-  await host.finish(claim, { status: "failed", reason: "exit_nonzero", message: "no such folder", exit_code: 3 });
+  await host.finish(claim, { status: "failed", reason: "exit_nonzero", message: "no such directory", exit_code: 3 });
   const answer = await call;
   expect(answer.isError).toBe(true);
   expect(dataOf(answer)).toMatchObject({
     run_id: claim.run_id,
     status: "failed",
     reason: "exit_nonzero",
-    message: "no such folder",
+    message: "no such directory",
   });
 });
 

@@ -49,7 +49,7 @@ export const triggerContracts = {
       401: { description: "No such hook, or the signature is missing, wrong or too old" },
       409: { description: "This delivery was already received" },
       413: { description: "The body is too large" },
-      429: { description: "Too many deliveries; Retry-After says when to try again" },
+      429: { description: "Too many deliveries; retry after the time in Retry-After" },
     },
   },
   "GET /webhooks": {
