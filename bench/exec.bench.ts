@@ -49,7 +49,7 @@ async function main(): Promise<void> {
 
 async function benchSpawn(state: string): Promise<void> {
   const execute = createExecute(createStart());
-  const withPerl = createExecute(createStart({ rungs: ["perl"] }));
+  const withPerl = createExecute(createStart({ launchMethods: ["perl"] }));
   const run = (how: typeof execute, isolation: NonNullable<StartOptions["isolation"]>) => async () => {
     const { success } = await how({ executable: "/bin/true" }, { isolation, capture });
     if (!success) throw new Error(`${isolation} failed`);

@@ -34,7 +34,7 @@ import {
 } from "./model/state-layout.ts";
 import type { Environment } from "./model/environment.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
-import { protectFromAll } from "./process/hidden.ts";
+import { protectFromAll } from "./process/protected-paths.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
 import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";

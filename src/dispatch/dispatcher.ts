@@ -6,12 +6,12 @@ import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { drainRunner, stopRuns } from "./by-record.ts";
-import { createFarClock } from "./far-clock.ts";
+import { createRemoteClock } from "./remote-clock.ts";
 import { createPoll, type PollDeps, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
-import { every, type Ticking } from "./ticking.ts";
+import { repeatEvery, type Repeating } from "./repeat-every.ts";
 import { goneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
@@ -26,7 +26,7 @@ export interface DispatcherOptions {
   signAttempt: (run_id: string, attempt: number) => string;
   /** What a run was asked with, where the record keeps that sealed. */
   openSealed?: NonNullable<PollDeps["openSealed"]>;
-  /** Why nothing may be started now; null: there is room. Asked with every claim. */
+  /** Why nothing may be started now; null: there is room. Asked with repeatEvery claim. */
   lowDisk?: () => string | null;
   /** Files that are larger are refused. */
   maxFileBytes?: number;
@@ -60,11 +60,11 @@ export interface Dispatcher {
   storeNow(): Date;
   /** How many polls wait here now. */
   readonly polls: number;
-  /** Looks for work for one runner that meets these demands; without them, for every runner that waits. */
+  /** Looks for work for one runner that meets these demands; without them, for repeatEvery runner that waits. */
   wake(demands?: Demands): void;
   /** Runners are heard from here on; none is lost before one whole lease from now. */
   start(): Promise<void>;
-  /** Ends every held poll and every timer. Idempotent. */
+  /** Ends repeatEvery held poll and repeatEvery timer. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -84,10 +84,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
-  const tickings: Ticking[] = [];
+  const tickings: Repeating[] = [];
   /** What the last rescue returned, by the store's clock. */
   let before: { since: number; at: number } | null = null;
-  const storeClock = createFarClock();
+  const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());
   const shortages = new Map<string, string>();
   const poll = createPoll({ ...options, onFault, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
@@ -124,14 +124,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       store.checkForeignWrites();
       await rescue();
       tickings.push(
-        every(options.rescueEveryMs, rescue, onFault),
-        every(options.foreignEveryMs ?? 250, lookAround, onFault),
-        every(leaseMs * renewEvery, renewIdle, onFault),
+        repeatEvery(options.rescueEveryMs, rescue, onFault),
+        repeatEvery(options.foreignEveryMs ?? 250, lookAround, onFault),
+        repeatEvery(leaseMs * renewEvery, renewIdle, onFault),
       );
       if (options.retention) {
         const { everyMs, prune } = options.retention;
         // soon after the start as well: one that is started anew each hour would never prune
-        tickings.push(every(everyMs, prune, onFault, Math.min(everyMs, 1000)));
+        tickings.push(repeatEvery(everyMs, prune, onFault, Math.min(everyMs, 1000)));
       }
     },
     async stop() {
@@ -216,7 +216,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     }
   }
 
-  /** Who waits in a held poll need not say so every few seconds: there may be thousands. */
+  /** Who waits in a held poll need not say so repeatEvery few seconds: there may be thousands. */
   async function renewIdle(): Promise<void> {
     const now = performance.now();
     const runner_ids = waiters.leasesEndingBefore(now + leaseMs * renewBelow);

@@ -5,7 +5,7 @@ import { PortError } from "../model/port-error.ts";
 import type { Order, PollAnswer, PollRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
-import type { Seat, Waiters, Wake } from "./waiters.ts";
+import type { Waiter, Waiters, Wake } from "./waiters.ts";
 
 export interface PollDeps {
   store: Pick<Store, "apply" | "read">;
@@ -56,19 +56,19 @@ export function createPoll(
     const isOver = () => caller.aborted || stopped.aborted;
     const until = performance.now() + deps.pollHoldMs;
     // Before anything is asked: what comes to be after the answer wakes it.
-    const seat = waiters.sit(request.runner_id, request.want);
+    const waiter = waiters.add(request.runner_id, request.want);
     let unserved: Wake[] = [];
     try {
       for (let again = false; !isOver(); again = true) {
-        const woken = again && seat.rung;
-        unserved = seat.takeWakes();
+        const woken = again && waiter.notified;
+        unserved = waiter.takeWakes();
         const hold = deps.lowDisk();
-        const idle = woken ? null : await look(asked, hold, seat, again);
+        const idle = woken ? null : await look(asked, hold, waiter, again);
         if (isOver()) break;
-        if (idle === null) unserved.push(...seat.takeWakes());
-        const given = idle ?? (await claim({ ...asked, ...(hold === null ? {} : { hold }) }, seat, again));
-        seat.want = given.draining ? 0 : request.want;
-        seat.takesResumed = !given.draining && request.shortage === undefined;
+        if (idle === null) unserved.push(...waiter.takeWakes());
+        const given = idle ?? (await claim({ ...asked, ...(hold === null ? {} : { hold }) }, waiter, again));
+        waiter.want = given.draining ? 0 : request.want;
+        waiter.takesResumed = !given.draining && request.shortage === undefined;
         if (!given.draining) unserved = unserved.slice(given.claims.length);
         const isDue = given.claims.length > 0 || ordersAreDue(request.runner_id, given.orders);
         // Who hung up may have asked again already, before there was anything.
@@ -76,47 +76,48 @@ export function createPoll(
         if (isDue || performance.now() >= until) return answered(request.runner_id, given);
         // It found nothing it may have: whoever could not take these either need not be asked.
         if (!given.draining) unserved = [];
-        await pause(seat, { orders: given.orders, wasLow: hold !== null, until }, caller);
+        await pause(waiter, { orders: given.orders, wasLow: hold !== null, until }, caller);
         // Nothing woke it, so there is nothing; and if there is, the same claim_id asks for it in a moment.
-        if (!seat.rung && performance.now() >= until) return answered(request.runner_id, { claims: [], orders: [] });
+        if (!waiter.notified && performance.now() >= until)
+          return answered(request.runner_id, { claims: [], orders: [] });
       }
       return { claims: [], orders: [] };
     } finally {
-      seat.leave(unserved);
+      waiter.remove(unserved);
     }
   };
 
   /** Null where there is something to be given, or to be written: that this claim is the newest, that the runner lives. */
-  async function look(asked: Asked, hold: string | null, seat: Seat, again: boolean): Promise<Given | null> {
+  async function look(asked: Asked, hold: string | null, waiter: Waiter, again: boolean): Promise<Given | null> {
     const poller = await deps.store.read.poller(hold === null ? asked : { ...asked, want: 0, shortage: hold });
     if ("conflict" in poller) throw portConflict(poller.conflict);
-    seat.know(poller);
+    waiter.identify(poller);
     if (asked.shortage === undefined) deps.shortages.delete(asked.runner_id);
     else deps.shortages.set(asked.runner_id, asked.shortage);
     const storeNow = deps.storeNow();
     const leaseLeft = storeNow === null ? 0 : poller.lease_until - storeNow;
-    seat.leaseEnds = performance.now() + leaseLeft;
+    waiter.leaseEnds = performance.now() + leaseLeft;
     const mayWait = poller.idle && (again || leaseLeft >= enoughLease * deps.leaseMs);
     return mayWait ? { claims: [], orders: [], draining: poller.draining } : null;
   }
 
-  async function claim(asked: Asked & { hold?: string }, seat: Seat, again: boolean): Promise<Given> {
+  async function claim(asked: Asked & { hold?: string }, waiter: Waiter, again: boolean): Promise<Given> {
     const now = performance.now();
     const [result] = await deps.store.apply([
       { op: "claim_runs", ...asked, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
     ]);
     if (!result.ok) throw portConflict(result.conflict);
-    if (!again) seat.leaseEnds = now + deps.leaseMs;
+    if (!again) waiter.leaseEnds = now + deps.leaseMs;
     return result;
   }
 
   /** Whatever else there may be, it is woken for; its lease is renewed meanwhile with those of all who wait. */
-  async function pause(seat: Seat, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
+  async function pause(waiter: Waiter, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
     const longestMs = orders.length > 0 ? orderAgainMs : wasLow ? lookAtDiskMs : Number.POSITIVE_INFINITY;
     for (;;) {
-      await seat.wait(Math.min(until - performance.now(), longestMs), caller);
+      await waiter.wait(Math.min(until - performance.now(), longestMs), caller);
       const staysLow = wasLow && orders.length === 0 && deps.lowDisk() !== null;
-      if (!staysLow || seat.rung || caller.aborted || performance.now() >= until) return;
+      if (!staysLow || waiter.notified || caller.aborted || performance.now() >= until) return;
     }
   }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createWaiters, type Seat, type Waiters } from "./waiters.ts";
+import { createWaiters, type Waiter, type Waiters } from "./waiters.ts";
 
 const facts = (runner_id: string, tags: string[] = []) => ({
   runner_id,
@@ -12,18 +12,18 @@ const facts = (runner_id: string, tags: string[] = []) => ({
   require_matching_tags: false,
   only_pinned: false,
 });
-const sit = (waiters: Waiters, runner: ReturnType<typeof facts> & { only_agent?: string | null }, want: number) => {
-  const seat = waiters.sit(runner.runner_id, want);
-  seat.know(runner);
-  return seat;
+const add = (waiters: Waiters, runner: ReturnType<typeof facts> & { only_agent?: string | null }, want: number) => {
+  const waiter = waiters.add(runner.runner_id, want);
+  waiter.identify(runner);
+  return waiter;
 };
-const woken = (...seats: Seat[]) => seats.map((seat) => seat.takeWakes().length);
+const woken = (...seats: Waiter[]) => seats.map((waiter) => waiter.takeWakes().length);
 const long = 3_600_000;
 const never = new AbortController().signal;
 
 it("wakes one for each run, each in turn, and fills up who is awake once nobody sleeps", () => {
   const waiters = createWaiters();
-  const [a, b, c] = [sit(waiters, facts("a"), 2), sit(waiters, facts("b"), 2), sit(waiters, facts("c", ["x"]), 1)];
+  const [a, b, c] = [add(waiters, facts("a"), 2), add(waiters, facts("b"), 2), add(waiters, facts("c", ["x"]), 1)];
   waiters.wakeFor({});
   waiters.wakeFor({});
   expect(woken(a, b, c)).toEqual([1, 1, 0]);
@@ -37,14 +37,14 @@ it("wakes one for each run, each in turn, and fills up who is awake once nobody 
   expect(woken(a, b, c)).toEqual([2, 2, 1]);
 });
 
-it("passes on what a seat was woken for and did not look after", async () => {
+it("passes on what a waiter was woken for and did not look after", async () => {
   const waiters = createWaiters();
-  const [a, b] = [sit(waiters, facts("a"), 1), sit(waiters, facts("b"), 1)];
+  const [a, b] = [add(waiters, facts("a"), 1), add(waiters, facts("b"), 1)];
   waiters.wakeFor({});
-  a.leave([]);
+  a.remove([]);
   expect(woken(b)).toEqual([1]);
-  const c = sit(waiters, facts("c"), 1);
-  b.leave([{ demands: {}, resumed: false }]);
+  const c = add(waiters, facts("c"), 1);
+  b.remove([{ demands: {}, resumed: false }]);
   await c.wait(long, never);
   expect(woken(c)).toEqual([1]);
   expect(waiters.runnerIds).toEqual(["c"]);
@@ -52,42 +52,42 @@ it("passes on what a seat was woken for and did not look after", async () => {
 
 it("wakes one without a free slot for a run that was resumed, where nobody has one", () => {
   const waiters = createWaiters();
-  const [full, drained] = [sit(waiters, facts("full"), 0), sit(waiters, facts("drained"), 0)];
+  const [full, drained] = [add(waiters, facts("full"), 0), add(waiters, facts("drained"), 0)];
   drained.takesResumed = false;
   waiters.wakeFor({});
   expect(woken(full, drained)).toEqual([0, 0]);
   waiters.wakeFor({}, true);
   expect(woken(full, drained)).toEqual([1, 0]);
-  const free = sit(waiters, facts("free"), 1);
+  const free = add(waiters, facts("free"), 1);
   waiters.wakeFor({}, true);
   expect(woken(full, free)).toEqual([0, 1]);
 });
 
 it("does not sleep over what came before it lay down, and gets up when it is called", async () => {
   const waiters = createWaiters();
-  const seat = sit(waiters, facts("a"), 1);
+  const waiter = add(waiters, facts("a"), 1);
   waiters.wakeRunner("a");
-  await seat.wait(long, never);
-  expect(woken(seat)).toEqual([0]);
+  await waiter.wait(long, never);
+  expect(woken(waiter)).toEqual([0]);
   waiters.wakeRunners(new Set(["b"]));
-  expect(seat.rung).toBe(false);
+  expect(waiter.notified).toBe(false);
   waiters.wakeRunners(new Set(["b", "a"]));
-  expect(seat.rung).toBe(true);
-  woken(seat);
-  const asleep = seat.wait(long, never);
+  expect(waiter.notified).toBe(true);
+  woken(waiter);
+  const asleep = waiter.wait(long, never);
   waiters.wakeAll();
   await asleep;
-  woken(seat);
+  woken(waiter);
   const gone = new AbortController();
-  const again = seat.wait(long, gone.signal);
+  const again = waiter.wait(long, gone.signal);
   gone.abort();
   await again;
 });
 
-it("wakes one that takes the runs of one agent alone beside another, never in its place", async () => {
+it("wakes one that takes the runs of one agent alone beside another, never in its entry", async () => {
   const waiters = createWaiters();
-  const picky = sit(waiters, { ...facts("picky"), only_agent: "echo" }, 1);
-  const plain = sit(waiters, { ...facts("plain"), only_agent: null }, 1);
+  const picky = add(waiters, { ...facts("picky"), only_agent: "echo" }, 1);
+  const plain = add(waiters, { ...facts("plain"), only_agent: null }, 1);
   waiters.wakeFor({});
   expect(woken(plain)).toEqual([1]);
   // at once: it was woken
@@ -96,22 +96,22 @@ it("wakes one that takes the runs of one agent alone beside another, never in it
 
 it("wakes one of whom nothing is known yet beside another, unless it wants nothing", async () => {
   const waiters = createWaiters();
-  const [strange, wantless] = [waiters.sit("strange", 1), waiters.sit("wantless", 0)];
-  const plain = sit(waiters, facts("plain"), 1);
+  const [strange, wantless] = [waiters.add("strange", 1), waiters.add("wantless", 0)];
+  const plain = add(waiters, facts("plain"), 1);
   waiters.wakeFor({ tags: ["x"] });
-  expect([strange, wantless, plain].map(({ rung }) => rung)).toEqual([true, false, false]);
+  expect([strange, wantless, plain].map(({ notified }) => notified)).toEqual([true, false, false]);
   strange.takeWakes();
   waiters.wakeFor({});
-  expect([strange, wantless, plain].map(({ rung }) => rung)).toEqual([true, false, true]);
+  expect([strange, wantless, plain].map(({ notified }) => notified)).toEqual([true, false, true]);
   expect(woken(strange, plain)).toEqual([0, 1]);
 });
 
 it("knows whose lease ends, each of them once", () => {
   const waiters = createWaiters();
-  const [a, again, b] = [sit(waiters, facts("a"), 1), sit(waiters, facts("a"), 0), sit(waiters, facts("b"), 1)];
+  const [a, again, b] = [add(waiters, facts("a"), 1), add(waiters, facts("a"), 0), add(waiters, facts("b"), 1)];
   expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
   // of one that has just sat down nothing is known: it may be another's
-  waiters.sit("c", 1);
+  waiters.add("c", 1);
   expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
   a.leaseEnds = again.leaseEnds = 100;
   b.leaseEnds = 200;

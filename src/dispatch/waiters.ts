@@ -3,7 +3,7 @@ import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 
 /** Who waits for work, in the order in which they are to be asked next. */
 export interface Waiters {
-  sit(runner_id: string, want: number): Seat;
+  add(runner_id: string, want: number): Waiter;
   /**
    * A run with these demands became free: one runner that could take it is woken, each in its turn. `resumed`: also one
    * that has no free slot, if there is no other.
@@ -30,7 +30,7 @@ export interface Wake {
   resumed: boolean;
 }
 
-export interface Seat {
+export interface Waiter {
   /** Set to 0 while nothing would be handed out here. */
   want: number;
   /** Set to false while it takes no run at all, whether it has free slots or not. */
@@ -38,139 +38,139 @@ export interface Seat {
   /** As far as is known; long ago: not at all. */
   leaseEnds: number;
   /** Woken since wakes were taken. */
-  readonly rung: boolean;
+  readonly notified: boolean;
   /**
    * Until then whatever becomes free wakes it, beside others. So does one with `only_agent` for ever: neither takes a
    * wake from others, as it may not be able to take the run.
    */
-  know(runner: Waiting): void;
-  /** What this seat was woken for since the last call. */
+  identify(runner: Waiting): void;
+  /** What this waiter was woken for since the last call. */
   takeWakes(): Wake[];
   /** Until it is woken, the time is over or the signal is given; at once where it was woken meanwhile. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
   /** What it was woken for and did not look after goes to others. */
-  leave(unserved: readonly Wake[]): void;
+  remove(unserved: readonly Wake[]): void;
 }
 
-interface Place extends Seat {
+interface WaiterEntry extends Waiter {
   runner_id: string;
   /** null: not known yet. */
   runner: Waiting | null;
   wakes: Wake[];
-  rung: boolean;
-  ring: () => void;
+  notified: boolean;
+  notify: () => void;
 }
 
 export function createWaiters(): Waiters {
-  const places = new Set<Place>();
+  const entries = new Set<WaiterEntry>();
 
   return {
-    sit,
+    add,
     wakeFor: (demands, resumed = false) => wakeOne({ demands, resumed }),
     wakeRunner(runner_id) {
-      for (const place of places) if (place.runner_id === runner_id) wake(place);
+      for (const entry of entries) if (entry.runner_id === runner_id) wake(entry);
     },
     wakeRunners(runner_ids) {
       if (runner_ids.size === 0) return;
-      for (const place of places) if (runner_ids.has(place.runner_id)) wake(place);
+      for (const entry of entries) if (runner_ids.has(entry.runner_id)) wake(entry);
     },
     wakeAll() {
-      for (const place of places) wake(place);
+      for (const entry of entries) wake(entry);
     },
     get runnerIds() {
-      return [...new Set([...places].map(({ runner_id }) => runner_id))];
+      return [...new Set([...entries].map(({ runner_id }) => runner_id))];
     },
     leasesEndingBefore(time) {
       const found = new Set<string>();
-      for (const { runner_id, runner, leaseEnds } of places)
+      for (const { runner_id, runner, leaseEnds } of entries)
         if (runner !== null && leaseEnds < time) found.add(runner_id);
       return [...found];
     },
     renewed(runner_ids, until) {
       const these = new Set(runner_ids);
-      for (const place of places) if (these.has(place.runner_id)) place.leaseEnds = Math.max(place.leaseEnds, until);
+      for (const entry of entries) if (these.has(entry.runner_id)) entry.leaseEnds = Math.max(entry.leaseEnds, until);
     },
     get size() {
-      return places.size;
+      return entries.size;
     },
   };
 
-  function sit(runner_id: string, want: number): Seat {
-    const place: Place = {
+  function add(runner_id: string, want: number): Waiter {
+    const entry: WaiterEntry = {
       runner_id,
       runner: null,
       want,
       takesResumed: true,
       leaseEnds: Number.NEGATIVE_INFINITY,
       wakes: [],
-      rung: false,
-      ring: () => undefined,
-      know(runner) {
-        place.runner = runner;
+      notified: false,
+      notify: () => undefined,
+      identify(runner) {
+        entry.runner = runner;
       },
       takeWakes() {
-        place.rung = false;
-        return place.wakes.splice(0);
+        entry.notified = false;
+        return entry.wakes.splice(0);
       },
-      wait: (ms, signal) => waitAt(place, ms, signal),
-      leave(unserved) {
-        places.delete(place);
-        for (const one of [...unserved, ...place.wakes.splice(0)]) wakeOne(one);
+      wait: (ms, signal) => waitAt(entry, ms, signal),
+      remove(unserved) {
+        entries.delete(entry);
+        for (const one of [...unserved, ...entry.wakes.splice(0)]) wakeOne(one);
       },
     };
-    places.add(place);
-    return place;
+    entries.add(entry);
+    return entry;
   }
 
   /** The first that sleeps; where all who match are awake already, one that still has room for it. */
   function wakeOne(one: Wake): void {
-    let awake: Place | null = null;
-    for (const place of places) {
-      const hasRoom = place.wakes.length < place.want;
-      if (!hasRoom && !(one.resumed && place.takesResumed)) continue;
-      if (place.runner === null) {
-        wake(place);
+    let awake: WaiterEntry | null = null;
+    for (const entry of entries) {
+      const hasRoom = entry.wakes.length < entry.want;
+      if (!hasRoom && !(one.resumed && entry.takesResumed)) continue;
+      if (entry.runner === null) {
+        wake(entry);
         continue;
       }
-      if (unmetDemands(one.demands, place.runner).length > 0) continue;
-      if (typeof place.runner.only_agent === "string") {
-        wake(place);
+      if (unmetDemands(one.demands, entry.runner).length > 0) continue;
+      if (typeof entry.runner.only_agent === "string") {
+        wake(entry);
         continue;
       }
-      if (place.wakes.length > 0 || !hasRoom) {
-        awake ??= place;
+      if (entry.wakes.length > 0 || !hasRoom) {
+        awake ??= entry;
         continue;
       }
-      turn(place, one);
+      turn(entry, one);
       return;
     }
     if (awake !== null) turn(awake, one);
   }
 
-  function turn(place: Place, one: Wake): void {
-    place.wakes.push(one);
-    places.delete(place);
-    places.add(place);
-    wake(place);
+  function turn(entry: WaiterEntry, one: Wake): void {
+    entry.wakes.push(one);
+    entries.delete(entry);
+    entries.add(entry);
+    wake(entry);
   }
 }
 
-function wake(place: Place): void {
-  place.rung = true;
-  place.ring();
+function wake(entry: WaiterEntry): void {
+  entry.notified = true;
+  entry.notify();
 }
 
-function waitAt(place: Place, ms: number, signal: AbortSignal): Promise<void> {
-  if (place.rung || signal.aborted) return Promise.resolve();
+function waitAt(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
+  if (entry.notified || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     // Whole ones: timers of one length share a list, of which there would be thousands. One more: never before the time.
     const timer = setTimeout(done, Math.ceil(ms) + 1);
     signal.addEventListener("abort", done);
-    place.ring = done;
+    entry.notify = done;
     function done(): void {
       clearTimeout(timer);
       signal.removeEventListener("abort", done);
-      place.ring = () => undefined;
+      entry.notify = () => undefined;
       resolve();
     }
   });

@@ -61,7 +61,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
   });
 
   const { top, path } = within(delegated);
-  const run = (script: string, isolation: Isolation, rung: "static" | "perl", uid: number): Ended => {
+  const run = (script: string, isolation: Isolation, launchMethod: "static" | "perl", uid: number): Ended => {
     const tmp = mkdtempSync(join(stage, "tmp-"));
     chmodSync(tmp, 0o777);
     const once: StartOnce = {
@@ -74,7 +74,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
         limits: { memoryBytes: 48 << 20 },
       },
       options: { isolation },
-      rungs: [rung],
+      launchMethods: [launchMethod],
     };
     const entered = ["-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', delegated];
     const user = ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"];
@@ -87,18 +87,21 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
     return JSON.parse(stdout) as Ended;
   };
 
-  const subjects = (["static", "perl"] as const).flatMap((rung) => [
-    { isolation: "pid" as const, rung, uid: nobody, who: "a user" },
+  const subjects = (["static", "perl"] as const).flatMap((launchMethod) => [
+    { isolation: "pid" as const, launchMethod, uid: nobody, who: "a user" },
     ...(hostHas("sandbox")
       ? [
-          { isolation: "sandbox" as const, rung, uid: nobody, who: "a user" },
-          { isolation: "sandbox" as const, rung, uid: 0, who: "root" },
+          { isolation: "sandbox" as const, launchMethod, uid: nobody, who: "a user" },
+          { isolation: "sandbox" as const, launchMethod, uid: 0, who: "root" },
         ]
       : []),
   ]);
-  describe.each(subjects)("$isolation by $rung as $who", ({ isolation, rung, uid }) => {
+  describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
     test.each(Object.entries(ways))("%s", (_, script) => {
-      expect(run(script, isolation, rung, uid).error).toMatchObject({ code: "DROVER-EXE-009", limit: "memoryBytes" });
+      expect(run(script, isolation, launchMethod, uid).error).toMatchObject({
+        code: "DROVER-EXE-009",
+        limit: "memoryBytes",
+      });
     });
   });
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from "node:path";
 import type { Limits } from "../model/process.ts";
 import { findCgroupParents, type CgroupParents } from "./cgroup-parents.ts";
-import { isCode } from "./plain-group.ts";
+import { isCode } from "./process-group.ts";
 
 export type CgroupLimit = "memoryBytes" | "processes";
 

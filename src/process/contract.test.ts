@@ -2,8 +2,8 @@ import { processContract } from "../../test/contract/process.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import { createStart, start } from "./start.ts";
 
-const perl = createStart({ rungs: ["perl"] });
-const plain = createStart({ rungs: ["plain"] });
+const perl = createStart({ launchMethods: ["perl"] });
+const plain = createStart({ launchMethods: ["plain"] });
 
 processContract("no isolation", { start, isolation: "none", applied: "none", reach: "command" });
 processContract("plain process group", { start: plain, isolation: "auto", applied: "group", reach: "group" });

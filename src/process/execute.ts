@@ -9,7 +9,7 @@ import type {
 } from "../model/process.ts";
 import { openCaptures } from "./capture.ts";
 import { checkCommand } from "./check.ts";
-import { withHeldBefore } from "./held-watch.ts";
+import { withInitialUsage } from "./disk-usage-watch.ts";
 import { endedBeforeStart, start } from "./start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture: CaptureOptions };
@@ -25,7 +25,7 @@ export const execute: ExecuteCommand = createExecute(start);
 export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
     checkCommand(command); // before files are made for its output
-    const startOptions = await withHeldBefore(command, options, signal);
+    const startOptions = await withInitialUsage(command, options, signal);
     if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], nothing, nothing);
     const captures = openCaptures(capture);
     if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], nothing, nothing);

@@ -85,7 +85,7 @@ export function cannotStart(why: string): CommandFault {
   return { code: "DROVER-EXE-010", message: `The process could not be started: ${why}.` };
 }
 
-export function stoppedBy(reason: StopReason, { timeoutMs }: Command): CommandFault {
+export function stoppedFault(reason: StopReason, { timeoutMs }: Command): CommandFault {
   if (reason === "timeout") {
     const after = timeoutMs === undefined ? "" : ` after ${timeoutMs / 1000} s`;
     return {

@@ -46,7 +46,7 @@ interface Ran extends Ended {
 interface How {
   uid?: number | undefined;
   isolation: Isolation | "auto";
-  rungs?: StartOnce["rungs"];
+  launchMethods?: StartOnce["launchMethods"];
   hide?: string[];
   cwd?: string;
   through?: string[];
@@ -54,7 +54,7 @@ interface How {
 
 function run(
   script: string,
-  { uid, isolation, rungs, hide = [record], cwd = join(state, "work"), through = [] }: How,
+  { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: How,
 ): Ran {
   if (uid !== undefined) for (const path of everythingIn(state)) chownSync(path, uid, uid);
   const once: StartOnce = {
@@ -66,7 +66,7 @@ function run(
       timeoutMs: 60_000,
     },
     options: { isolation, hide },
-    ...(rungs === undefined ? {} : { rungs }),
+    ...(launchMethods === undefined ? {} : { launchMethods }),
   };
   const [file, ...words] = [...through, process.execPath, program, JSON.stringify(once)];
   const { stdout, stderr } = spawnSync(file, words, {
@@ -84,25 +84,25 @@ function everythingIn(folder: string): string[] {
 
 interface Subject {
   isolation: "pid" | "sandbox";
-  rungs: "static" | "perl";
+  launchMethods: "static" | "perl";
   uid: number | undefined;
 }
 
 const subjects: Subject[] = (["pid", "sandbox"] as const)
   .filter((level) => hostHas(level))
   .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((rungs) =>
-      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({ isolation, rungs, uid })),
+    (["static", "perl"] as const).flatMap((launchMethods) =>
+      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({ isolation, launchMethods, uid })),
     ),
   );
-const nameOf = ({ isolation, rungs, uid }: Subject): string =>
-  `${isolation} by ${rungs === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`;
+const nameOf = ({ isolation, launchMethods, uid }: Subject): string =>
+  `${isolation} by ${launchMethods === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`;
 
 describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) })))(
   "$name",
-  ({ isolation, rungs, uid }) => {
+  ({ isolation, launchMethods, uid }) => {
     const mayAnything = isRoot && uid === undefined && isolation === "pid";
-    const how: How = { uid, isolation, rungs: [rungs] };
+    const how: How = { uid, isolation, launchMethods: [launchMethods] };
 
     test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
       "%s shows and changes nothing",
@@ -176,12 +176,12 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
 
 describe.each(
   subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: nameOf(each) })),
-)("$name", ({ isolation, rungs, uid }) => {
+)("$name", ({ isolation, launchMethods, uid }) => {
   test("no other process leads to a file system that can be written", () => {
     const outside = join(state, "outside");
     const script = `for p in /proc/[0-9]* /proc/[0-9]*/task/*; do
         touch "$p/root${outside}" "$p/cwd/../outside"; done; touch "${outside}"; ls /proc | grep -c '^[0-9]'`;
-    const { stdout } = run(script, { uid, isolation, rungs: [rungs] });
+    const { stdout } = run(script, { uid, isolation, launchMethods: [launchMethods] });
     expect(Number(stdout)).toBeGreaterThan(1);
     expect(everythingIn(state)).not.toContain(outside);
   });
@@ -225,10 +225,10 @@ describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", ()
       "record",
     ],
   ])("%s is hidden too", (_, through, path) => {
-    for (const rungs of [["static"], ["perl"]] as const) {
+    for (const launchMethods of [["static"], ["perl"]] as const) {
       rmSync(join(state, "same"), { recursive: true, force: true });
       const script = `cat "$STATE/${path}"/*; find "$STATE" -name token -exec cat {} +; true`;
-      const result = run(script, { isolation: "pid", rungs: [...rungs], through: through(), cwd: "/" });
+      const result = run(script, { isolation: "pid", launchMethods: [...launchMethods], through: through(), cwd: "/" });
       expect(result).toMatchObject({ isolation: "pid", error: null, stdout: "" });
     }
   });
@@ -251,8 +251,11 @@ describe("where nothing can be hidden", () => {
   });
 
   test("without a launcher, pid is refused and auto is group", () => {
-    expect(run("true", { isolation: "pid", rungs: ["plain"] }).error?.code).toBe("DROVER-EXE-007");
-    expect(run("true", { isolation: "auto", rungs: ["plain"] })).toMatchObject({ isolation: "group", error: null });
+    expect(run("true", { isolation: "pid", launchMethods: ["plain"] }).error?.code).toBe("DROVER-EXE-007");
+    expect(run("true", { isolation: "auto", launchMethods: ["plain"] })).toMatchObject({
+      isolation: "group",
+      error: null,
+    });
   });
 });
 

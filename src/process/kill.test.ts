@@ -8,7 +8,7 @@ import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { escapes } from "../../test/fixtures/process/kill-batch.ts";
 import { eventually, leaveOnceAway, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
 import type { Isolation } from "../model/process.ts";
-import type { RungKind } from "./launcher.ts";
+import type { LaunchMethodKind } from "./create-launcher.ts";
 import { findOrphans, killOrphans } from "./orphans.ts";
 import { createStart } from "./start.ts";
 
@@ -38,10 +38,10 @@ describe.each(users)("as %s", (_, user) => {
       ...identity,
     });
   };
-  const ways: [Isolation | "auto", RungKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
+  const ways: [Isolation | "auto", LaunchMethodKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
 
-  test.each(ways)("at %s by %s nothing outlives its stop", async (isolation, rung) => {
-    const child = run("kill-batch-run.ts", isolation, rung, scripts, "16");
+  test.each(ways)("at %s by %s nothing outlives its stop", async (isolation, launchMethod) => {
+    const child = run("kill-batch-run.ts", isolation, launchMethod, scripts, "16");
     const output: Buffer[] = [];
     child.stdout!.on("data", (chunk: Buffer) => output.push(chunk));
     await once(child, "close");
@@ -53,9 +53,9 @@ describe.each(users)("as %s", (_, user) => {
     });
   });
 
-  test.each(ways)("at %s by %s nothing outlives Drover's own death by SIGKILL", async (isolation, rung) => {
+  test.each(ways)("at %s by %s nothing outlives Drover's own death by SIGKILL", async (isolation, launchMethod) => {
     const mark = newMark();
-    const child = run("doomed.ts", isolation, rung, scripts, mark);
+    const child = run("doomed.ts", isolation, launchMethod, scripts, mark);
     const ended = once(child, "close").then(([code, signal]) => `ended before all were away: ${code ?? signal}`);
     expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
     expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
@@ -69,7 +69,7 @@ describe.each(users)("as %s", (_, user) => {
 
 test("what a Drover without a launcher leaves behind is found by its execution id, and killed", async () => {
   const mark = newMark();
-  const running = createStart({ rungs: ["plain"] })(
+  const running = createStart({ launchMethods: ["plain"] })(
     { executable: "sh", arguments: [join(scripts, "setsid.sh"), mark, "leave"] },
     { ids: { DROVER_EXECUTION_ID: mark }, stdin: "pipe" },
     new AbortController().signal,

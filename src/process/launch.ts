@@ -4,17 +4,17 @@ import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
 import { cannotKeep, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
-import { environmentFor, invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
-import { isExecutable, type Launcher, type Rung } from "./launcher.ts";
-import { nothingProtected, protectedPaths, realPaths } from "./hidden.ts";
+import { environmentFor, launchCommandFor, isRaw, type LaunchCommand, type LaunchRequest } from "./launch-command.ts";
+import { isExecutable, type Launcher, type LaunchMethod } from "./create-launcher.ts";
+import { nothingProtected, protectedPaths, realPaths } from "./protected-paths.ts";
 import { findExecutable } from "./lookup.ts";
-import { findBwrap, sandboxInvocation } from "./sandbox.ts";
+import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./status.ts";
 
 /** A process that was started, or could not be and will say so in its error event. */
 export interface Launched {
   child: ChildProcess;
-  through: Invocation["through"];
+  through: LaunchCommand["through"];
   level: Isolation | "auto";
   statusFile: number | null;
   /** Of the launcher inside a sandbox. */
@@ -24,7 +24,7 @@ export interface Launched {
 
 export type LaunchResult = Launched | { fault: CommandFault };
 
-/** Down the rungs until one starts the command. Synchronous: a spawn that fails is seen at once. */
+/** Down the launchMethods until one starts the command. Synchronous: a spawn that fails is seen at once. */
 export function launch(
   launcher: Launcher,
   command: Command,
@@ -46,7 +46,7 @@ export function launch(
   if (made.cgroup !== null)
     request = { ...request, cgroupFiles: made.cgroup.procsFiles, readonlyMounts: made.cgroup.mountPoints };
 
-  const result = climbDown(launcher, request, options, environment);
+  const result = tryInOrder(launcher, request, options, environment);
   if ("fault" in result) void made.cgroup?.remove(); // empty, hence gone at once
   return "fault" in result ? result : { ...result, level: request.level, cgroup: made.cgroup };
 }
@@ -76,35 +76,35 @@ function levelFor(asked: LaunchRequest["level"], keepLeftovers: boolean): Launch
 
 type Spawned = Pick<Launched, "child" | "through" | "statusFile" | "innerStatusFile">;
 
-function climbDown(
+function tryInOrder(
   launcher: Launcher,
   request: LaunchRequest,
   options: StartOptions,
   environment: Record<string, string>,
 ): Spawned | { fault: CommandFault } {
   for (;;) {
-    const rung: Rung = isRaw(request) ? { kind: "plain" } : launcher.best();
-    const invocation = invoke(rung, request, options, environment);
+    const launchMethod: LaunchMethod = isRaw(request) ? { kind: "plain" } : launcher.best();
+    const invocation = invoke(launchMethod, request, options, environment);
     if ("fault" in invocation) return invocation;
     const statusFile = invocation.reports ? openStatusFile() : null;
     const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
     const outcome = trySpawn(
       invocation,
       request.command,
-      environmentFor(rung, environment),
+      environmentFor(launchMethod, environment),
       stdioFor(options, statusFile, innerStatusFile),
     );
     if (
       "child" in outcome &&
-      (outcome.child.pid !== undefined || rung.kind === "plain" || isExecutable(rung.words[0]!))
+      (outcome.child.pid !== undefined || launchMethod.kind === "plain" || isExecutable(launchMethod.words[0]!))
     ) {
       return { child: outcome.child, through: invocation.through, statusFile, innerStatusFile };
     }
     for (const file of [statusFile, innerStatusFile]) if (file !== null) closeSync(file);
-    if (rung.kind === "plain" || ("errno" in outcome && !launcherFaults.has(outcome.errno))) {
+    if (launchMethod.kind === "plain" || ("errno" in outcome && !launcherFaults.has(outcome.errno))) {
       return { fault: execRefused("errno" in outcome ? outcome.errno : "EIO", request.command, environment["PATH"]) };
     }
-    launcher.drop(rung);
+    launcher.drop(launchMethod);
   }
 }
 
@@ -112,21 +112,21 @@ function climbDown(
 const launcherFaults = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
 
 function invoke(
-  rung: Rung,
+  launchMethod: LaunchMethod,
   request: LaunchRequest,
   options: StartOptions,
   environment: Record<string, string>,
-): Invocation | { fault: CommandFault } {
-  if (rung.kind === "plain") {
-    if (request.level !== "pid" && request.level !== "sandbox") return invocationFor(rung, request);
+): LaunchCommand | { fault: CommandFault } {
+  if (launchMethod.kind === "plain") {
+    if (request.level !== "pid" && request.level !== "sandbox") return launchCommandFor(launchMethod, request);
     return {
       fault: isolationMissing(request.level, "it needs Linux and Drover's launcher, or perl to run its substitute"),
     };
   }
-  if (request.level !== "sandbox") return invocationFor(rung, request);
+  if (request.level !== "sandbox") return launchCommandFor(launchMethod, request);
   const bwrap = findBwrap();
   if (bwrap === null) return { fault: isolationMissing("sandbox", "bwrap is not installed (package bubblewrap)") };
-  return sandboxInvocation(rung, bwrap, request, {
+  return sandboxLaunchCommand(launchMethod, bwrap, request, {
     workingDirectory: request.command.workingDirectory ?? process.cwd(),
     tmp: environment["TMPDIR"] ?? "/tmp",
     writable: options.writable ?? [],
@@ -137,7 +137,7 @@ function invoke(
 
 /** Node throws for some refusals and emits an error for others; those thrown come back as their errno. */
 function trySpawn(
-  invocation: Invocation,
+  invocation: LaunchCommand,
   command: Command,
   environment: Readonly<Record<string, string>>,
   stdio: StdioOptions,
@@ -151,7 +151,7 @@ function trySpawn(
       cwd: command.workingDirectory,
       argv0: invocation.argv0,
     });
-    // the error event comes later, and also for a child that is given up here for the next rung
+    // the error event comes later, and also for a child that is given up here for the next launchMethod
     if (child.pid === undefined) child.on("error", () => undefined);
     // out of descriptors: Node returns before it makes the streams, against its types
     return (child.stdio as unknown) === undefined ? { errno: "EMFILE" } : { child };

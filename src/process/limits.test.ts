@@ -22,8 +22,8 @@ const exceeded = (limit: string): object => ({ success: false, error: { code: "D
 
 const launchers: [string, StartCommand][] = [
   ["the launcher", start],
-  ["perl", createStart({ rungs: ["perl"] })],
-  ["a shell", createStart({ rungs: ["plain"] })],
+  ["perl", createStart({ launchMethods: ["perl"] })],
+  ["a shell", createStart({ launchMethods: ["plain"] })],
 ];
 
 describe.each(launchers)("limits set by %s", (_, by) => {

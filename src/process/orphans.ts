@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { isCode } from "./plain-group.ts";
+import { isCode } from "./process-group.ts";
 
 export interface Orphan {
   pid: number;

@@ -57,13 +57,13 @@ type Ran = Ended & { stdout: string; stderr: string };
 
 interface Subject {
   isolation: "pid" | "sandbox";
-  rungs: "static" | "perl";
+  launchMethods: "static" | "perl";
   uid: number | undefined;
 }
 
 function run(
   script: string,
-  { isolation, rungs, uid }: Subject,
+  { isolation, launchMethods, uid }: Subject,
   options: Partial<StartOnce["options"]> = {},
   workingDirectory = join(here, "work"),
   within: readonly string[] = [],
@@ -86,7 +86,7 @@ function run(
       timeoutMs: 60_000,
     },
     options: { isolation, hide: [drover], show: [runs], readOnly: [config], writable: [here], ...options },
-    rungs: [rungs],
+    launchMethods: [launchMethods],
   };
   const [file, ...words] = [...within, process.execPath, program, JSON.stringify(once)];
   const { stdout, stderr } = spawnSync(file, words, {
@@ -118,12 +118,12 @@ function standing(): unknown {
 const subjects = (["pid", "sandbox"] as const)
   .filter((level) => hostHas(level))
   .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((rungs) =>
+    (["static", "perl"] as const).flatMap((launchMethods) =>
       (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
         isolation,
-        rungs,
+        launchMethods,
         uid,
-        name: `${isolation} by ${rungs === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`,
+        name: `${isolation} by ${launchMethods === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`,
       })),
     ),
   );
@@ -214,7 +214,7 @@ describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))("$nam
 });
 
 describe.runIf(isRoot && hostHas("pid"))("as a user whose folders have mounts in them", () => {
-  test.each(["static", "perl"] as const)("everything stays in its place too, by %s", (rungs) => {
+  test.each(["static", "perl"] as const)("everything stays in its place too, by %s", (launchMethods) => {
     const before = standing();
     const script = `${moves["renaming each folder"]}; ${moves["renaming from inside"]}; ls "$HOME/mounted" "$HOME/.local/mounted"; cat "$RECORD/token"`;
     mkdirSync(join(home, "mounted"));
@@ -231,7 +231,7 @@ describe.runIf(isRoot && hostHas("pid"))("as a user whose folders have mounts in
       `${kept} && exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups "$@"`,
       "sh",
     ];
-    const result = run(script, { isolation: "pid", rungs, uid: nobody }, {}, undefined, within);
+    const result = run(script, { isolation: "pid", launchMethods, uid: nobody }, {}, undefined, within);
     rmSync(join(stage, "kept"), { recursive: true });
     expect(result).toMatchObject({ isolation: "pid", error: null });
     expect(result.stdout).toContain("one");

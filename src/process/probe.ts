@@ -1,6 +1,6 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
 import { causeOf } from "./faults.ts";
-import type { HeldLimits } from "./held-watch.ts";
+import type { DiskLimits } from "./disk-usage-watch.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
@@ -20,8 +20,8 @@ export type Finding = { works: true } | { works: false; why: string; next: strin
 export async function probeHost(): Promise<HostReport> {
   const start = createStart();
   const [fixed, perl, auto, ...levels] = await Promise.all([
-    hasLauncher(createStart({ rungs: ["static"] })),
-    hasLauncher(createStart({ rungs: ["perl"] })),
+    hasLauncher(createStart({ launchMethods: ["static"] })),
+    hasLauncher(createStart({ launchMethods: ["perl"] })),
     tryIt(start, "auto"),
     ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryIt(start, level)),
   ]);
@@ -69,7 +69,7 @@ const limitNext =
   "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
 
 /** More than a shell that does nothing needs. */
-const smallLimits: Required<Omit<Limits, keyof HeldLimits>> = {
+const smallLimits: Required<Omit<Limits, keyof DiskLimits>> = {
   cpuSeconds: 60,
   fileSizeBytes: 1 << 20,
   openFiles: 32,

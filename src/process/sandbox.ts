@@ -1,13 +1,13 @@
-import { isWithin, realPaths } from "./hidden.ts";
+import { isWithin, realPaths } from "./protected-paths.ts";
 import { findExecutable } from "./lookup.ts";
-import type { Invocation, LaunchRequest } from "./invocation.ts";
-import { bwrapEnvironmentFor, launcherOptions } from "./invocation.ts";
-import type { Rung } from "./launcher.ts";
+import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
+import { bwrapEnvironmentFor, launcherOptions } from "./launch-command.ts";
+import type { LaunchMethod } from "./create-launcher.ts";
 
 /** Where the launcher inside reports: a file of its own, as the outer one empties its file at the end. */
 export const innerStatusDescriptor = 4;
 
-export interface SandboxPlaces {
+export interface SandboxPaths {
   workingDirectory: string;
   /** Where the command is told to put temporary files. */
   tmp: string;
@@ -30,17 +30,17 @@ export function findBwrap(): string | null {
  * bwrap dies at the SIGTERM that asks the command to stop. So that the command has its grace, the inner
  * launcher outlives its parent (-p 0), and there is no --die-with-parent; the namespace ends everything.
  */
-export function sandboxInvocation(
-  rung: Extract<Rung, { words: readonly string[] }>,
+export function sandboxLaunchCommand(
+  launchMethod: Extract<LaunchMethod, { words: readonly string[] }>,
   bwrap: string,
   request: LaunchRequest,
-  places: SandboxPlaces,
-): Invocation {
+  places: SandboxPaths,
+): LaunchCommand {
   const passOn = ["-d", String(innerStatusDescriptor)];
-  const outer = [...rung.words, ...launcherOptions(request, "pid"), ...passOn, "--", bwrap, "bwrap"];
+  const outer = [...launchMethod.words, ...launcherOptions(request, "pid"), ...passOn, "--", bwrap, "bwrap"];
   const terminal = request.onTerminal ? ["-t"] : [];
   const inner = [
-    ...rung.words,
+    ...launchMethod.words,
     "-p",
     "0", // see above
     "-f",
@@ -56,7 +56,7 @@ export function sandboxInvocation(
     words: [
       ...outer,
       ...bwrapOptions(places, request.onTerminal),
-      ...bwrapEnvironmentFor(rung, places.environment),
+      ...bwrapEnvironmentFor(launchMethod, places.environment),
       "--",
       ...inner,
       ...(request.command.arguments ?? []),
@@ -66,7 +66,7 @@ export function sandboxInvocation(
   };
 }
 
-function bwrapOptions(places: SandboxPlaces, onTerminal: boolean): string[] {
+function bwrapOptions(places: SandboxPaths, onTerminal: boolean): string[] {
   const { workingDirectory } = places;
   const words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
   // bwrap itself stays outside, where everything is writable: root must not find it in /proc
@@ -81,7 +81,7 @@ function bwrapOptions(places: SandboxPlaces, onTerminal: boolean): string[] {
 }
 
 /** In this order: a folder that contains a shared one, the shared one over it, and what is the command's own in there. */
-function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPlaces): string[] {
+function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths): string[] {
   const all = [tmp, ...writable, workingDirectory];
   const isAround = (directory: string): boolean =>
     realPaths([directory]).some((real) => shared.some((path) => path !== real && isWithin(path, real)));

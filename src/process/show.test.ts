@@ -37,14 +37,14 @@ beforeEach(() => {
 type Ran = Ended & { stdout: string; stderr: string };
 interface How {
   uid: number | undefined;
-  rungs: NonNullable<StartOnce["rungs"]>;
+  launchMethods: NonNullable<StartOnce["launchMethods"]>;
   options: StartOptions;
   cwd?: string;
 }
 
 const at = (...names: string[]): string => join(place, ...names);
 
-function once(script: string, { rungs, options, cwd }: Omit<How, "uid">): StartOnce {
+function once(script: string, { launchMethods, options, cwd }: Omit<How, "uid">): StartOnce {
   const command = {
     executable: "/bin/sh",
     arguments: ["-c", script],
@@ -52,7 +52,7 @@ function once(script: string, { rungs, options, cwd }: Omit<How, "uid">): StartO
     environment: { PLACE: place, TMPDIR: at("work") },
     timeoutMs: 60_000,
   };
-  return { command, rungs, options: { hide: [at("nested")], show: [at("nested", "own")], ...options } };
+  return { command, launchMethods, options: { hide: [at("nested")], show: [at("nested", "own")], ...options } };
 }
 
 function run(script: string, { uid, ...how }: How): Ran {
@@ -70,18 +70,22 @@ function run(script: string, { uid, ...how }: How): Ran {
 const subjects = (["pid", "sandbox"] as const)
   .filter((level) => hostHas(level))
   .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((rung) =>
+    (["static", "perl"] as const).flatMap((launchMethod) =>
       (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
         isolation,
-        rung,
+        launchMethod,
         uid,
         who: isRoot && uid === undefined ? "root" : "a user",
       })),
     ),
   );
 
-describe.each(subjects)("$isolation by $rung as $who", ({ isolation, rung, uid }) => {
-  const how = (more: StartOptions = {}): How => ({ uid, rungs: [rung], options: { isolation, ...more } });
+describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
+  const how = (more: StartOptions = {}): How => ({
+    uid,
+    launchMethods: [launchMethod],
+    options: { isolation, ...more },
+  });
   const writable = (): StartOptions => ({ writable: [at("nested", "own")] });
 
   test("a shown directory is the real one, and nothing else is in the hidden one", () => {
@@ -166,6 +170,6 @@ describe.each(subjects)("$isolation by $rung as $who", ({ isolation, rung, uid }
 });
 
 test.each(["group", "none"] as const)("%s hides nothing", (isolation) => {
-  const ran = run('ls -A "$PLACE/nested"', { uid: undefined, rungs: ["static"], options: { isolation } });
+  const ran = run('ls -A "$PLACE/nested"', { uid: undefined, launchMethods: ["static"], options: { isolation } });
   expect(ran.stdout).toBe("other\nown\n");
 });

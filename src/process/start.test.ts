@@ -24,7 +24,7 @@ const sh = (
 const native = findNativeDirectory()!;
 const ours = `drover-init-linux-${process.arch}`;
 
-describe.runIf(process.platform === "linux")("the rungs", () => {
+describe.runIf(process.platform === "linux")("the launchMethods", () => {
   test.each([
     ["there for other machines only", (folder: string) => rmSync(join(folder, "bin", ours))],
     ["not executable, as on a noexec mount", (folder: string) => chmodSync(join(folder, "bin", ours), 0o644)],

@@ -3,10 +3,10 @@ import type { CommandFault, Ended, Running, StartCommand } from "../model/proces
 import type { StopReason } from "../model/states.ts";
 import { checkCommand, checkVariables } from "./check.ts";
 import { buildEnvironment } from "./environment.ts";
-import { stoppedBy } from "./faults.ts";
+import { stoppedFault } from "./faults.ts";
 import { launch } from "./launch.ts";
-import { createLauncher, type LauncherOptions } from "./launcher.ts";
-import { reasonOf, supervise } from "./supervise.ts";
+import { createLauncher, type LauncherOptions } from "./create-launcher.ts";
+import { reasonOf, trackProcess } from "./track-process.ts";
 
 /** Remembers which launcher runs on this host, and nothing else. */
 export function createStart(launcherOptions: LauncherOptions = {}): StartCommand {
@@ -22,12 +22,20 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
     });
     if (signal.aborted) {
       const reason = reasonOf(signal);
-      return neverStarted(stoppedBy(reason, command), withheld, reason);
+      return neverStarted(stoppedFault(reason, command), withheld, reason);
     }
     const [startTime, startedAt] = [new Date(), monotonicMs()];
     const launched = launch(launcher, command, options, environment);
     if ("fault" in launched) return neverStarted(launched.fault, withheld, null);
-    return supervise(launched, { command, options, signal, startTime, startedAt, withheld, path: environment["PATH"] });
+    return trackProcess(launched, {
+      command,
+      options,
+      signal,
+      startTime,
+      startedAt,
+      withheld,
+      path: environment["PATH"],
+    });
   };
 }
 

@@ -7,7 +7,7 @@ import { interruptedEnd } from "../../model/interrupted-end.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Command, Limits, Running, StartCommand, StartOptions } from "../../model/process.ts";
 import { checkCommand } from "../../process/check.ts";
-import { withHeldBefore } from "../../process/held-watch.ts";
+import { withInitialUsage } from "../../process/disk-usage-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
 import { nestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
@@ -84,7 +84,11 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       limits: isHost ? hostLimits : { ...options.commandLimits, ...given.limits },
     };
     checkCommand(command);
-    const startOptions = await withHeldBefore(command, { ...options.options, ...(isHost ? hostOptions : {}) }, signal);
+    const startOptions = await withInitialUsage(
+      command,
+      { ...options.options, ...(isHost ? hostOptions : {}) },
+      signal,
+    );
     if ("fault" in startOptions)
       throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
     const execution_id = options.newId();

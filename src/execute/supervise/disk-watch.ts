@@ -1,6 +1,11 @@
 import type { Outcome as AnyOutcome } from "../../model/executor.ts";
 import type { CommandFault, DiskUsage } from "../../model/process.ts";
-import { heldBefore, type HeldLimits, type HeldWatch, watchHeld } from "../../process/held-watch.ts";
+import {
+  measureInitialUsage,
+  type DiskLimits,
+  type DiskUsageWatch,
+  watchDiskUsage,
+} from "../../process/disk-usage-watch.ts";
 import type { RunDirectories } from "../workspace/open-directories.ts";
 import { failureReasonOf } from "../executions/failure-reason.ts";
 
@@ -14,7 +19,7 @@ export interface DiskWatch {
 }
 
 export interface DiskWatchOptions {
-  limits: HeldLimits;
+  limits: DiskLimits;
   written: RunDirectories;
   /** Drover's own directories, which may lie inside a watched one. */
   except: readonly string[];
@@ -28,7 +33,11 @@ export async function watchDisk(
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
   const { limits, written, except, signal } = options;
   if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
-  const before = await heldBefore({ roots: written.shared, except: [...except, ...written.own] }, limits, signal);
+  const before = await measureInitialUsage(
+    { roots: written.shared, except: [...except, ...written.own] },
+    limits,
+    signal,
+  );
   return before.ok ? { ok: true, watch: startWatch(options, before.held) } : before;
 }
 
@@ -36,7 +45,7 @@ const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promis
 
 function startWatch({ limits, written, except, signal, onPassed }: DiskWatchOptions, before: DiskUsage): DiskWatch {
   let found: CommandFault | null = null;
-  const watch: HeldWatch = watchHeld({
+  const watch: DiskUsageWatch = watchDiskUsage({
     limits,
     roots: [...written.own, ...written.shared],
     except,
@@ -52,7 +61,7 @@ function startWatch({ limits, written, except, signal, onPassed }: DiskWatchOpti
     stop: watch.stop,
     async judge(outcome) {
       watch.stop();
-      const fault = found ?? (signal.aborted ? null : await watch.lastLook(signal));
+      const fault = found ?? (signal.aborted ? null : await watch.finalCheck(signal));
       return fault === null ? outcome : overLimit(outcome, fault);
     },
   };

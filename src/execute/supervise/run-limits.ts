@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
 import type { Limits } from "../../model/process.ts";
-import type { HeldLimits } from "../../process/held-watch.ts";
+import type { DiskLimits } from "../../process/disk-usage-watch.ts";
 
 export interface TimeLimits {
   /** From the profile. */
@@ -25,7 +25,7 @@ export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
 }
 
 /** `ofCommands` apply to each program separately, `held` to the run as a whole. */
-export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: HeldLimits } {
+export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: DiskLimits } {
   const given = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
     // an object with this one key
     (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };

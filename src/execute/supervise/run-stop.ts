@@ -1,7 +1,7 @@
 import type { RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
-import { defaultGraceMs } from "../../process/supervise.ts";
+import { defaultGraceMs } from "../../process/track-process.ts";
 import { createRunClocks, type RunClocks } from "./run-clocks.ts";
 import { stopReasonOf, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";

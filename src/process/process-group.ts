@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of the plain rung: all that a process group can tell and do. What left the group with setsid escapes it. */
+/** Of the plain launchMethod: all that a process group can tell and do. What left the group with setsid escapes it. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal);

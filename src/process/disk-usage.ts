@@ -1,7 +1,7 @@
 import { type Dir, type Dirent, lstat, promises, type Stats } from "node:fs";
 import type { DiskUsage } from "../model/process.ts";
 
-export interface Counting {
+export interface MeasureOptions {
   roots: readonly string[];
   /** Folders that are passed over where the walk meets them. */
   except: readonly string[];
@@ -16,7 +16,13 @@ export interface Counting {
  * What lies in these folders, as far as they were walked. By slices, so that nobody waits behind it. No link is
  * followed and no other file system entered; what vanishes meanwhile, or may not be looked at, is not there.
  */
-export async function countHeld({ roots, except, withBytes, enough, signal }: Counting): Promise<DiskUsage> {
+export async function measureDiskUsage({
+  roots,
+  except,
+  withBytes,
+  enough,
+  signal,
+}: MeasureOptions): Promise<DiskUsage> {
   const held: DiskUsage = { bytes: 0, files: 0 };
   const addBytes = withBytes ? byteCounter(held) : () => undefined;
   const starts = new Set(await Promise.all(roots.map(realOf)));

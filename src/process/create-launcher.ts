@@ -4,10 +4,10 @@ import { findExecutable } from "./lookup.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 
 /** The ways to start a command that must be killed whole, best first. */
-export const rungKinds = ["static", "perl", "plain"] as const;
-export type RungKind = (typeof rungKinds)[number];
+export const launchMethodKinds = ["static", "perl", "plain"] as const;
+export type LaunchMethodKind = (typeof launchMethodKinds)[number];
 
-export type Rung =
+export type LaunchMethod =
   /** A launcher of ours, run by these words. */
   | { kind: "static" | "perl"; words: readonly string[] }
   /** Node's spawn alone, with a process group: all that a host without the launchers has. */
@@ -17,35 +17,35 @@ export interface LauncherOptions {
   /** Where bin/drover-init-* and init.pl are; found from this file unless given. */
   nativeDirectory?: string | null;
   /** Rungs that may be used. `plain` is always the last resort. */
-  rungs?: readonly RungKind[];
+  launchMethods?: readonly LaunchMethodKind[];
 }
 
 export interface Launcher {
-  best(): Rung;
-  /** A rung that turned out not to run here is not tried again. */
-  drop(rung: Rung): void;
+  best(): LaunchMethod;
+  /** A launchMethod that turned out not to run here is not tried again. */
+  drop(launchMethod: LaunchMethod): void;
 }
 
-/** Each rung is looked for when the ones above it have failed: with the static launcher there, nobody asks for perl. */
-export function createLauncher({ nativeDirectory, rungs = rungKinds }: LauncherOptions = {}): Launcher {
-  const dropped = new Set<RungKind>();
-  const looked = new Map<RungKind, Rung | null>();
+/** Each launchMethod is looked for when the ones above it have failed: with the static launcher there, nobody asks for perl. */
+export function createLauncher({ nativeDirectory, launchMethods = launchMethodKinds }: LauncherOptions = {}): Launcher {
+  const dropped = new Set<LaunchMethodKind>();
+  const looked = new Map<LaunchMethodKind, LaunchMethod | null>();
   let native: string | null | undefined = nativeDirectory;
-  const find = (kind: RungKind): Rung | null => {
+  const find = (kind: LaunchMethodKind): LaunchMethod | null => {
     const known = looked.get(kind);
     if (known !== undefined) return known;
     native ??= nativeDirectory === undefined ? findNativeDirectory() : null;
-    const rung = findRung(kind, native);
-    looked.set(kind, rung);
-    return rung;
+    const launchMethod = findRung(kind, native);
+    looked.set(kind, launchMethod);
+    return launchMethod;
   };
   return {
     best() {
-      for (const kind of rungKinds) {
-        if (!rungs.includes(kind) || dropped.has(kind)) continue;
-        const rung = find(kind);
+      for (const kind of launchMethodKinds) {
+        if (!launchMethods.includes(kind) || dropped.has(kind)) continue;
+        const launchMethod = find(kind);
         // perl itself would start without its script, and say so in the command's place
-        if (rung && (rung.kind !== "perl" || existsSync(rung.words[1]!))) return rung;
+        if (launchMethod && (launchMethod.kind !== "perl" || existsSync(launchMethod.words[1]!))) return launchMethod;
       }
       return { kind: "plain" };
     },
@@ -55,7 +55,7 @@ export function createLauncher({ nativeDirectory, rungs = rungKinds }: LauncherO
   };
 }
 
-function findRung(kind: RungKind, native: string | null): Rung | null {
+function findRung(kind: LaunchMethodKind, native: string | null): LaunchMethod | null {
   if (kind === "plain" || process.platform !== "linux" || native === null) return null;
   if (kind === "static") {
     const binary = join(native, "bin", `drover-init-linux-${process.arch}`);

@@ -1,10 +1,10 @@
 import type { Command, Isolation, Limits } from "../model/process.ts";
-import type { ProtectedPaths } from "./hidden.ts";
-import type { Rung } from "./launcher.ts";
+import type { ProtectedPaths } from "./protected-paths.ts";
+import type { LaunchMethod } from "./create-launcher.ts";
 
-/** What is asked of a rung, with everything looked up. */
+/** What is asked of a launchMethod, with everything looked up. */
 export interface LaunchRequest {
-  /** The file to execute; a bare name only at the raw rung. */
+  /** The file to execute; a bare name only at the raw launchMethod. */
   path: string;
   command: Command;
   level: Isolation | "auto";
@@ -18,7 +18,7 @@ export interface LaunchRequest {
 }
 
 /** The words to spawn, and the name the program is given where it is not its path. */
-export interface Invocation {
+export interface LaunchCommand {
   words: readonly string[];
   argv0?: string;
   /** Who stands between Drover and the command, which decides how it is killed. */
@@ -34,17 +34,20 @@ const kept = "DROVER_KEEP_";
  * under other names, and gives them back. Nor shall it complain about a locale on the command's stderr.
  */
 export function environmentFor(
-  rung: Rung,
+  launchMethod: LaunchMethod,
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  if (rung.kind !== "perl") return environment;
+  if (launchMethod.kind !== "perl") return environment;
   const renamed = Object.entries(environment).map(([name, value]) => [steersPerl(name) ? kept + name : name, value]);
   return Object.fromEntries([...renamed, ["PERL_BADLANG", "0"]]);
 }
 
 /** The same by bwrap, for the launcher inside it. */
-export function bwrapEnvironmentFor(rung: Rung, environment: Readonly<Record<string, string>>): string[] {
-  if (rung.kind !== "perl") return [];
+export function bwrapEnvironmentFor(
+  launchMethod: LaunchMethod,
+  environment: Readonly<Record<string, string>>,
+): string[] {
+  if (launchMethod.kind !== "perl") return [];
   const steering = Object.entries(environment).filter(([name]) => steersPerl(name));
   return [
     ...steering.flatMap(([name, value]) => ["--unsetenv", name, "--setenv", kept + name, value]),
@@ -63,9 +66,9 @@ export function isRaw({ level, merged, command }: LaunchRequest): boolean {
   return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
 }
 
-export function invocationFor(rung: Rung, request: LaunchRequest): Invocation {
+export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequest): LaunchCommand {
   if (isRaw(request)) return { ...directly(request), through: "nothing", reports: false };
-  if (rung.kind === "plain") {
+  if (launchMethod.kind === "plain") {
     const through = request.level === "none" || request.onTerminal ? "nothing" : "group";
     const script = shellScript(request);
     if (script === null) return { ...directly(request), through, reports: false };
@@ -84,7 +87,7 @@ export function invocationFor(rung: Rung, request: LaunchRequest): Invocation {
     };
   }
   const words = [
-    ...rung.words,
+    ...launchMethod.words,
     ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level),
     "--",
     request.path,

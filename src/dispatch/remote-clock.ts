@@ -1,5 +1,5 @@
 /** Another's clock, as far as its answers tell: what it showed lies between asking and hearing. */
-export interface FarClock {
+export interface RemoteClock {
   /** `at`: whole milliseconds that it showed, asked for and heard at these times by the clock here. */
   hear(at: number, asked: number, answered: number): void;
   /** No later than it shows now; null: it was never heard. */
@@ -9,7 +9,7 @@ export interface FarClock {
 }
 
 /** Each answer narrows it down: a slow one says little, and takes nothing from what a quick one told. */
-export function createFarClock(): FarClock {
+export function createRemoteClock(): RemoteClock {
   let ahead: { least: number; most: number } | null = null;
   return {
     hear(at, asked, answered) {

@@ -7,7 +7,7 @@ import {
   limitExceeded,
   limitMissing,
   processFailed,
-  stoppedBy,
+  stoppedFault,
 } from "./faults.ts";
 import { errnoName, signalName, signalNumber } from "./signals.ts";
 import type { Launched } from "./launch.ts";
@@ -30,7 +30,7 @@ export interface Evidence {
 }
 
 /** What happened, from all that is known after the end. Reads the status file once, and closes it. */
-export function judgeEnd(evidence: Evidence): Ended {
+export function determineEnd(evidence: Evidence): Ended {
   const { launched, stopped, startTime, endTime, durationMs } = evidence;
   const status = readStatus(evidence);
   const refusal = refusalIn(evidence, status);
@@ -88,7 +88,7 @@ function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, s
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
     // killed while it was being set up, which is no fault of the host
-    if (stopped !== null && status.failure.step !== "exec") return stoppedBy(stopped, command);
+    if (stopped !== null && status.failure.step !== "exec") return stoppedFault(stopped, command);
     return launcherFailure(status.failure, launched, command, path);
   }
   if (launched.level === "sandbox" && stopped === null && !status.reached) {
@@ -157,7 +157,7 @@ function faultOf(
     const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits, usedMs);
     if (limit !== null) return limitExceeded(limit, command.limits?.[limit]);
   }
-  if (stopped !== null) return stoppedBy(stopped, command);
+  if (stopped !== null) return stoppedFault(stopped, command);
   return how.exitCode === 0 ? null : processFailed(how);
 }
 

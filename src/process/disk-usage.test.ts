@@ -5,15 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import type { DiskUsage } from "../model/process.ts";
-import { countHeld, type Counting } from "./held.ts";
+import { measureDiskUsage, type MeasureOptions } from "./disk-usage.ts";
 
 const all = mkdtempSync(join(tmpdir(), "drover-held-"));
 afterAll(() => rmSync(all, { recursive: true, force: true }));
 let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
 
-const count = (roots: readonly string[], more: Partial<Counting> = {}): Promise<DiskUsage> =>
-  countHeld({
+const count = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
+  measureDiskUsage({
     roots,
     except: [],
     withBytes: true,

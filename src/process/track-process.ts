@@ -4,10 +4,10 @@ import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, Ended, Running, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./drain.ts";
-import { watchCommand } from "./held-watch.ts";
-import { judgeEnd } from "./judge.ts";
+import { watchCommand } from "./disk-usage-watch.ts";
+import { determineEnd } from "./determine-end.ts";
 import type { Launched } from "./launch.ts";
-import { killLeftoverGroup, signalGroup } from "./plain-group.ts";
+import { killLeftoverGroup, signalGroup } from "./process-group.ts";
 import { afterMs } from "./timer.ts";
 
 /** Between SIGTERM and SIGKILL, unless the caller says otherwise. */
@@ -25,7 +25,7 @@ export interface Context {
 }
 
 /** From the spawn to the one result: exit, timeout, cancel and watched limits race here and nowhere else. */
-export function supervise(
+export function trackProcess(
   launched: Launched,
   { command, options, signal, startTime, startedAt, withheld, path }: Context,
 ): Running {
@@ -48,8 +48,8 @@ export function supervise(
       if (settling) return;
       settling = true;
       cancelAll();
-      if (stopped === null && spawnError === null) overLimit = (await watch?.lastLook(signal)) ?? null;
-      const ended = judgeEnd({
+      if (stopped === null && spawnError === null) overLimit = (await watch?.finalCheck(signal)) ?? null;
+      const ended = determineEnd({
         launched,
         command,
         path,

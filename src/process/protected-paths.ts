@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import type { StartCommand, StartOptions } from "../model/process.ts";
-import { isCode } from "./plain-group.ts";
+import { isCode } from "./process-group.ts";
 import { type Mount, readMounts } from "./mounts.ts";
 
 /** What a command must not reach, as its caller names it. */

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
-import { createFarClock } from "./far-clock.ts";
+import { createRemoteClock } from "./remote-clock.ts";
 
 it("knows nothing of a clock that was never heard", () => {
-  const clock = createFarClock();
+  const clock = createRemoteClock();
   expect([clock.earliest(5), clock.latest(5)]).toEqual([null, null]);
 });
 
 it("goes by what quick answers told, however slow the others are", () => {
-  const clock = createFarClock();
+  const clock = createRemoteClock();
   // 1000 ahead of the clock here
   clock.hear(1005, 0, 10);
   expect([clock.earliest(10), clock.latest(10)]).toEqual([1005, 1016]);
@@ -18,7 +18,7 @@ it("goes by what quick answers told, however slow the others are", () => {
 });
 
 it("goes by the newest answer once a clock was set", () => {
-  const clock = createFarClock();
+  const clock = createRemoteClock();
   clock.hear(1005, 0, 10);
   for (const at of [605, 9105]) {
     clock.hear(at, 100, 110);

@@ -1,15 +1,15 @@
-export interface Ticking {
+export interface Repeating {
   /** Resolves when a turn that is under way has ended, which hears of it by its signal. */
   stop(): Promise<void>;
 }
 
 /** One turn after the other, the first after `firstMs`, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
-export function every(
+export function repeatEvery(
   ms: number,
   turn: (signal: AbortSignal) => Promise<unknown>,
   onFault: (fault: unknown) => void,
   firstMs = ms,
-): Ticking {
+): Repeating {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let underWay: Promise<void> = Promise.resolve();

@@ -2,19 +2,19 @@ import { constants, promises } from "node:fs";
 import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, DiskUsage, Limits, StartOptions } from "../model/process.ts";
 import { limitExceeded, limitMissing } from "./faults.ts";
-import { countHeld } from "./held.ts";
+import { measureDiskUsage } from "./disk-usage.ts";
 import { afterMs } from "./timer.ts";
 
 /** The limits that no kernel keeps for us. */
-export type HeldLimits = Pick<Limits, "diskBytes" | "files">;
+export type DiskLimits = Pick<Limits, "diskBytes" | "files">;
 
-export interface HeldPlaces {
+export interface MeasuredDirectories {
   roots: readonly string[];
   except: readonly string[];
 }
 
-export interface WatchOptions extends HeldPlaces {
-  limits: HeldLimits;
+export interface WatchOptions extends MeasuredDirectories {
+  limits: DiskLimits;
   /** What was there before, and is not counted. */
   before: DiskUsage;
   /** Told once, and the watch is over. */
@@ -22,32 +22,32 @@ export interface WatchOptions extends HeldPlaces {
   whose?: "command" | "run";
 }
 
-export interface HeldWatch {
+export interface DiskUsageWatch {
   stop(): void;
   /** One more look, for whoever was faster than the watch. null: nothing found, or not in time. */
-  lastLook(signal: AbortSignal): Promise<CommandFault | null>;
+  finalCheck(signal: AbortSignal): Promise<CommandFault | null>;
 }
 
-const shortestRestMs = 100;
+const minPauseMs = 100;
 /** Rest for the processor time of a look: a tenth of a core at most, however large the tree. */
-const restFactor = 9;
-const lastLookMs = 5000;
+const pauseFactor = 9;
+const finalCheckMs = 5000;
 /** A look may fail by chance, as where descriptors run short; so many in a row do not. */
-const mostFailures = 3;
+const maxFailures = 3;
 
-export function watchHeld(options: WatchOptions): HeldWatch {
+export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
   const { limits, roots, except, before, onFault, whose = "command" } = options;
   const ending = new AbortController();
   let failures = 0;
-  let cancel = afterMs(shortestRestMs, () => void lookAgain());
+  let cancel = afterMs(minPauseMs, () => void recheck());
 
   const look = async (signal: AbortSignal): Promise<CommandFault | null> => {
-    const enough = (held: DiskUsage): boolean => passedBy(held, before, limits) !== null;
-    const held = await countHeld({ roots, except, withBytes: limits.diskBytes !== undefined, enough, signal });
-    const passed = passedBy(held, before, limits);
+    const enough = (held: DiskUsage): boolean => exceededLimit(held, before, limits) !== null;
+    const held = await measureDiskUsage({ roots, except, withBytes: limits.diskBytes !== undefined, enough, signal });
+    const passed = exceededLimit(held, before, limits);
     return passed && limitExceeded(passed.limit, limits[passed.limit], { found: passed.found, whose });
   };
-  const lookAgain = async (): Promise<void> => {
+  const recheck = async (): Promise<void> => {
     const since = { ms: monotonicMs(), cpu: process.cpuUsage() };
     let fault: CommandFault | null = null;
     try {
@@ -55,11 +55,11 @@ export function watchHeld(options: WatchOptions): HeldWatch {
       failures = 0;
     } catch (error) {
       failures += 1;
-      if (failures === mostFailures) fault = cannotLook(limits, roots, error);
+      if (failures === maxFailures) fault = cannotMeasure(limits, roots, error);
     }
     if (ending.signal.aborted) return;
     if (fault !== null) onFault(fault);
-    else cancel = afterMs(restAfter(since), () => void lookAgain());
+    else cancel = afterMs(pauseAfter(since), () => void recheck());
   };
   const stop = (): void => {
     ending.abort();
@@ -67,12 +67,12 @@ export function watchHeld(options: WatchOptions): HeldWatch {
   };
   return {
     stop,
-    async lastLook(signal) {
+    async finalCheck(signal) {
       stop();
       try {
-        return await look(AbortSignal.any([signal, AbortSignal.timeout(lastLookMs)]));
+        return await look(AbortSignal.any([signal, AbortSignal.timeout(finalCheckMs)]));
       } catch (error) {
-        return cannotLook(limits, roots, error);
+        return cannotMeasure(limits, roots, error);
       }
     },
   };
@@ -83,9 +83,9 @@ export function watchCommand(
   { limits, workingDirectory }: Command,
   { uncounted }: StartOptions,
   onFault: WatchOptions["onFault"],
-): HeldWatch | null {
-  if (!hasHeldLimit(limits)) return null;
-  return watchHeld({
+): DiskUsageWatch | null {
+  if (!hasDiskLimit(limits)) return null;
+  return watchDiskUsage({
     limits,
     roots: [workingDirectory ?? process.cwd()],
     except: uncounted?.folders ?? [],
@@ -94,47 +94,47 @@ export function watchCommand(
   });
 }
 
-export type HeldBefore = { ok: true; held: DiskUsage } | { ok: false; fault: CommandFault };
+export type InitialUsage = { ok: true; held: DiskUsage } | { ok: false; fault: CommandFault };
 
 /** What is there before anything is started. A folder that cannot be looked into is no ground for a limit. */
-export async function heldBefore(
-  { roots, except }: HeldPlaces,
-  limits: HeldLimits,
+export async function measureInitialUsage(
+  { roots, except }: MeasuredDirectories,
+  limits: DiskLimits,
   signal: AbortSignal,
-): Promise<HeldBefore> {
+): Promise<InitialUsage> {
   try {
     for (const root of roots) await promises.access(root, constants.R_OK | constants.X_OK);
     const withBytes = limits.diskBytes !== undefined;
-    return { ok: true, held: await countHeld({ roots, except, withBytes, enough: () => false, signal }) };
+    return { ok: true, held: await measureDiskUsage({ roots, except, withBytes, enough: () => false, signal }) };
   } catch (error) {
-    return { ok: false, fault: cannotLook(limits, roots, error) };
+    return { ok: false, fault: cannotMeasure(limits, roots, error) };
   }
 }
 
 /** The options with what is in the working directory now, where a limit is about that. */
-export async function withHeldBefore<T extends Pick<StartOptions, "uncounted">>(
+export async function withInitialUsage<T extends Pick<StartOptions, "uncounted">>(
   { limits, workingDirectory = process.cwd() }: Command,
   options: T,
   signal: AbortSignal,
 ): Promise<T | { fault: CommandFault }> {
   const { uncounted } = options;
-  if (!hasHeldLimit(limits) || uncounted?.before !== undefined) return options;
+  if (!hasDiskLimit(limits) || uncounted?.before !== undefined) return options;
   const places = { roots: [workingDirectory], except: uncounted?.folders ?? [] };
-  const before = await heldBefore(places, limits, signal);
+  const before = await measureInitialUsage(places, limits, signal);
   return before.ok ? { ...options, uncounted: { ...uncounted, before: before.held } } : { fault: before.fault };
 }
 
 const nothing: DiskUsage = { bytes: 0, files: 0 };
 
-function hasHeldLimit(limits: Limits | undefined): limits is Limits {
+function hasDiskLimit(limits: Limits | undefined): limits is Limits {
   return limits?.diskBytes !== undefined || limits?.files !== undefined;
 }
 
-function passedBy(
+function exceededLimit(
   held: DiskUsage,
   before: DiskUsage,
-  { diskBytes, files }: HeldLimits,
-): { limit: keyof HeldLimits; found: number } | null {
+  { diskBytes, files }: DiskLimits,
+): { limit: keyof DiskLimits; found: number } | null {
   const bytesMore = held.bytes - before.bytes;
   if (diskBytes !== undefined && bytesMore > diskBytes) return { limit: "diskBytes", found: bytesMore };
   const filesMore = held.files - before.files;
@@ -143,12 +143,12 @@ function passedBy(
 }
 
 /** A busy machine or a slow disk makes a look long, which is no reason to look nine times as late; but half the time it rests. */
-function restAfter(since: { ms: number; cpu: NodeJS.CpuUsage }): number {
+function pauseAfter(since: { ms: number; cpu: NodeJS.CpuUsage }): number {
   const { user, system } = process.cpuUsage(since.cpu);
-  return Math.max(shortestRestMs, ((user + system) / 1000) * restFactor, monotonicMs() - since.ms);
+  return Math.max(minPauseMs, ((user + system) / 1000) * pauseFactor, monotonicMs() - since.ms);
 }
 
-function cannotLook(limits: HeldLimits, roots: readonly string[], error: unknown): CommandFault {
+function cannotMeasure(limits: DiskLimits, roots: readonly string[], error: unknown): CommandFault {
   const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
   return limitMissing(
     limits.diskBytes === undefined ? "files" : "diskBytes",

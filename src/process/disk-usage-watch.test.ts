@@ -5,7 +5,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { keepAll } from "../../test/fixtures/process/capture.ts";
 import type { CommandFault, CommandResult, Limits, StartCommand, StartOptions } from "../model/process.ts";
 import { createExecute } from "./execute.ts";
-import { heldBefore, watchHeld } from "./held-watch.ts";
+import { measureInitialUsage, watchDiskUsage } from "./disk-usage-watch.ts";
 import { createStart, start } from "./start.ts";
 
 const all = mkdtempSync(join(tmpdir(), "drover-watch-"));
@@ -33,8 +33,8 @@ const filesBomb = "while :; do i=$((i+1)); mkdir $i; : > $i/1; : > $i/2; ln -s $
 
 const launchers: [string, StartCommand][] = [
   ["the launcher", start],
-  ["perl", createStart({ rungs: ["perl"] })],
-  ["a shell", createStart({ rungs: ["plain"] })],
+  ["perl", createStart({ launchMethods: ["perl"] })],
+  ["a shell", createStart({ launchMethods: ["plain"] })],
 ];
 
 describe.each(launchers)("a watched limit of a command started by %s", (_, by) => {
@@ -113,7 +113,7 @@ test("one that is stopped before its directory was counted never starts", async 
 
 test("a folder that cannot be looked into is no ground for a limit: refused before the start", async () => {
   const places = { roots: [join(directory, "none")], except: [] };
-  expect(await heldBefore(places, { files: 1 }, new AbortController().signal)).toMatchObject({
+  expect(await measureInitialUsage(places, { files: 1 }, new AbortController().signal)).toMatchObject({
     ok: false,
     fault: { code: "DROVER-EXE-008", limit: "files", message: expect.stringContaining("ENOENT") },
   });
@@ -123,7 +123,7 @@ test("looks that fail again and again end in a fault, and not in silence", async
   const fault = await new Promise<CommandFault>((resolve) => {
     // no path, which every look finds out for itself
     const roots = ["no\0path"];
-    watchHeld({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
+    watchDiskUsage({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
   });
   expect(fault).toMatchObject({ code: "DROVER-EXE-008", limit: "diskBytes" });
 });
