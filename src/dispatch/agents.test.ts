@@ -10,7 +10,7 @@ afterEach(async () => {
   await host.dispose();
 });
 
-it("of files go before the API's and runners'; of two runners' neither goes before the other", async () => {
+it("prefers agents from files over the API's and the runners', and no runner over another", async () => {
   const of = (description: string) => sampleAgent({ name: "a", description });
   const [one, two] = [
     await host.register({ name: "one", agents: [of("one")] }),

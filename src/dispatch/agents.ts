@@ -5,27 +5,27 @@ import { estimateJsonSize } from "../model/event-size.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
-/** Every agent there is: of files, put by the API, brought by runners. */
+/** All agents: defined in files, created through the API, or offered by runners. */
 export interface AgentBook {
   /**
-   * By name; of one name in the order in which they go before each other. At most `limit`, and fewer where they are large.
-   * `next`: where the following page begins; null after the last one.
+   * Sorted by name, then by precedence. At most `limit` agents, fewer if they are large. `next` is the start of the next
+   * page, or null after the last one.
    */
   page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
-  /** Some thousands at most: to say what may have been meant. */
+  /** Some thousand names at most, for "did you mean" suggestions. */
   names(): Promise<string[]>;
   /** `name`, or `name@runner` with the id or the name of a runner. */
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
   put(agent: Agent, by: string): Promise<void>;
-  /** False where the API has put none of that name. */
+  /** Returns false if the API has created no agent of that name. */
   remove(name: string): Promise<boolean>;
-  /** What the coordinator's own folder holds now; `faults` by name, of agents whose file is no longer sound. */
+  /** Sets the agents of the coordinator's directory. `faults` maps agents whose file is now invalid to the error. */
   setFiles(agents: readonly Agent[], faults?: ReadonlyMap<string, string>): void;
-  /** The agents of a runner in this process, which are nobody else's to use. */
+  /** Sets the agents of the runner in this process. Other processes cannot use them. */
   setOwn(agents: readonly Agent[]): void;
 }
 
-/** `schedulesOf` says which schedules an agent defines; they are stored with it. */
+/** `schedulesOf` returns the schedules that an agent defines. They are stored together with the agent. */
 export function createAgentBook(
   store: Pick<Store, "apply" | "read">,
   schedulesOf: (agent: Agent, by: string) => NewSchedule[] = () => [],
@@ -101,10 +101,10 @@ export function createAgentBook(
 }
 
 const mostNames = 5000;
-/** Of one page, as JSON. */
+/** Maximum size of one page as JSON. */
 const pageLength = 512 * 1024;
 
-/** At least one. */
+/** How many agents fit on a page, but at least one. */
 function countThatFit(agents: readonly ListedAgent[]): number {
   let left = pageLength;
   const over = agents.findIndex(({ agent }, at) => (left -= estimateJsonSize(agent)) < 0 && at > 0);

@@ -2,15 +2,15 @@ import type { NumberedEvent } from "../model/event.ts";
 import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
-/** Of one report, in one transaction: every other writer waits that long. */
+/** Limits for one report. It is one transaction, and all other writers wait for it. */
 const mostEvents = 2000;
 const mostLength = 4 * 1024 * 1024;
 const mostWrites = 500;
 const mostPartialLength = 1024 * 1024;
 
 /**
- * As much of a report as is taken at once. What is left is not acknowledged, and its runner sends it again; an event that
- * is too large is replaced by one that says so, as a runner that is always refused would never get on.
+ * Cuts a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. An
+ * event that is too large is replaced; if it were rejected, the runner would send it forever.
  */
 export function boundReport(request: ReportRequest): ReportRequest {
   const events: ReportRequest["events"] = [];
@@ -32,13 +32,13 @@ export function boundReport(request: ReportRequest): ReportRequest {
   return { ...request, events, partials, finishes: request.finishes.slice(0, mostWrites).map(boundFinish) };
 }
 
-/** Every list of runs has it. */
+/** Short, because every listing of runs contains it. */
 const mostMessageLength = 10_000;
 
 function boundFinish(finish: ReportRequest["finishes"][number]): ReportRequest["finishes"][number] {
   const { outcome } = finish;
   if (!("message" in outcome) || (outcome.message?.length ?? 0) <= mostMessageLength) return finish;
-  // not in the middle of a pair of surrogates
+  // never end with half of a surrogate pair
   const message = `${outcome.message?.slice(0, mostMessageLength).replace(/[\ud800-\udbff]$/, "")}…`;
   return { ...finish, outcome: { ...outcome, message } };
 }

@@ -2,9 +2,9 @@ import { BugError } from "../model/errors.ts";
 import type { Store } from "../model/store.ts";
 import type { StopReason } from "../model/states.ts";
 
-/** In one transaction: everybody else waits for it. */
+/** Runs per transaction. All other writers wait for it. */
 const stoppedAtOnce = 50;
-/** What is asked of running things goes through the record: whichever process holds them sees it there. */
+/** Stops runs through the record, where whichever process holds them sees the order. */
 export async function stopRuns(
   store: Pick<Store, "apply">,
   run_ids: readonly string[],
@@ -23,7 +23,7 @@ export async function stopRuns(
   return all;
 }
 
-/** False where there is no such runner. */
+/** Returns false if the runner does not exist. */
 export async function drainRunner(store: Pick<Store, "apply">, runner_id: string, draining: boolean): Promise<boolean> {
   const [drained] = await store.apply([{ op: "drain_runner", runner_id, draining }]);
   return drained.ok;

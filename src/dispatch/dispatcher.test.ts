@@ -38,14 +38,14 @@ const base = (runner: { runner_id: string; epoch: number }) => ({
 });
 
 describe("a held poll", () => {
-  // So long that only being woken can end it in time.
+  // Long enough that only a wake ends the poll in time.
   beforeEach(async () => {
     await host.close();
     await host.dispose();
     host = await openHost({ clock, foreignEveryMs: 20, leaseMs: 3_600_000, pollHoldMs: 3_600_000 });
   });
 
-  it("is woken by the submit itself, and brings a token for the attempt", async () => {
+  it("is woken by a submit and returns a token for the attempt", async () => {
     const runner = await host.register();
     const waiting = poll(runner);
     const run_id = await host.submit();
@@ -53,7 +53,7 @@ describe("a held poll", () => {
     expect(claims).toMatchObject([{ run_id, attempt: 1, attempt_token: `signed ${run_id} 1` }]);
   });
 
-  it("leaves others asleep: each run wakes one runner that matches, in turn", async () => {
+  it("does not wake the others: each run wakes one matching runner, in turn", async () => {
     const [a, b, c] = [
       await host.register({ name: "a" }),
       await host.register({ name: "b" }),
@@ -73,7 +73,7 @@ describe("a held poll", () => {
     expect(answers).toHaveLength(3);
   });
 
-  it("is woken by a stop, a requeue, room under a cap and the end of a drain", async () => {
+  it("is woken by a stop, a requeue, a free place under max_concurrent and the end of a drain", async () => {
     const [a, b] = [await host.register({ name: "a" }), await host.register({ name: "b" })];
     const run_id = await host.submit();
     await poll(a);
@@ -116,7 +116,7 @@ describe("a held poll", () => {
     expect((await drained).claims).toMatchObject([{ run_id: last }]);
   });
 
-  it("that its runner gave up loses nothing: the same claim_id brings the same claims", async () => {
+  it("loses nothing when its runner disconnects: the same claim_id returns the same claims", async () => {
     const runner = await host.register();
     const gone = new AbortController();
     const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "same", want: 1, ack_order: 0 };
@@ -128,7 +128,7 @@ describe("a held poll", () => {
     expect(claims).toMatchObject([{ run_id: await run_id, attempt: 1 }]);
   });
 
-  it("is refused in the words of the port", async () => {
+  it("is rejected with a PortError", async () => {
     const runner = await host.register();
     await expect(poll({ runner_id: "nobody", epoch: 1 })).rejects.toMatchObject({ conflict: "unknown_runner" });
     const old = poll(runner);
@@ -141,7 +141,7 @@ describe("a held poll", () => {
     });
   });
 
-  it("sees what another process submitted to the same database", async () => {
+  it("sees runs that another process submitted to the same database", async () => {
     await host.dispatcher.start();
     const runner = await host.register();
     const waiting = poll(runner);
@@ -158,7 +158,7 @@ describe("a held poll", () => {
     }
   });
 
-  it("brings nothing while the disk is low, and why says so", async () => {
+  it("returns no runs while the disk is low, and `why` reports it", async () => {
     await host.close();
     let low: string | null = "3 MB left";
     const again = serve(host.store, { clock, lowDisk: () => low, leaseMs: 60 });
@@ -175,7 +175,7 @@ describe("a held poll", () => {
   });
 });
 
-it("says why a run waits for a runner with free slots: the runner is short of descriptors", async () => {
+it("reports that a run waits because a runner with free slots is short of descriptors", async () => {
   const runner = await host.register();
   const run_id = await host.submit();
   const asked = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "short", want: 0, ack_order: 0 };
@@ -192,7 +192,7 @@ it("says why a run waits for a runner with free slots: the runner is short of de
   expect((await host.port.poll({ ...asked, want: 1 }, never)).claims).toMatchObject([{ run_id }]);
 });
 
-it("gives 1,000 runs to 50 runners that race, each once", async () => {
+it("assigns 1,000 runs to 50 competing runners, each run once", async () => {
   const runners = await Promise.all(Array.from({ length: 50 }, (_, i) => host.register({ name: `r${i}` })));
   const taken: string[] = [];
   const enough = new AbortController();
@@ -209,7 +209,7 @@ it("gives 1,000 runs to 50 runners that race, each once", async () => {
   expect(new Set(taken)).toEqual(new Set(ids));
 });
 
-it("accepts nothing of a stale attempt, and has each refusal on the record", async () => {
+it("accepts nothing from a stale attempt, and records each rejection", async () => {
   host.agents.setFiles([sampleAgent({ max_attempts: 100 })]);
   const [stale, fresh] = [await host.register({ name: "stale" }), await host.register({ name: "fresh" })];
   let attempt = 0;
@@ -249,7 +249,7 @@ it("accepts nothing of a stale attempt, and has each refusal on the record", asy
 it.each([
   ["budget", "budget_exceeded"],
   ["usage_limit", "provider_rate_limit"],
-] as const)("parks a run that meets its %s, or fails it as %s where its agent wants that", async (why, reason) => {
+] as const)("parks a run that reaches its %s, or fails it with %s if its agent says so", async (why, reason) => {
   const runner = await host.register({ slots: 2 });
   const strict = sampleAgent({ name: "strict", budget: { turns: 1, when_spent: "fail" }, on_usage_limit: "fail" });
   host.agents.setFiles([sampleAgent(), strict]);
@@ -263,7 +263,7 @@ it.each([
   expect(await host.run(runs[1]!)).toMatchObject({ status: "failed", reason, error: "Enough." });
 });
 
-it("comes to the same state where each request is sent three times", async () => {
+it("reaches the same state if each request is sent three times", async () => {
   const runner = await host.register();
   const thrice = async <T>(send: () => Promise<T>): Promise<T> => (await Promise.all([send(), send(), send()]))[0];
   const run_id = (await thrice(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
@@ -297,7 +297,7 @@ it("comes to the same state where each request is sent three times", async () =>
   expect(await host.dispatcher.listRunners()).toEqual([]);
 });
 
-it("goes on after a restart of the coordinator as if it had not been away", async () => {
+it("continues after a restart of the coordinator as if nothing had happened", async () => {
   const runner = await host.register();
   const run_id = await host.submit();
   await poll(runner);
@@ -322,7 +322,7 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
   await again.close();
 });
 
-it("loses no runner while coordinators come and go, also where they hear another one each time", async () => {
+it("loses no runner while coordinators restart, even if each request reaches another one", async () => {
   const [silent, heard] = [await host.register({ name: "silent" }), await host.register({ name: "heard" })];
   const run_id = await host.submit();
   await poll(silent);

@@ -21,56 +21,56 @@ export interface DispatcherOptions {
   leaseMs: number;
   pollHoldMs: number;
   rescueEveryMs: number;
-  /** How long a run waits for a runner that could take it. */
+  /** How long a run waits for a matching runner before it fails. */
   unmatchedMs: number;
   signAttempt: (run_id: string, attempt: number) => string;
-  /** What a run was asked with, where the record keeps that sealed. */
+  /** Decrypts the parameters and prompt of a run. */
   openSealed?: NonNullable<PollDeps["openSealed"]>;
-  /** Why nothing may be started now; null: there is room. Asked with repeatEvery claim. */
+  /** Why no run may start now because of low disk space, or null. Called for every claim. */
   lowDisk?: () => string | null;
-  /** Files that are larger are refused. */
+  /** Larger files are rejected. */
   maxFileBytes?: number;
-  /** What other processes wrote to the same database is looked for this often. */
+  /** How often to check for changes by other processes that use the same database. */
   foreignEveryMs?: number;
-  /** Called so often; what it removes is its own business. */
+  /** Prunes old data periodically. */
   retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
   onPartials?: (partials: ReportRequest["partials"]) => void;
-  /** Told of what went wrong where nobody waits for an answer. It is tried again. */
+  /** Reports failures of background work. The work is retried. */
   onFault?: (fault: unknown) => void;
 }
 
 export interface Dispatcher {
-  /** The port for runners inside this process, whoever's they are. */
+  /** The port for runners inside this process, whoever owns them. */
   port: RunnerPort;
-  /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
+  /** The port for runners of this owner. It treats runners of other owners as unknown. */
   portFor(owner: string): RunnerPort;
   stopRuns(
     run_ids: string[],
     by: string,
     reason?: StopReason,
   ): Promise<{ cancelled: string[]; stopping: string[]; untouched: string[] }>;
-  /** False where there is no such runner. */
+  /** Returns false if the runner does not exist. */
   drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
   why(run_id: string): Promise<WaitReason[]>;
   listRunners(): Promise<RunnerRow[]>;
   /**
-   * The store's clock, as far as it can be told without asking: rather behind, by as long as a quick answer takes. What is
-   * compared with the store's times goes by it.
+   * An estimate of the store's clock without a query. It is behind by at most the duration of a quick query. Use it for
+   * times that are compared with the store's.
    */
   storeNow(): Date;
-  /** How many polls wait here now. */
+  /** Number of held polls. */
   readonly polls: number;
-  /** Looks for work for one runner that meets these demands; without them, for repeatEvery runner that waits. */
+  /** Wakes one waiting runner that meets these demands or, without demands, all of them. */
   wake(demands?: Demands): void;
-  /** Runners are heard from here on; none is lost before one whole lease from now. */
+  /** Starts listening to runners. No runner is declared lost within one lease from now. */
   start(): Promise<void>;
-  /** Ends repeatEvery held poll and repeatEvery timer. Idempotent. */
+  /** Ends all held polls and timers. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Parts of a lease: who waits is renewed when less than so much is left, which is looked at so often. What is left is then
- * always more than the half that a coordinator may hang before it no longer judges leases, see Rescue.
+ * Fractions of a lease: when to renew the lease of a waiting runner, and how often to check. The remaining lease thus
+ * always exceeds one half, the longest gap after which a coordinator still declares runners lost (see Rescue).
  */
 const renewBelow = 0.7;
 const renewEvery = 0.1;
@@ -78,14 +78,14 @@ const localOwner = "local";
 const rescuedAtOnce = 500;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
 
-/** Brings runs and runners together. Everything it knows is in the store; here is only who waits at the moment. */
+/** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
   const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
   const tickings: Repeating[] = [];
-  /** What the last rescue returned, by the store's clock. */
+  /** The result of the last rescue, on the store's clock. */
   let before: { since: number; at: number } | null = null;
   const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());
@@ -130,7 +130,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       );
       if (options.retention) {
         const { everyMs, prune } = options.retention;
-        // soon after the start as well: one that is started anew each hour would never prune
+        // also soon after the start; otherwise a coordinator that restarts every hour would never prune
         tickings.push(repeatEvery(everyMs, prune, onFault, Math.min(everyMs, 1000)));
       }
     },
@@ -162,7 +162,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           },
         ]);
         if (!result.ok) throw portConflict(result.conflict);
-        // Polls of the epoch before have nothing more to wait for.
+        // Polls of the previous epoch have nothing left to wait for.
         waiters.wakeRunner(runner_id);
         const store_id = await store.storeId();
         return { runner_id, epoch: result.epoch, lease_ms: leaseMs, store_id, max_file_bytes: maxFileBytes };
@@ -182,7 +182,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       saveSession: (request) => saveSession(request, owner, store),
       async deregister({ runner_id, epoch }) {
         const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
-        // Unknown: it has left already, and says so again.
+        // An unknown runner has already deregistered; this is a repeated request.
         if (!left.ok && left.conflict !== "unknown_runner") throw portConflict(left.conflict);
         waiters.wakeRunner(runner_id);
       },
@@ -196,13 +196,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     if (change.foreign) lookForWork();
   }
 
-  /** Another process wrote something. What it writes while that is looked at is looked at after that, once. */
+  /** Called when another process has committed. Commits during a check lead to one more check. */
   function lookForWork(): void {
     lookAgain = true;
     looking ??= lookAtAll().finally(() => (looking = null));
   }
 
-  /** Only who has something to fetch is woken. */
+  /** Wakes only the runners that have work. */
   async function lookAtAll(): Promise<void> {
     try {
       while (lookAgain && !stopping.signal.aborted) {
@@ -210,13 +210,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         waiters.wakeRunners(new Set(await store.read.with_work(waiters.runnerIds)));
       }
     } catch (fault) {
-      // with the next look around
+      // the next periodic check tries again
       lookAgain = true;
       onFault(fault);
     }
   }
 
-  /** Who waits in a held poll need not say so repeatEvery few seconds: there may be thousands. */
+  /** Renews the leases of waiting runners, so that thousands of idle runners need not send heartbeats. */
   async function renewIdle(): Promise<void> {
     const now = performance.now();
     const runner_ids = waiters.leasesEndingBefore(now + leaseMs * renewBelow);
@@ -224,7 +224,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     try {
       await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
     } catch (fault) {
-      // They wait in vain once their leases are over. They fail where they ask again, or come to one who can.
+      // Their leases will expire, so let them poll again: this coordinator answers with an error, or another one renews.
       waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
       throw fault;
     }

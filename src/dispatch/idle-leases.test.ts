@@ -12,7 +12,7 @@ afterEach(async () => {
   await host.dispose();
 });
 
-it("lets go of those whose leases it cannot renew: another coordinator may", async () => {
+it("ends the polls whose leases it cannot renew, so that another coordinator can", async () => {
   let away = false;
   const fault = new HostError({ code: "DROVER-STA-008", message: "the database is away" });
   const other = serve(
@@ -33,7 +33,7 @@ it("lets go of those whose leases it cannot renew: another coordinator may", asy
   await other.close();
 });
 
-it("renews the leases of those who wait again and again, and of nobody else", async () => {
+it("keeps renewing the leases of waiting runners, and of no others", async () => {
   const other = await openHost({ leaseMs: 6000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
   await other.dispatcher.start();
   const [waits, silent] = [await other.register({ name: "waits" }), await other.register({ name: "silent" })];

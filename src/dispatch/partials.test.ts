@@ -35,7 +35,7 @@ const say = (by: Claimed, of: { run_id: string; attempt: number }, text: string,
     finishes: [],
   });
 
-test("live text is handed on for the runs a runner holds, and for nobody else's", async () => {
+test("forwards live text only for runs that the runner holds", async () => {
   const [ann, bob] = [await claim("ann"), await claim("bob")];
   await say(ann, ann, "own");
   await say(bob, ann, "of a run it does not say it holds");

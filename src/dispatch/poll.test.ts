@@ -49,7 +49,7 @@ const leaseLeft = async () => {
 const nothing = { claims: [], orders: [] };
 const known = () => waiters.leasesEndingBefore(Number.POSITIVE_INFINITY);
 
-it("writes a claim_id down once, and nothing more for who goes on waiting with it", async () => {
+it("stores a claim_id once and writes nothing for later polls with it", async () => {
   const poll = pollOf({ pollHoldMs: 1 });
   const before = written();
   expect(await poll(request, never)).toEqual(nothing);
@@ -63,7 +63,7 @@ it("writes a claim_id down once, and nothing more for who goes on waiting with i
   expect((await poll({ ...request, claim_id: "another" }, never)).claims).toMatchObject([{ run_id }]);
 });
 
-it("misses nothing that comes while it looks", async () => {
+it("misses no run that arrives while it queries the store", async () => {
   await pollOf({ pollHoldMs: 1 })(request, never);
   let run_id = "";
   const poll = pollOf({
@@ -82,7 +82,7 @@ it("misses nothing that comes while it looks", async () => {
   expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
 });
 
-it("renews the lease at once where too little of it is left, or where that cannot be told", async () => {
+it("renews the lease at once if little of it is left or the remaining time is unknown", async () => {
   await pollOf({ pollHoldMs: 1 })(request, never);
   clock.advance(4000);
   await pollOf({ pollHoldMs: 1 })(request, never);
@@ -95,7 +95,7 @@ it("renews the lease at once where too little of it is left, or where that canno
   expect(await leaseLeft()).toBe(leaseMs);
 });
 
-it("knows until when the lease of one who waits lasts", async () => {
+it("knows when the lease of a waiting runner ends", async () => {
   await pollOf({ pollHoldMs: 1 })(request, never);
   clock.advance(3000);
   const waiting = pollOf()(request, never);
@@ -107,7 +107,7 @@ it("knows until when the lease of one who waits lasts", async () => {
   expect((await waiting).claims).toMatchObject([{ run_id }]);
 });
 
-it("keeps nobody alive for whom somebody else asks", async () => {
+it("does not renew a lease for a poll by another owner", async () => {
   let renewable: string[] | null = null;
   const strange = pollOf({
     store: {
@@ -125,7 +125,7 @@ it("keeps nobody alive for whom somebody else asks", async () => {
   expect(renewable).toEqual([]);
 });
 
-it("looks again at once where a claim was given to one who had hung up", async () => {
+it("queries again at once if a claim went to a poll that had disconnected", async () => {
   await pollOf({ pollHoldMs: 1 })(request, never);
   const gone = new AbortController();
   let hungUp: Promise<unknown> | null = null;
@@ -150,7 +150,7 @@ it("looks again at once where a claim was given to one who had hung up", async (
   expect((await again).claims).toMatchObject([{ run_id, attempt: 1 }]);
 });
 
-it("asks nobody while the disk stays low, and hands out again when there is room", async () => {
+it("assigns no runs while the disk is low, and continues when there is space", async () => {
   let low: string | null = "3 MB left";
   const poll = pollOf({ lowDisk: () => low, pollHoldMs: 1 });
   await poll(request, never);
@@ -162,7 +162,7 @@ it("asks nobody while the disk stays low, and hands out again when there is room
   expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
 });
 
-it("ends with the dispatcher", async () => {
+it("ends when the dispatcher stops", async () => {
   const stopping = new AbortController();
   const waiting = pollOf({ stopped: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
   await expect.poll(known).toEqual([runner.runner_id]);

@@ -13,24 +13,24 @@ export interface PollDeps {
   leaseMs: number;
   pollHoldMs: number;
   lowDisk: () => string | null;
-  /** Kept here: why runners took no run when they last polled. */
+  /** Why runners accepted no runs in their last poll, by runner id. */
   shortages: Map<string, string>;
   signAttempt: (run_id: string, attempt: number) => string;
-  /** What a run was asked with, where the record keeps that sealed. */
+  /** Decrypts the parameters and prompt of a run. */
   openSealed?: (run_id: string, sealed: string) => ReturnType<Vault["open"]>;
   onFault?: (fault: unknown) => void;
-  /** The store's clock as far as it can be told from here, rather ahead than behind; null: not at all. */
+  /** An upper bound for the store's clock, or null if unknown. */
   storeNow: () => number | null;
-  /** Ends every poll that is held. */
+  /** Ends all held polls. */
   stopped: AbortSignal;
 }
 
-/** Orders that a runner was given a moment ago and has not acknowledged are no reason to answer at once again. */
+/** How long after sending orders the same unacknowledged orders are not sent again. */
 const orderAgainMs = 200;
 
 const lookAtDiskMs = 3000;
 
-/** Who comes with less of its lease left has it renewed at once, and not only with those of all who wait. */
+/** A poll with less of its lease left renews it at once instead of waiting for the periodic renewal. */
 const enoughLease = 0.6;
 
 interface Given {
@@ -40,9 +40,9 @@ interface Given {
 }
 
 /**
- * Asks the store for work and orders, and again whenever there may be some. Everything handed out is in
- * the store before it is answered: where the answer is lost, the same claim_id gets it again. A poll for
- * which there is nothing, with a claim_id that is known, writes nothing: of those there may be thousands.
+ * Asks the store for work and orders, and again whenever there may be some. Claims are stored before they are returned,
+ * so a lost answer can be repeated under the same claim_id. A poll without work and with a known claim_id writes
+ * nothing, because there may be thousands of them.
  */
 export function createPoll(
   deps: PollDeps,
@@ -55,7 +55,7 @@ export function createPoll(
     const asked = owner === undefined ? request : { ...request, owner };
     const isOver = () => caller.aborted || stopped.aborted;
     const until = performance.now() + deps.pollHoldMs;
-    // Before anything is asked: what comes to be after the answer wakes it.
+    // Register before querying, so that work which appears after the query wakes this poll.
     const waiter = waiters.add(request.runner_id, request.want);
     let unserved: Wake[] = [];
     try {
@@ -71,13 +71,13 @@ export function createPoll(
         waiter.takesResumed = !given.draining && request.shortage === undefined;
         if (!given.draining) unserved = unserved.slice(given.claims.length);
         const isDue = given.claims.length > 0 || ordersAreDue(request.runner_id, given.orders);
-        // Who hung up may have asked again already, before there was anything.
+        // A runner that disconnected may have polled again before this claim was made.
         if (isDue && caller.aborted) waiters.wakeRunner(request.runner_id);
         if (isDue || performance.now() >= until) return answered(request.runner_id, given);
-        // It found nothing it may have: whoever could not take these either need not be asked.
+        // The store had nothing for this runner, so these wakes need not be passed on.
         if (!given.draining) unserved = [];
         await pause(waiter, { orders: given.orders, wasLow: hold !== null, until }, caller);
-        // Nothing woke it, so there is nothing; and if there is, the same claim_id asks for it in a moment.
+        // Not woken, so there is no work. If there is, the next poll with the same claim_id gets it.
         if (!waiter.notified && performance.now() >= until)
           return answered(request.runner_id, { claims: [], orders: [] });
       }
@@ -87,7 +87,7 @@ export function createPoll(
     }
   };
 
-  /** Null where there is something to be given, or to be written: that this claim is the newest, that the runner lives. */
+  /** Returns null if a claim is needed: there is work, or the claim_id or the lease has to be written. */
   async function look(asked: Asked, hold: string | null, waiter: Waiter, again: boolean): Promise<Given | null> {
     const poller = await deps.store.read.poller(hold === null ? asked : { ...asked, want: 0, shortage: hold });
     if ("conflict" in poller) throw portConflict(poller.conflict);
@@ -111,7 +111,7 @@ export function createPoll(
     return result;
   }
 
-  /** Whatever else there may be, it is woken for; its lease is renewed meanwhile with those of all who wait. */
+  /** Waits until woken. The dispatcher renews the lease meanwhile. */
   async function pause(waiter: Waiter, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
     const longestMs = orders.length > 0 ? orderAgainMs : wasLow ? lookAtDiskMs : Number.POSITIVE_INFINITY;
     for (;;) {
@@ -143,7 +143,7 @@ export function createPoll(
     };
   }
 
-  /** With its secrets. null where they cannot be read: it is not handed out, and ends as one that its runner lost. */
+  /** Adds the secrets. Returns null if they cannot be decrypted; the run then ends as if its runner had lost it. */
   function invocationOf({ run_id, invocation, sealed }: ClaimedRun): Invocation | null {
     if (sealed === undefined) return invocation;
     try {
@@ -159,9 +159,9 @@ export function createPoll(
 type Asked = PollRequest & { owner?: string };
 
 interface Pause {
-  /** That were given before, and not acknowledged. */
+  /** Orders that were sent before and are not acknowledged. */
   orders: readonly Order[];
-  /** Nothing was asked for because the disk was low. */
+  /** The store was not queried because disk space was low. */
   wasLow: boolean;
   until: number;
 }

@@ -8,7 +8,7 @@ afterEach(async () => {
   host = null;
 });
 
-test("a registration that arrives twice is one: the epoch that its runner was given stays good", async () => {
+test("treats a repeated registration as one and keeps its epoch valid", async () => {
   host = await openHost();
   const first = await host.register({ registration_id: "r1" });
   expect(await host.register({ registration_id: "r1" })).toEqual(first);
@@ -17,7 +17,7 @@ test("a registration that arrives twice is one: the epoch that its runner was gi
   expect((await host.port.poll(poll, new AbortController().signal)).claims).toHaveLength(1);
 });
 
-test("another registration of the same runner has an epoch of its own", async () => {
+test("gives a new registration of the same runner a new epoch", async () => {
   host = await openHost();
   const first = await host.register({ registration_id: "r1" });
   const second = await host.register({ registration_id: "r2" });

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { createRemoteClock } from "./remote-clock.ts";
 
-it("knows nothing of a clock that was never heard", () => {
+it("returns null before the first answer", () => {
   const clock = createRemoteClock();
   expect([clock.earliest(5), clock.latest(5)]).toEqual([null, null]);
 });
 
-it("goes by what quick answers told, however slow the others are", () => {
+it("keeps the bounds of quick answers when slow ones follow", () => {
   const clock = createRemoteClock();
   // 1000 ahead of the clock here
   clock.hear(1005, 0, 10);
@@ -17,7 +17,7 @@ it("goes by what quick answers told, however slow the others are", () => {
   expect([clock.earliest(900), clock.latest(900)]).toEqual([1899, 1902]);
 });
 
-it("goes by the newest answer once a clock was set", () => {
+it("uses the newest answer after a clock was set", () => {
   const clock = createRemoteClock();
   clock.hear(1005, 0, 10);
   for (const at of [605, 9105]) {

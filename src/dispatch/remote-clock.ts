@@ -1,21 +1,21 @@
-/** Another's clock, as far as its answers tell: what it showed lies between asking and hearing. */
+/** Estimates another machine's clock from its answers: each was read between sending the request and receiving it. */
 export interface RemoteClock {
-  /** `at`: whole milliseconds that it showed, asked for and heard at these times by the clock here. */
+  /** `at`: the remote time in whole milliseconds. The other times are local: when the request was sent and answered. */
   hear(at: number, asked: number, answered: number): void;
-  /** No later than it shows now; null: it was never heard. */
+  /** A lower bound for its current time. null before the first answer. */
   earliest(now: number): number | null;
-  /** No earlier than it shows now; null: it was never heard. */
+  /** An upper bound for its current time. null before the first answer. */
   latest(now: number): number | null;
 }
 
-/** Each answer narrows it down: a slow one says little, and takes nothing from what a quick one told. */
+/** Each answer narrows the bounds. A slow answer narrows them little, but never widens them. */
 export function createRemoteClock(): RemoteClock {
   let ahead: { least: number; most: number } | null = null;
   return {
     hear(at, asked, answered) {
       const heard = { least: at - answered, most: at + 1 - asked };
       const both = ahead && { least: Math.max(ahead.least, heard.least), most: Math.min(ahead.most, heard.most) };
-      // Where they contradict each other, one of the clocks was set, or they have drifted apart: the newer one is right.
+      // If answers contradict each other, a clock was set or has drifted, and the newer answer is right.
       ahead = both === null || both.least > both.most ? heard : both;
     },
     earliest: (now) => ahead && now + ahead.least,

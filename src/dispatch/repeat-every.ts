@@ -1,9 +1,9 @@
 export interface Repeating {
-  /** Resolves when a turn that is under way has ended, which hears of it by its signal. */
+  /** Aborts the signal of a call in progress and resolves when it has ended. */
   stop(): Promise<void>;
 }
 
-/** One turn after the other, the first after `firstMs`, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
+/** Calls `turn` repeatedly, first after `firstMs`, then `ms` after each call ends. A failure is reported, and calls continue. */
 export function repeatEvery(
   ms: number,
   turn: (signal: AbortSignal) => Promise<unknown>,

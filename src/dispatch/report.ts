@@ -9,13 +9,13 @@ export interface ReportDeps {
   store: Pick<Store, "apply">;
   now: () => Date;
   leaseMs: number;
-  /** Live only; handed on for attempts that this runner holds. */
+  /** Receives live text of attempts that this runner holds. It is never stored. */
   onPartials: (partials: ReportRequest["partials"]) => void;
 }
 
 type Attempt = { run_id: string; attempt: number };
 
-/** Everything of one report in one transaction: what happened first, then what it proves about what is held. */
+/** Stores one report in one transaction: first its events and finishes, then the heartbeat. */
 export async function report(given: ReportRequest, owner: string | undefined, deps: ReportDeps): Promise<ReportAnswer> {
   const request = boundReport(given);
   const speaker = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
@@ -26,7 +26,7 @@ export async function report(given: ReportRequest, owner: string | undefined, de
       op: "heartbeat",
       ...speaker,
       held: request.held,
-      // What ends with this very report is no longer held afterwards, and need not be told so.
+      // Runs that finish in this report are no longer held afterwards and must not be reported as fenced.
       finishing: request.finishes.map(({ run_id, attempt }) => [run_id, attempt] as const),
       as_of_claim: request.as_of_claim,
       lease_ms: deps.leaseMs,
@@ -39,7 +39,7 @@ export async function report(given: ReportRequest, owner: string | undefined, de
     );
   }
   const answer: ReportAnswer = { acked: [], fenced: beat.fenced.map(toAttempt), abandon: beat.abandon.map(toAttempt) };
-  // One result per write, in their order, before that of the heartbeat.
+  // One result per write, in order, followed by the heartbeat's.
   writes.forEach((write, index) => judge(answer, write, results[index] as OpResult));
   const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));
   const held = new Set(
@@ -86,7 +86,7 @@ function finishOf(
 ): FinishRun {
   const give_back = giveBackOf(outcome);
   const result = toResultEvent(outcome);
-  // Not in the middle of a pair of surrogates.
+  // Never end with half of a surrogate pair.
   const summary = (result.error ?? result.result_text)
     ?.trim()
     .slice(0, 500)

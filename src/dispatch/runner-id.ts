@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Registration } from "../model/runner-port.ts";
 
-/** The same runner at the same place has the same id whenever it comes: a readable part, then what makes it unique. */
+/** A stable id for a runner with the same host, directory, profile and name: a readable part, then a hash. */
 export function runnerIdOf({ hostname, project_dir, executor_profile, name }: Registration): string {
   const hash = createHash("sha256").update(JSON.stringify([hostname, project_dir, executor_profile, name ?? null]));
   const readable = [name ?? hostname, executor_profile].map(slug).filter((part) => part !== "");

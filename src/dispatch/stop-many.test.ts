@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openHost } from "../../test/fixtures/dispatch/host.ts";
 import { createDispatcher } from "./dispatcher.ts";
 
-it("stops many runs fifty at a time, so that nobody waits for all of them", async () => {
+it("stops many runs in batches of fifty, so that other writers do not wait for all of them", async () => {
   const host = await openHost();
   const sizes: number[] = [];
   const apply: typeof host.store.apply = (ops) => {

@@ -36,7 +36,7 @@ async function holding(options: Partial<DispatcherOptions>) {
   };
 }
 
-it("takes no byte of a file that is too large, or while the disk is low", async () => {
+it("rejects a file that is too large, or any file while the disk is low, before reading it", async () => {
   let disk: string | null = null;
   const { upload, reads } = await holding({ maxFileBytes: 4, lowDisk: () => disk });
   await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("larger") });
@@ -48,7 +48,7 @@ it("takes no byte of a file that is too large, or while the disk is low", async 
   expect(reads()).toBe(0);
 });
 
-it("takes no byte from who does not hold the run, and puts the attempt on the record", async () => {
+it("rejects a runner that does not hold the run before reading the file, and records the attempt", async () => {
   const { host, upload, reads, stored } = await holding({});
   expect(await upload({ attempt: 7 })).toEqual({ upload: "fenced" });
   expect([reads(), stored()]).toEqual([0, false]);

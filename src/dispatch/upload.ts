@@ -9,7 +9,7 @@ export interface UploadDeps {
   lowDisk: () => string | null;
 }
 
-/** Who may not bring it is refused before the bytes come, and again after: the run may be another's by then. */
+/** Checks that the runner holds the attempt before the bytes arrive, and again afterwards, because it may have lost it. */
 export async function upload(
   request: UploadRequest,
   content: AsyncIterable<Uint8Array>,
@@ -34,7 +34,7 @@ function tooLarge(size: number, maxFileBytes: number): string {
   return `A file of ${size} bytes is larger than the ${maxFileBytes} that this coordinator takes.`;
 }
 
-/** Only a registered runner learns anything. */
+/** Answers registered runners only. */
 export async function goneSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,

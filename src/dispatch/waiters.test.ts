@@ -21,7 +21,7 @@ const woken = (...seats: Waiter[]) => seats.map((waiter) => waiter.takeWakes().l
 const long = 3_600_000;
 const never = new AbortController().signal;
 
-it("wakes one for each run, each in turn, and fills up who is awake once nobody sleeps", () => {
+it("wakes one waiter per run in turn, and gives awake waiters more once nobody sleeps", () => {
   const waiters = createWaiters();
   const [a, b, c] = [add(waiters, facts("a"), 2), add(waiters, facts("b"), 2), add(waiters, facts("c", ["x"]), 1)];
   waiters.wakeFor({});
@@ -37,7 +37,7 @@ it("wakes one for each run, each in turn, and fills up who is awake once nobody 
   expect(woken(a, b, c)).toEqual([2, 2, 1]);
 });
 
-it("passes on what a waiter was woken for and did not look after", async () => {
+it("passes on the runs that a waiter was woken for and did not serve", async () => {
   const waiters = createWaiters();
   const [a, b] = [add(waiters, facts("a"), 1), add(waiters, facts("b"), 1)];
   waiters.wakeFor({});
@@ -50,7 +50,7 @@ it("passes on what a waiter was woken for and did not look after", async () => {
   expect(waiters.runnerIds).toEqual(["c"]);
 });
 
-it("wakes one without a free slot for a run that was resumed, where nobody has one", () => {
+it("wakes a runner without a free slot for a resumed run if no other has one", () => {
   const waiters = createWaiters();
   const [full, drained] = [add(waiters, facts("full"), 0), add(waiters, facts("drained"), 0)];
   drained.takesResumed = false;
@@ -63,7 +63,7 @@ it("wakes one without a free slot for a run that was resumed, where nobody has o
   expect(woken(full, free)).toEqual([0, 1]);
 });
 
-it("does not sleep over what came before it lay down, and gets up when it is called", async () => {
+it("does not miss a wake from before it waits, and wakes up when notified", async () => {
   const waiters = createWaiters();
   const waiter = add(waiters, facts("a"), 1);
   waiters.wakeRunner("a");
@@ -84,17 +84,17 @@ it("does not sleep over what came before it lay down, and gets up when it is cal
   await again;
 });
 
-it("wakes one that takes the runs of one agent alone beside another, never in its entry", async () => {
+it("wakes a runner with only_agent in addition to another, never instead of it", async () => {
   const waiters = createWaiters();
   const picky = add(waiters, { ...facts("picky"), only_agent: "echo" }, 1);
   const plain = add(waiters, { ...facts("plain"), only_agent: null }, 1);
   waiters.wakeFor({});
   expect(woken(plain)).toEqual([1]);
-  // at once: it was woken
+  // resolves at once, because it was woken
   await picky.wait(long, never);
 });
 
-it("wakes one of whom nothing is known yet beside another, unless it wants nothing", async () => {
+it("wakes an unidentified waiter in addition to another, unless it wants no runs", async () => {
   const waiters = createWaiters();
   const [strange, wantless] = [waiters.add("strange", 1), waiters.add("wantless", 0)];
   const plain = add(waiters, facts("plain"), 1);
@@ -106,7 +106,7 @@ it("wakes one of whom nothing is known yet beside another, unless it wants nothi
   expect(woken(strange, plain)).toEqual([0, 1]);
 });
 
-it("knows whose lease ends, each of them once", () => {
+it("lists each runner whose lease ends once", () => {
   const waiters = createWaiters();
   const [a, again, b] = [add(waiters, facts("a"), 1), add(waiters, facts("a"), 0), add(waiters, facts("b"), 1)];
   expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);

@@ -1,12 +1,12 @@
 import type { Demands } from "../model/run.ts";
 import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 
-/** Who waits for work, in the order in which they are to be asked next. */
+/** The held polls that wait for work, in round-robin order. */
 export interface Waiters {
   add(runner_id: string, want: number): Waiter;
   /**
-   * A run with these demands became free: one runner that could take it is woken, each in its turn. `resumed`: also one
-   * that has no free slot, if there is no other.
+   * Wakes one matching runner for a run that became claimable, in round-robin order. For a `resumed` run this may be a
+   * runner without a free slot, if no other matches.
    */
   wakeFor(demands: Demands, resumed?: boolean): void;
   wakeRunner(runner_id: string): void;
@@ -14,8 +14,8 @@ export interface Waiters {
   wakeAll(): void;
   readonly runnerIds: readonly string[];
   /**
-   * Whose lease ends before that, by the clock of this process as always here. Nobody of whom nothing is known: who sits
-   * down in another's name must not keep that one alive.
+   * Runners whose lease ends before this time on this process's clock. Leaves out waiters that are not identified yet: a
+   * poll under a foreign runner_id must not renew that runner's lease.
    */
   leasesEndingBefore(time: number): string[];
   renewed(runner_ids: readonly string[], until: number): void;
@@ -24,37 +24,37 @@ export interface Waiters {
 
 type Waiting = RunnerFacts & { only_agent?: string | null };
 
-/** What became free. */
+/** A run that became claimable. */
 export interface Wake {
   demands: Demands;
   resumed: boolean;
 }
 
 export interface Waiter {
-  /** Set to 0 while nothing would be handed out here. */
+  /** How many runs it can take. 0 while no runs are assigned. */
   want: number;
-  /** Set to false while it takes no run at all, whether it has free slots or not. */
+  /** False while the runner accepts no run at all, not even a resumed one. */
   takesResumed: boolean;
-  /** As far as is known; long ago: not at all. */
+  /** -Infinity until known. */
   leaseEnds: number;
-  /** Woken since wakes were taken. */
+  /** Woken since the last call of takeWakes. */
   readonly notified: boolean;
   /**
-   * Until then whatever becomes free wakes it, beside others. So does one with `only_agent` for ever: neither takes a
-   * wake from others, as it may not be able to take the run.
+   * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one, because
+   * it may not be able to take the run. The same is always true for runners with `only_agent`.
    */
   identify(runner: Waiting): void;
-  /** What this waiter was woken for since the last call. */
+  /** Returns the runs that this waiter was woken for since the last call. */
   takeWakes(): Wake[];
-  /** Until it is woken, the time is over or the signal is given; at once where it was woken meanwhile. */
+  /** Resolves when the waiter is woken (or already was), the time is up, or the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
-  /** What it was woken for and did not look after goes to others. */
+  /** Removes the waiter and wakes others for the runs that it did not serve. */
   remove(unserved: readonly Wake[]): void;
 }
 
 interface WaiterEntry extends Waiter {
   runner_id: string;
-  /** null: not known yet. */
+  /** null until the waiter is identified. */
   runner: Waiting | null;
   wakes: Wake[];
   notified: boolean;
@@ -122,7 +122,7 @@ export function createWaiters(): Waiters {
     return entry;
   }
 
-  /** The first that sleeps; where all who match are awake already, one that still has room for it. */
+  /** Picks the first matching waiter that is asleep, or else one that is awake and can take another run. */
   function wakeOne(one: Wake): void {
     let awake: WaiterEntry | null = null;
     for (const entry of entries) {
@@ -163,7 +163,7 @@ function wake(entry: WaiterEntry): void {
 function waitAt(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
   if (entry.notified || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    // Whole ones: timers of one length share a list, of which there would be thousands. One more: never before the time.
+    // Node keeps one list per timer length, so round to whole milliseconds. Add one, so that it never fires early.
     const timer = setTimeout(done, Math.ceil(ms) + 1);
     signal.addEventListener("abort", done);
     entry.notify = done;

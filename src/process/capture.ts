@@ -4,17 +4,17 @@ import { cannotStart, outputTooLarge } from "./faults.ts";
 import { keepEnds } from "./keep.ts";
 import { openSpill, type Spill } from "./spill.ts";
 
-/** What is done with one stream of a command. */
+/** Captures one output stream of a command. */
 export interface Capture {
-  /** Reads the stream to its end; `onFault` is told at once what the command has to be ended for. Rejects where onOutput does. */
+  /** Reads the stream to its end. Calls `onFault` at once if the command must be stopped. Rejects if onOutput rejects. */
   read(stream: Readable | null, onFault: (fault: CommandFault) => void): Promise<Captured>;
-  /** From now on nobody waits for onOutput: a command that was stopped has to end. */
+  /** Stops waiting for onOutput, so that a stopped command can end. */
   hurry(): void;
 }
 
 export type OpenedCaptures = { ok: true; stdout: Capture; stderr: Capture } | { ok: false; fault: CommandFault };
 
-/** Opens the spill files, if any: before the command starts, so that nothing starts whose output has no place. */
+/** Opens the spill files, if any. Call it before the start, so that no command runs whose output cannot be written. */
 export function openCaptures(options: CaptureOptions): OpenedCaptures {
   const opened: Spill[] = [];
   const open = (name: OutputStream): Capture => {
@@ -32,7 +32,7 @@ export function openCaptures(options: CaptureOptions): OpenedCaptures {
     return {
       ok: false,
       fault: cannotStart(
-        `its output cannot be written to a file (${String(error)}); choose a path that does not exist yet, in a folder that does`,
+        `its output cannot be written to a file (${String(error)}); choose a new path in an existing directory`,
       ),
     };
   }
@@ -69,7 +69,7 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
       if (stream !== null) await readAll(stream, take);
       await spill?.end().catch((error: unknown) => onFault(spillFault(spill, error)));
       const captured = keep.take();
-      // in a file nothing is missing
+      // the file has the complete output
       return mode === "file" ? { ...captured, truncated: false } : captured;
     },
   };
@@ -78,11 +78,11 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
 function spillFault(spill: Spill, error: unknown): CommandFault {
   return {
     code: "DROVER-EXE-010",
-    message: `The output could not be written whole to ${spill.path} (${String(error)}), so the command was ended. Make room there, or choose another place.`,
+    message: `The output could not be written completely to ${spill.path} (${String(error)}), so the command was stopped. Free some space there, or choose another path.`,
   };
 }
 
-/** Each chunk once, in order; a promise holds the stream back. Node resumes pipes by itself at the exit, hence the queue. */
+/** Passes on each chunk once and in order. A promise applies backpressure. Node resumes pipes at the exit, hence the queue. */
 function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown> | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const queue: Uint8Array[] = [];
@@ -122,7 +122,7 @@ function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown>
     });
     stream.once("end", finish);
     stream.once("close", finish);
-    // a read that fails ends the stream; what came before is kept
+    // a failed read ends the stream, and the earlier output is kept
     stream.once("error", finish);
   });
 }

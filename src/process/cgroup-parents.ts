@@ -2,13 +2,13 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Mount, readMounts } from "./mounts.ts";
 
-/** Under which cgroup one for a command can be made, per limit. */
+/** The parent cgroup for a command's cgroup, per limit. */
 export interface CgroupParents {
   memoryBytes: CgroupPlace | null;
   processes: CgroupPlace | null;
-  /** Said where a place is null. */
+  /** Why a parent is null. */
   missing: string;
-  /** Where cgroups of any kind are mounted. */
+  /** All cgroup mount points. */
   mountPoints: readonly string[];
 }
 
@@ -21,8 +21,8 @@ const noController =
   "no cgroup with the controllers memory and pids is open to this user; run as root, or under systemd with Delegate=yes";
 
 /**
- * Below the cgroup this process is in, so that a limit set on Drover holds for its commands too. Version 2
- * forbids children with limits where processes are: then beside it, if that place was delegated.
+ * Looks below this process's own cgroup, so that limits on Drover apply to its commands too. Version 2 forbids limited
+ * children in a cgroup with processes, so there it uses the parent, if that was delegated.
  */
 export function findCgroupParents(
   membership: string = readOr("/proc/self/cgroup"),
@@ -49,7 +49,7 @@ function place(controller: string, membership: string, mounts: readonly Mount[])
   return null;
 }
 
-/** Where this process is in the hierarchy of a controller; "" is the unified one of version 2. */
+/** This process's cgroup in the hierarchy of a controller. "" is the unified hierarchy of version 2. */
 function ownDirectory(controller: string, membership: string, mounts: readonly Mount[]): string | null {
   const path = membership
     .split("\n")
@@ -60,7 +60,7 @@ function ownDirectory(controller: string, membership: string, mounts: readonly M
   if (path === undefined) return null;
   for (const { type, root, point, options } of mounts) {
     const isIt = controller === "" ? type === "cgroup2" : type === "cgroup" && options.includes(controller);
-    // in a container only a part of the tree is mounted
+    // a container mounts only a part of the tree
     if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`)))
       return join(point, root === "/" ? path : path.slice(root.length));
   }
@@ -80,6 +80,6 @@ function readOr(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    return ""; // not Linux, or masked: as if there were none
+    return ""; // not Linux, or masked: no cgroups
   }
 }

@@ -7,23 +7,23 @@ import { isCode } from "./process-group.ts";
 export type CgroupLimit = "memoryBytes" | "processes";
 
 /**
- * A cgroup of one command. The limits are on an outer cgroup and the command is in an inner one: a process that makes
- * its own cgroup namespace sees the inner one at the top, and can change only that.
+ * The cgroup of one command. An outer cgroup has the limits, and an inner one has the command. A process that creates a
+ * cgroup namespace sees the inner one as the root and can change only that.
  */
 export interface Cgroup {
-  /** Who writes 0 into these files is moved into it. */
+  /** A process that writes 0 to these files moves into the cgroup. */
   procsFiles: readonly string[];
-  /** Read-only for the command, so that it does not leave. */
+  /** Mount points to make read-only for the command, so that it cannot leave the cgroup. */
   mountPoints: readonly string[];
-  /** Which of its limits was run into. */
+  /** The limit that was exceeded, or null. */
   exceeded(): CgroupLimit | null;
-  /** Removes it; what is in it must be dead. */
+  /** Removes the cgroup. All its processes must be dead. */
   remove(): Promise<void>;
 }
 
 export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; why: string };
 
-/** Makes a cgroup with these limits, or says why this host has none. Nothing is left behind where it fails. */
+/** Creates a cgroup with these limits, or returns why this host cannot. Leaves nothing behind on failure. */
 export function createCgroup(
   limits: Limits | undefined,
   parents: () => CgroupParents = findCgroupParents,
@@ -45,11 +45,11 @@ export function createCgroup(
     try {
       for (const each of [directory, inner(directory)]) if (!existsSync(each)) mkdirSync(each);
       setLimit(directory, place.version, limit, value);
-      // memory of version 1 need not count what is in cgroups below
+      // in version 1, memory does not include child cgroups by default
       if (place.version === 1) setLimit(inner(directory), 1, limit, value);
     } catch (error) {
       return fail(
-        `${place.parent} does not let this user set it (${messageOf(error)}); it takes root, or a delegated cgroup`,
+        `this user cannot set it in ${place.parent} (${messageOf(error)}); it requires root or a delegated cgroup`,
       );
     }
   }
@@ -67,7 +67,7 @@ export function createCgroup(
   };
 }
 
-/** Removes the empty cgroups of Drovers that are gone. Returns their paths. */
+/** Removes empty cgroups of Drover processes that no longer exist. Returns their paths. */
 export function sweepCgroups(parents: CgroupParents = findCgroupParents()): string[] {
   const removed: string[] = [];
   for (const parent of new Set([parents.memoryBytes?.parent, parents.processes?.parent])) {
@@ -95,11 +95,11 @@ function setLimit(directory: string, version: 1 | 2, limit: CgroupLimit, value: 
   if (version === 2) {
     writeFileSync(join(directory, "memory.max"), String(value));
     writeIfThere(join(directory, "memory.swap.max"), "0");
-    // the whole command rather than one of its processes
+    // kill the whole command rather than one of its processes
     return writeIfThere(join(directory, "memory.oom.group"), "1");
   }
   writeFileSync(join(directory, "memory.limit_in_bytes"), String(value));
-  // memory and swap together: where the host counts swap, it is no way around the limit
+  // limit memory and swap together, so that swap cannot be used to bypass the limit
   writeIfThere(join(directory, "memory.memsw.limit_in_bytes"), String(value));
 }
 
@@ -107,7 +107,7 @@ function writeIfThere(file: string, value: string): void {
   if (existsSync(file)) writeFileSync(file, value);
 }
 
-/** Version 1 counts where the process was that it ended: in the inner cgroup, or in one that the command made. */
+/** Version 1 counts an event in the cgroup of the process: the inner one, or one that the command created. */
 function ranInto(directory: string, limit: CgroupLimit): boolean {
   const counters: [string, string][] =
     limit === "processes"
@@ -136,16 +136,16 @@ function counter(file: string, name: string): number {
   return line === undefined ? 0 : Number(line.slice(name.length + 1));
 }
 
-/** The kernel frees a cgroup some moments after its last process. One that stays is left to the sweep. */
+/** The kernel frees a cgroup shortly after its last process ends. If it takes longer, the next sweep removes it. */
 async function removeSoon(directory: string): Promise<void> {
   for (let tries = 0; !removeNow(directory) && tries < 50; tries += 1)
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** False while there is someone in it. */
+/** Returns false while the cgroup contains processes. */
 function removeNow(directory: string): boolean {
   try {
-    // the command may have made cgroups of its own
+    // the command may have created child cgroups
     for (const child of cgroupsIn(directory)) removeNow(child);
     rmdirSync(directory);
     return true;

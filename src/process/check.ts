@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 import type { Command, Limits } from "../model/process.ts";
 
-/** Throws a RequestError for what cannot be run as asked. Whether the executable exists is found out by starting it. */
+/** Throws a RequestError for an invalid command. Does not check whether the executable exists: starting it will tell. */
 export function checkCommand(command: Command): void {
   checkWords(command);
   checkVariables(command.environment, "environment");
@@ -27,7 +27,7 @@ export function checkVariables(variables: Readonly<Record<string, string>> | und
         code: "DROVER-USE-009",
         message: `The variable ${name} is not a string.`,
         field: `${field}.${name}`,
-        next: "Give every variable as a string.",
+        next: "Pass every variable as a string.",
       });
     }
     if (value.includes("\0")) throw nulByte(`the variable ${name}`, `${field}.${name}`);
@@ -112,7 +112,7 @@ function checkDirectory(directory: string | undefined): void {
       code: "DROVER-USE-011",
       message: `The working directory ${directory} cannot be entered.`,
       field,
-      next: "Give the user Drover runs as the right to search it, or choose another.",
+      next: "Give Drover's user permission to enter it (chmod +x), or choose another directory.",
       cause,
     });
   }
@@ -121,7 +121,7 @@ function checkDirectory(directory: string | undefined): void {
       code: "DROVER-USE-003",
       message: `The working directory ${JSON.stringify(directory)} does not exist.`,
       field,
-      next: "Create it, or choose another.",
+      next: "Create it, or choose another directory.",
     });
   }
   if (!isDirectory) {
@@ -129,7 +129,7 @@ function checkDirectory(directory: string | undefined): void {
       code: "DROVER-USE-004",
       message: `The working directory ${directory} is a file.`,
       field,
-      next: "Name the folder it is in.",
+      next: "Use the directory that contains it.",
     });
   }
 }
@@ -137,8 +137,8 @@ function checkDirectory(directory: string | undefined): void {
 function nulByte(where: string, field: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-006",
-    message: `There is a NUL byte in ${where}: no program can be given one.`,
+    message: `There is a NUL byte in ${where}, which the system cannot pass to a program.`,
     field,
-    next: "Remove it, or hand the bytes over in a file or on stdin.",
+    next: "Remove it, or pass the bytes in a file or on stdin.",
   });
 }

@@ -8,8 +8,8 @@ export interface ParsedCommandLine {
 }
 
 /**
- * One string as a person types it. Plain words, quoted or not, run without a shell; anything that only a
- * shell understands runs through /bin/sh. With `false` it is split into words whatever it holds.
+ * Parses a command line. Plain and quoted words run without a shell; shell syntax runs through /bin/sh. With `useShell`
+ * false, the text is always split into words.
  */
 export function parseCommandLine(
   text: string,
@@ -35,7 +35,7 @@ export function parseCommandLine(
   return { executable, arguments: rest, shell: false };
 }
 
-/** Characters with a meaning to the shell, quoted or not: "$x" is expanded inside quotes too. Or a leading K=V. */
+/** Shell metacharacters, even inside quotes, where "$x" is expanded too; or a leading K=V. */
 const needsShell = /[|&;<>()$`*?[!#~\\\n]|^[A-Za-z_][A-Za-z0-9_]*=/;
 
 function throughShell(text: string): ParsedCommandLine {
@@ -51,7 +51,7 @@ function emptyCommand(): RequestError {
   });
 }
 
-/** What a POSIX shell does itself, and its reserved words. Those that are programs too (echo, test) run as programs. */
+/** Shell builtins and reserved words. Builtins that also exist as programs (echo, test) run as programs. */
 const builtins = new Set(
   (
     ". : [ alias bg bind break builtin case cd command continue declare do done echo elif else esac eval exec exit export false fc fg fi for " +

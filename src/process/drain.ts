@@ -4,10 +4,10 @@ import type { Readable } from "node:stream";
 type Pipe = Readable & { bytesRead?: number };
 
 /**
- * After the exit: ends pipes that someone else still holds open. A pipe is given up after `drainMs` of
- * silence, and silence counts only while its consumer waits for more, so that a slow one loses nothing.
- * Someone who keeps writing is given up after ten times that, or when more has come than the command can
- * have left in the pipe. Returns how to stop watching.
+ * Ends pipes that another process still holds open after the command's exit. A pipe ends after `drainMs` of silence,
+ * counted only while its consumer waits for data, so that a slow consumer loses nothing. If a process keeps writing, the
+ * pipe ends after ten times as long, or after more data than the command can have left in it. Returns a function that
+ * stops watching.
  */
 export function endHeldPipes(
   pipes: readonly Pipe[],
@@ -23,7 +23,7 @@ export function endHeldPipes(
   let readingMs = 0;
   const timer = setInterval(() => {
     const open = pipes.filter((pipe) => !pipe.readableEnded && !pipe.destroyed);
-    // nobody waits longer for a consumer once the command was to be stopped: its end has a deadline
+    // a stopped command has a deadline, so do not wait for a slow consumer
     const now = countRead(pipes);
     const isStrangers = now - atExit > mostInPipes;
     if (!isStopped() && !isStrangers && !open.every(isWaiting)) return;
@@ -32,14 +32,14 @@ export function endHeldPipes(
     readingMs += tick;
     if (silentMs < drainMs && readingMs < drainMs * 10 && !isStrangers) return;
     clearInterval(timer);
-    // a clean end: destroying would be an error to those who iterate
+    // end the stream cleanly: destroying it would be an error for iterators
     for (const pipe of open) pipe.push(null);
     onGivenUp();
   }, tick);
   return () => clearInterval(timer);
 }
 
-/** Far above what kernels let a writer leave behind: 208 KB by default. */
+/** Far more than a pipe or socket can buffer, which is 208 KB by default. */
 const mostInPipes = 8 << 20;
 
 function isWaiting(pipe: Pipe): boolean {

@@ -3,31 +3,31 @@ import { looksSecret } from "../model/secret-names.ts";
 
 export interface EnvironmentRequest {
   options?: EnvironmentOptions | undefined;
-  /** What `merge` and `inherit` draw from. */
+  /** The source environment for `merge` and `inherit`. */
   parent: Readonly<Record<string, string | undefined>>;
-  /** The command's own variables: always passed. */
+  /** The command's own variables, always passed. */
   given?: Readonly<Record<string, string>> | undefined;
-  /** DROVER_* ids: always passed, and last. */
+  /** DROVER_* ids, always passed. They override all other variables. */
   ids?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface BuiltEnvironment {
   environment: Record<string, string>;
-  /** Names a person may miss in the child. `merge` takes few anyway: there only denied ones count. */
+  /** Names that a user may miss in the child. With `merge`, which passes few variables anyway, only denied ones. */
   withheld: string[];
 }
 
-/** What the child sees. Deny wins over allow, given variables and ids win over both. */
+/** Builds the child's environment. Deny overrides allow, and given variables and ids override both. */
 export function buildEnvironment({ options, parent, given, ids }: EnvironmentRequest): BuiltEnvironment {
   const mode = options?.mode ?? "merge";
   const environment: Record<string, string> = {};
   const withheld: string[] = [];
   if (mode !== "replace") {
     for (const name in parent) {
-      // a Drover inside is recorded by the one outside; where that keeps its record is not for commands
+      // a nested Drover reports to the outer one and must not learn where that keeps its record
       if (name === "DROVER_STATE_DIR") continue;
       const told = mode === "inherit" || matches(options?.deny, name);
-      // process.env asks the system for each value: only for those that pass
+      // each read of process.env is a system call, so read only the values that pass
       if (passes(name, mode, options)) put(environment, name, parent[name]);
       else if (told && given?.[name] === undefined) withheld.push(name);
     }
@@ -54,12 +54,12 @@ function passes(
   return !isLoaderHook(name) && !looksSecret(name);
 }
 
-/** What nearly every program needs to find its files, talk to its user and reach the network. */
+/** Variables that nearly every program needs to find its files, talk to its user and reach the network. */
 function inBase(name: string): boolean {
   return base.has(name) || name.startsWith("LC_");
 }
 
-/** Variables by which the parent's environment would run code inside the child, or redirect what it loads. */
+/** Variables that can run code inside the child or change what it loads. */
 export function isLoaderHook(name: string): boolean {
   // bash takes functions from names like BASH_FUNC_x%%
   return (
@@ -71,7 +71,7 @@ export function isLoaderHook(name: string): boolean {
   );
 }
 
-/** A trailing `*` matches any rest. */
+/** A trailing `*` matches a prefix. */
 function matches(patterns: readonly string[] | undefined, name: string): boolean {
   if (patterns === undefined) return false;
   return patterns.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name));

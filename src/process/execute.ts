@@ -21,10 +21,10 @@ export type ExecuteCommand = (
 
 export const execute: ExecuteCommand = createExecute(start);
 
-/** start, and what it wrote. Rejects for a bad request only; every other end is a result. */
+/** Starts a command and captures its output. Rejects only for an invalid request; every other failure is a result. */
 export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
-    checkCommand(command); // before files are made for its output
+    checkCommand(command); // before creating files for its output
     const startOptions = await withInitialUsage(command, options, signal);
     if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], nothing, nothing);
     const captures = openCaptures(capture);
@@ -47,7 +47,7 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
       ]);
       return withOutput(fault === null ? ended : { ...ended, error: fault }, running.withheld, stdout, stderr);
     } catch (error) {
-      // onOutput is the caller's and threw: nothing may go on behind its back
+      // the caller's onOutput threw, so stop the command before passing the error on
       await running.kill("user");
       throw error;
     }

@@ -2,7 +2,8 @@ import type { Command, CommandFault, Ended, Limits } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { findExecutable } from "./lookup.ts";
 
-/** Every fault of a command in words: the cause, then what to do about it. */
+// The messages for every command fault: the cause, then what to do about it.
+
 export function notFound(name: string): CommandFault {
   const where = name.includes("/") ? "There is no such file" : "It is in no directory of PATH";
   return {
@@ -11,7 +12,7 @@ export function notFound(name: string): CommandFault {
   };
 }
 
-export function notExecutable(name: string, why = "It is a directory or lacks the right to be executed"): CommandFault {
+export function notExecutable(name: string, why = "It is a directory or has no execute permission"): CommandFault {
   return { code: "DROVER-EXE-005", message: `Not executable: ${name}. ${why}: try chmod +x, or name its interpreter.` };
 }
 
@@ -25,7 +26,7 @@ export function isolationMissing(level: string, why: string): CommandFault {
 export function cannotKeep(level: "pid" | "sandbox"): CommandFault {
   return {
     code: "DROVER-EXE-007",
-    message: `Isolation "${level}" cannot keep leftovers: all processes in it end with the command. Ask for isolation "auto", "group" or "none", or let leftovers be killed.`,
+    message: `Isolation "${level}" cannot keep leftovers, because all its processes end with the command. Use isolation "auto", "group" or "none", or let leftovers be killed.`,
   };
 }
 
@@ -52,7 +53,7 @@ export function limitExceeded(
   };
 }
 
-/** The message without the advice to run doctor, for doctor itself. */
+/** The message without the advice to run doctor, for use by doctor itself. */
 export function causeOf({ message }: CommandFault): string {
   const advice = Object.values(seeDoctor).find((words) => message.endsWith(words));
   return advice === undefined ? message : message.slice(0, -advice.length);
@@ -76,7 +77,7 @@ const limitWords: Record<keyof Limits, { name: string; unit: string }> = {
 export function outputTooLarge(maxBytes: number): CommandFault {
   return {
     code: "DROVER-EXE-004",
-    message: `The command wrote more than ${maxBytes} bytes and was ended. Raise the output limit, or let the output be truncated.`,
+    message: `The command wrote more than ${maxBytes} bytes and was stopped. Raise the output limit, or let the output be truncated.`,
     limit: "output",
   };
 }
@@ -90,26 +91,26 @@ export function stoppedFault(reason: StopReason, { timeoutMs }: Command): Comman
     const after = timeoutMs === undefined ? "" : ` after ${timeoutMs / 1000} s`;
     return {
       code: "DROVER-EXE-002",
-      message: `Timed out${after}; the command and all it started were ended. Give it more time, or look at why it hangs.`,
+      message: `Timed out${after}; the command and all its processes were killed. Increase the timeout, or find out why it hangs.`,
     };
   }
   if (reason === "output_limit") {
     return {
       code: "DROVER-EXE-004",
       message:
-        "The command wrote more than it may and was ended. Raise the output limit, or let the output be truncated.",
+        "The command exceeded its output limit and was stopped. Raise the output limit, or let the output be truncated.",
       limit: "output",
     };
   }
   if (reason === "disk_limit") {
     return {
       code: "DROVER-EXE-009",
-      message: "The run held more on disk than it may, and was ended. Raise the limit, or make it need less.",
+      message: "The run exceeded its disk limit and was stopped. Raise the limit, or reduce what it writes.",
     };
   }
   return {
     code: "DROVER-EXE-011",
-    message: `Stopped before it ended (${reason}). Run it again if that was not meant.`,
+    message: `Stopped before it finished (${reason}). Run it again if this was not intended.`,
   };
 }
 
@@ -118,7 +119,7 @@ export function processFailed({ exitCode, signal }: Pick<Ended, "exitCode" | "si
   return { code: "DROVER-EXE-003", message: `The command ${how}. Its output says more.` };
 }
 
-/** A refusal of the system to execute: by the name of its errno, with a second look at the file for the reason. */
+/** Explains why the system refused to execute a command, from its errno and a check of the file. */
 export function execRefused(errno: string, command: Command, path: string | undefined): CommandFault {
   const name = command.executable;
   switch (errno) {
