@@ -3,30 +3,30 @@ import { join } from "node:path";
 import { findExecutable } from "./lookup.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 
-/** The ways to start a command that must be killed whole, best first. */
+/** The ways to start a command so that it can be killed with all its descendants, best first. */
 export const launchMethodKinds = ["static", "perl", "plain"] as const;
 export type LaunchMethodKind = (typeof launchMethodKinds)[number];
 
 export type LaunchMethod =
-  /** A launcher of ours, run by these words. */
+  /** One of Drover's launchers, started with these words. */
   | { kind: "static" | "perl"; words: readonly string[] }
-  /** Node's spawn alone, with a process group: all that a host without the launchers has. */
+  /** Node's spawn with a process group, for hosts without a working launcher. */
   | { kind: "plain" };
 
 export interface LauncherOptions {
-  /** Where bin/drover-init-* and init.pl are; found from this file unless given. */
+  /** The directory of bin/drover-init-* and init.pl. Found relative to this file by default. */
   nativeDirectory?: string | null;
-  /** Rungs that may be used. `plain` is always the last resort. */
+  /** The launch methods that may be used. `plain` is always the last resort. */
   launchMethods?: readonly LaunchMethodKind[];
 }
 
 export interface Launcher {
   best(): LaunchMethod;
-  /** A launchMethod that turned out not to run here is not tried again. */
+  /** Marks a launch method as not working here, so that it is not tried again. */
   drop(launchMethod: LaunchMethod): void;
 }
 
-/** Each launchMethod is looked for when the ones above it have failed: with the static launcher there, nobody asks for perl. */
+/** Looks for each launch method only after the better ones have failed, so perl is not searched for unnecessarily. */
 export function createLauncher({ nativeDirectory, launchMethods = launchMethodKinds }: LauncherOptions = {}): Launcher {
   const dropped = new Set<LaunchMethodKind>();
   const looked = new Map<LaunchMethodKind, LaunchMethod | null>();
@@ -44,7 +44,7 @@ export function createLauncher({ nativeDirectory, launchMethods = launchMethodKi
       for (const kind of launchMethodKinds) {
         if (!launchMethods.includes(kind) || dropped.has(kind)) continue;
         const launchMethod = find(kind);
-        // perl itself would start without its script, and say so in the command's place
+        // without the script, perl would start and print an error in place of the command
         if (launchMethod && (launchMethod.kind !== "perl" || existsSync(launchMethod.words[1]!))) return launchMethod;
       }
       return { kind: "plain" };

@@ -17,7 +17,7 @@ export interface Evidence {
   launched: Launched;
   command: Command;
   path: string | undefined;
-  /** Node's word. The launcher's counts more: Node reports a realtime signal as exit code 0. */
+  /** The exit as Node reports it. The launcher's report takes precedence: Node reports a realtime signal as exit code 0. */
   exit: { code: number | null; signal: NodeJS.Signals | null };
   spawnError: string | null;
   stopped: StopReason | null;
@@ -25,11 +25,11 @@ export interface Evidence {
   endTime: Date;
   durationMs: number;
   leftovers: number;
-  /** What the watch over disk and files found. */
+  /** The fault found by the disk usage watch. */
   overLimit: CommandFault | null;
 }
 
-/** What happened, from all that is known after the end. Reads the status file once, and closes it. */
+/** Determines how a command ended from all available evidence. Reads and closes the status file. */
 export function determineEnd(evidence: Evidence): Ended {
   const { launched, stopped, startTime, endTime, durationMs } = evidence;
   const status = readStatus(evidence);
@@ -52,7 +52,7 @@ export function determineEnd(evidence: Evidence): Ended {
   };
 }
 
-/** In a sandbox the inner launcher, nearer to the command, counts; the outer one alone speaks of bwrap. */
+/** In a sandbox the inner launcher reports about the command, and the outer one about bwrap. */
 interface Status extends LauncherStatus {
   /** Whether a launcher started the command, and not only bwrap. */
   reached: boolean;
@@ -65,7 +65,7 @@ function readStatus({ launched, exit }: Evidence): Status {
   const inner = takeStatus(launched.innerStatusFile);
   return {
     level: outer.level,
-    // killed together with the outer one, it could still have ended well
+    // if the outer launcher was killed, the inner one's report of a normal end is not reliable
     end: outer.end === null ? null : inner.end,
     failure: inner.failure ?? outer.failure,
     unkillable: inner.unkillable + outer.unkillable,
@@ -83,16 +83,16 @@ function howItEnded({ exit, launched }: Evidence, { end }: Status): Pick<Ended, 
     : { exitCode: null, signal: signalName(number) };
 }
 
-/** Not null where the command itself never ran. */
+/** Returns a fault if the command itself never ran. */
 function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, status: Status): CommandFault | null {
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
-    // killed while it was being set up, which is no fault of the host
+    // stopped during setup, which is not a fault of the host
     if (stopped !== null && status.failure.step !== "exec") return stoppedFault(stopped, command);
     return launcherFailure(status.failure, launched, command, path);
   }
   if (launched.level === "sandbox" && stopped === null && !status.reached) {
-    return isolationMissing("sandbox", "bwrap could not build it; what it said is on stderr");
+    return isolationMissing("sandbox", "bwrap could not create it; see its message on stderr");
   }
   return null;
 }
@@ -110,7 +110,7 @@ function launcherFailure(
     case "rlimit":
       return limitMissing(
         firstRlimit(command.limits),
-        `the system answered ${name}; a hard limit that Drover itself has cannot be raised`,
+        `the system returned ${name}; Drover's own hard limit cannot be raised`,
       );
     case "cgroup":
       return limitMissing(
@@ -120,7 +120,7 @@ function launcherFailure(
     case "readonly":
       return limitMissing(
         command.limits?.memoryBytes === undefined ? "processes" : "memoryBytes",
-        `the command could leave its cgroup, as the system refused to make cgroups read-only for it (${name})`,
+        `the command could leave its cgroup, because the system refused to make cgroups read-only (${name})`,
       );
     case "hide":
       return isolationMissing(level, `Drover's record could not be hidden from the command (${name})`);
@@ -151,7 +151,7 @@ function faultOf(
   { end }: LauncherStatus,
 ): CommandFault | null {
   if (overLimit !== null) return overLimit;
-  // a limit explains a timeout (a fork bomb that was held), but not a stop that someone asked for
+  // a limit can explain a timeout (a contained fork bomb), but not a requested stop
   if (stopped === null || stopped === "timeout") {
     const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;
     const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits, usedMs);
@@ -161,18 +161,18 @@ function faultOf(
   return how.exitCode === 0 ? null : processFailed(how);
 }
 
-/** The fault says that all was ended, so it has to say where that is not so. */
+/** The fault says that all processes were killed, so it must mention those that were not. */
 function withUnkillable(fault: CommandFault | null, count: number): CommandFault | null {
   if (fault === null || count === 0) return fault;
   return {
     ...fault,
-    message: `${fault.message} ${count} of its processes run as another user and could not be ended.`,
+    message: `${fault.message} ${count} of its processes run as another user and could not be killed.`,
   };
 }
 
 /**
- * By the signal that the kernel sends for it, which a shell passes on as 128 + n. One that ignores SIGXCPU gets
- * SIGKILL a second later, which tells nothing by itself: then the time used does (0 where we killed it).
+ * Detects an exceeded rlimit by the kernel's signal, which a shell reports as 128 + n. A command that ignores SIGXCPU gets
+ * SIGKILL a second later; in that case the CPU time decides (0 if Drover killed it).
  */
 function rlimitBehind(
   { exitCode, signal }: Pick<Ended, "exitCode" | "signal">,

@@ -5,7 +5,7 @@ import { limitExceeded, limitMissing } from "./faults.ts";
 import { measureDiskUsage } from "./disk-usage.ts";
 import { afterMs } from "./timer.ts";
 
-/** The limits that no kernel keeps for us. */
+/** The limits that the kernel does not enforce, so Drover checks them. */
 export type DiskLimits = Pick<Limits, "diskBytes" | "files">;
 
 export interface MeasuredDirectories {
@@ -15,24 +15,24 @@ export interface MeasuredDirectories {
 
 export interface WatchOptions extends MeasuredDirectories {
   limits: DiskLimits;
-  /** What was there before, and is not counted. */
+  /** The usage before the start, which is not counted. */
   before: DiskUsage;
-  /** Told once, and the watch is over. */
+  /** Called once. The watch then ends. */
   onFault: (fault: CommandFault) => void;
   whose?: "command" | "run";
 }
 
 export interface DiskUsageWatch {
   stop(): void;
-  /** One more look, for whoever was faster than the watch. null: nothing found, or not in time. */
+  /** A final check, in case the command was faster than the watch. null: within the limits, or not checked in time. */
   finalCheck(signal: AbortSignal): Promise<CommandFault | null>;
 }
 
 const minPauseMs = 100;
-/** Rest for the processor time of a look: a tenth of a core at most, however large the tree. */
+/** Pause between checks, as a multiple of their CPU time. Checks thus use at most a tenth of a core, however large the tree. */
 const pauseFactor = 9;
 const finalCheckMs = 5000;
-/** A look may fail by chance, as where descriptors run short; so many in a row do not. */
+/** A single check may fail by chance, for example without free descriptors. This many failures in a row are reported. */
 const maxFailures = 3;
 
 export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
@@ -78,7 +78,7 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
   };
 }
 
-/** null where the command has no such limit. */
+/** Returns null if the command has no such limit. */
 export function watchCommand(
   { limits, workingDirectory }: Command,
   { uncounted }: StartOptions,
@@ -96,7 +96,7 @@ export function watchCommand(
 
 export type InitialUsage = { ok: true; held: DiskUsage } | { ok: false; fault: CommandFault };
 
-/** What is there before anything is started. A folder that cannot be looked into is no ground for a limit. */
+/** Measures the usage before the start. Fails if a directory cannot be read, because its limit could not be checked. */
 export async function measureInitialUsage(
   { roots, except }: MeasuredDirectories,
   limits: DiskLimits,
@@ -111,7 +111,7 @@ export async function measureInitialUsage(
   }
 }
 
-/** The options with what is in the working directory now, where a limit is about that. */
+/** Adds the current usage of the working directory to the options, if the command has a disk limit. */
 export async function withInitialUsage<T extends Pick<StartOptions, "uncounted">>(
   { limits, workingDirectory = process.cwd() }: Command,
   options: T,
@@ -142,7 +142,7 @@ function exceededLimit(
   return null;
 }
 
-/** A busy machine or a slow disk makes a look long, which is no reason to look nine times as late; but half the time it rests. */
+/** Based on CPU time, so that a busy machine or a slow disk does not delay the next check; but at least half the time is pause. */
 function pauseAfter(since: { ms: number; cpu: NodeJS.CpuUsage }): number {
   const { user, system } = process.cpuUsage(since.cpu);
   return Math.max(minPauseMs, ((user + system) / 1000) * pauseFactor, monotonicMs() - since.ms);
@@ -152,6 +152,6 @@ function cannotMeasure(limits: DiskLimits, roots: readonly string[], error: unkn
   const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
   return limitMissing(
     limits.diskBytes === undefined ? "files" : "diskBytes",
-    `${roots.join(" and ")} cannot be looked through (${why})`,
+    `${roots.join(" and ")} cannot be read (${why})`,
   );
 }

@@ -3,18 +3,18 @@ import type { DiskUsage } from "../model/process.ts";
 
 export interface MeasureOptions {
   roots: readonly string[];
-  /** Folders that are passed over where the walk meets them. */
+  /** Directories to skip. */
   except: readonly string[];
-  /** Sizes cost a look at each entry. */
+  /** Also count bytes, which requires a stat of each entry. */
   withBytes: boolean;
-  /** Asked again and again; true ends the walk. */
+  /** Called repeatedly. Returning true ends the walk. */
   enough: (held: DiskUsage) => boolean;
   signal: AbortSignal;
 }
 
 /**
- * What lies in these folders, as far as they were walked. By slices, so that nobody waits behind it. No link is
- * followed and no other file system entered; what vanishes meanwhile, or may not be looked at, is not there.
+ * Measures the contents of these directories. Works in slices, so that other work is not delayed. Does not follow links
+ * or enter other file systems. Ignores entries that vanish meanwhile or cannot be read.
  */
 export async function measureDiskUsage({
   roots,
@@ -26,7 +26,7 @@ export async function measureDiskUsage({
   const held: DiskUsage = { bytes: 0, files: 0 };
   const addBytes = withBytes ? byteCounter(held) : () => undefined;
   const starts = new Set(await Promise.all(roots.map(realOf)));
-  // each root is walked for itself, also where one lies in another
+  // each root is walked separately, even if one is inside another
   const passedOver = new Set([...starts, ...(await Promise.all(except.map(realOf)))]);
   const isOver = (): boolean => signal.aborted || enough(held);
 
@@ -54,14 +54,14 @@ export async function measureDiskUsage({
   return held;
 }
 
-/** So many entries are looked at together: two milliseconds for the threads that all work on files shares. */
+/** Entries per slice. A slice keeps Node's file threads busy for about two milliseconds. */
 const sliceEntries = 256;
 
-/** Names are bytes and not always text: paths are kept as latin1, which holds any byte and takes the least room. */
+/** File names are bytes, not always valid text. Paths are stored as latin1, which represents any byte compactly. */
 const bytesOf = (path: string): Buffer => Buffer.from(path, "latin1");
 
 function pathsOf(entries: readonly Dirent[], folder: string): string[] {
-  // by the encoding that it was opened with
+  // names are buffers because of the encoding passed to opendir
   return entries.map(({ name }) => `${folder}/${(name as unknown as Buffer).toString("latin1")}`);
 }
 
@@ -77,7 +77,7 @@ async function realOf(path: string): Promise<string> {
 async function* slicesOf(folder: string): AsyncGenerator<Dirent[]> {
   let listing: Dir | undefined;
   try {
-    // as bytes: Node's types know the option's text forms alone
+    // Node accepts "buffer" here, but its types do not
     listing = await promises.opendir(bytesOf(folder), {
       encoding: "buffer" as BufferEncoding,
       bufferSize: sliceEntries,
@@ -90,7 +90,7 @@ async function* slicesOf(folder: string): AsyncGenerator<Dirent[]> {
   }
 }
 
-/** With callbacks, here and below: a promise for each entry costs as much as looking at it. */
+/** Uses callbacks, like `lookAtAll`, because a promise per entry costs as much as the stat itself. */
 function readSlice(listing: Dir): Promise<Dirent[]> {
   return new Promise((resolve, reject) => {
     const slice: Dirent[] = [];
@@ -121,24 +121,24 @@ function lookAtAll(paths: readonly Buffer[]): Promise<(Stats | null)[]> {
   });
 }
 
-/** Gone, exchanged for something else, closed to us, or out of a path's reach. */
+/** The entry is gone, was replaced, is not accessible, or has too long a path. */
 function isUnseen(error: unknown): boolean {
   return error instanceof Error && "code" in error && unseen.has(String(error.code));
 }
 
 const unseen = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
-/** Of files with several names so many are remembered; any more count with each name. */
-const mostLinked = 100_000;
+/** How many hard-linked files to remember. Further ones are counted once per name. */
+const maxLinked = 100_000;
 
-/** As the file system gives them out: a file with holes holds less than its length. */
+/** Counts allocated blocks: a sparse file uses less than its length. */
 function byteCounter(held: DiskUsage): (stats: Stats) => void {
   const linked = new Set<string>();
   return (stats) => {
     if (stats.nlink > 1 && !stats.isDirectory()) {
       const file = `${stats.dev}:${stats.ino}`;
       if (linked.has(file)) return;
-      if (linked.size < mostLinked) linked.add(file);
+      if (linked.size < maxLinked) linked.add(file);
     }
     held.bytes += stats.blocks * 512;
   };

@@ -2,9 +2,9 @@ import type { Command, Isolation, Limits } from "../model/process.ts";
 import type { ProtectedPaths } from "./protected-paths.ts";
 import type { LaunchMethod } from "./create-launcher.ts";
 
-/** What is asked of a launchMethod, with everything looked up. */
+/** A request to a launch method, with all paths resolved. */
 export interface LaunchRequest {
-  /** The file to execute; a bare name only at the raw launchMethod. */
+  /** The file to execute. A bare name only if Node's own spawn is used. */
   path: string;
   command: Command;
   level: Isolation | "auto";
@@ -17,21 +17,21 @@ export interface LaunchRequest {
   readonlyMounts: readonly string[];
 }
 
-/** The words to spawn, and the name the program is given where it is not its path. */
+/** The words to spawn, and argv[0] if it differs from the path. */
 export interface LaunchCommand {
   words: readonly string[];
   argv0?: string;
-  /** Who stands between Drover and the command, which decides how it is killed. */
+  /** What is between Drover and the command. It determines how the command is killed. */
   through: "launcher" | "group" | "nothing";
-  /** Whether something is written to the status file. */
+  /** Whether the launcher writes to the status file. */
   reports: boolean;
 }
 
 const kept = "DROVER_KEEP_";
 
 /**
- * Variables that steer perl are for the command's perl and not for our launcher in perl: it is given them
- * under other names, and gives them back. Nor shall it complain about a locale on the command's stderr.
+ * Variables that affect perl are meant for the command, not for the perl launcher. They are passed under other names, and
+ * the launcher renames them back. PERL_BADLANG keeps it from printing locale warnings to the command's stderr.
  */
 export function environmentFor(
   launchMethod: LaunchMethod,
@@ -42,7 +42,7 @@ export function environmentFor(
   return Object.fromEntries([...renamed, ["PERL_BADLANG", "0"]]);
 }
 
-/** The same by bwrap, for the launcher inside it. */
+/** The bwrap options that do the same for the launcher inside a sandbox. */
 export function bwrapEnvironmentFor(
   launchMethod: LaunchMethod,
   environment: Readonly<Record<string, string>>,
@@ -61,7 +61,7 @@ function steersPerl(name: string): boolean {
   return name.startsWith("PERL");
 }
 
-/** Is Node's own spawn enough? Asked before the cgroup is made and after, with the same answer. */
+/** Whether Node's own spawn is enough. The answer does not depend on the cgroup. */
 export function isRaw({ level, merged, command }: LaunchRequest): boolean {
   return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
 }
@@ -100,7 +100,7 @@ export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequ
   };
 }
 
-/** The descriptor the launcher reports on. */
+/** The descriptor on which the launcher reports. */
 export const statusDescriptor = 3;
 
 export function launcherOptions(request: LaunchRequest, level: string): string[] {
@@ -133,7 +133,7 @@ function directly({ path, command }: LaunchRequest): { words: readonly string[];
   return path === command.executable ? { words } : { words, argv0: command.executable };
 }
 
-/** Without a launcher a shell sets the limits and joins the streams, then becomes the command. null: not needed. */
+/** Without a launcher, a shell sets the limits, merges the streams and then executes the command. null if not needed. */
 function shellScript(request: LaunchRequest): string | null {
   const orReport = (step: string): string => `|| { echo "E ${step} 1" >&${statusDescriptor}; exit 125; }`;
   const before = [
@@ -148,7 +148,7 @@ function shellScript(request: LaunchRequest): string | null {
 }
 
 const shellLimits: Record<Rlimit[0], (value: number) => string> = {
-  // the hard limit a second later, so that SIGXCPU tells what happened before SIGKILL
+  // the hard limit is one second later, so that SIGXCPU arrives before SIGKILL
   cpu: (value) => `-S -t ${value} && ulimit -H -t ${value + 1}`,
   fsize: (value) => `-f ${Math.ceil(value / 512)}`,
   nofile: (value) => `-n ${value}`,

@@ -11,20 +11,20 @@ import { findExecutable } from "./lookup.ts";
 import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./status.ts";
 
-/** A process that was started, or could not be and will say so in its error event. */
+/** A started process, or one that failed to start and will emit an error event. */
 export interface Launched {
   child: ChildProcess;
   through: LaunchCommand["through"];
   level: Isolation | "auto";
   statusFile: number | null;
-  /** Of the launcher inside a sandbox. */
+  /** The status file of the launcher inside a sandbox. */
   innerStatusFile: number | null;
   cgroup: Cgroup | null;
 }
 
 export type LaunchResult = Launched | { fault: CommandFault };
 
-/** Down the launchMethods until one starts the command. Synchronous: a spawn that fails is seen at once. */
+/** Tries the launch methods in order until one starts the command. Synchronous, so that a failed spawn is detected at once. */
 export function launch(
   launcher: Launcher,
   command: Command,
@@ -47,7 +47,7 @@ export function launch(
     request = { ...request, cgroupFiles: made.cgroup.procsFiles, readonlyMounts: made.cgroup.mountPoints };
 
   const result = tryInOrder(launcher, request, options, environment);
-  if ("fault" in result) void made.cgroup?.remove(); // empty, hence gone at once
+  if ("fault" in result) void made.cgroup?.remove(); // empty, so it is removed at once
   return "fault" in result ? result : { ...result, level: request.level, cgroup: made.cgroup };
 }
 
@@ -59,7 +59,7 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
     path: command.executable,
     command,
     level,
-    // a program that shall read from a terminal has to stay in its foreground group
+    // a program that reads from a terminal must stay in its foreground process group
     onTerminal: options.stdin === "inherit" && isatty(0),
     merged: options.output === "merged",
     keepLeftovers,
@@ -69,7 +69,7 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
   };
 }
 
-/** Only a level that was left to us may become a weaker one. */
+/** Only `auto` may fall back to a weaker level. */
 function levelFor(asked: LaunchRequest["level"], keepLeftovers: boolean): LaunchRequest["level"] {
   return keepLeftovers && asked === "auto" ? "group" : asked;
 }
@@ -108,7 +108,7 @@ function tryInOrder(
   }
 }
 
-/** Built for another machine, or not allowed here: the launcher's fault and not the command's. */
+/** Errors of the launcher, not of the command: it is built for another machine, or not allowed here. */
 const launcherFaults = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
 
 function invoke(
@@ -135,7 +135,7 @@ function invoke(
   });
 }
 
-/** Node throws for some refusals and emits an error for others; those thrown come back as their errno. */
+/** Node throws some spawn errors and emits others. Thrown errors are returned as their errno. */
 function trySpawn(
   invocation: LaunchCommand,
   command: Command,
@@ -151,9 +151,9 @@ function trySpawn(
       cwd: command.workingDirectory,
       argv0: invocation.argv0,
     });
-    // the error event comes later, and also for a child that is given up here for the next launchMethod
+    // the error event follows later, even if the next launch method is tried instead of this child
     if (child.pid === undefined) child.on("error", () => undefined);
-    // out of descriptors: Node returns before it makes the streams, against its types
+    // without free descriptors, Node returns before it creates the streams, contrary to its types
     return (child.stdio as unknown) === undefined ? { errno: "EMFILE" } : { child };
   } catch (error) {
     if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error)

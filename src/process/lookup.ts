@@ -3,10 +3,10 @@ import { join, resolve } from "node:path";
 
 export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"; where?: string };
 
-/** What a Unix system searches where PATH is not set at all. */
+/** The search path of Unix systems if PATH is not set. */
 const defaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-/** Where `exec` would find this name: a path as it is, a name along PATH. Stats only, no links followed by hand. */
+/** Finds the file that `exec` would run: a path is used directly, and a name is searched in PATH. */
 export function findExecutable(name: string, path: string | undefined, workingDirectory: string): Lookup {
   if (name.includes("/")) return judge(resolve(workingDirectory, name));
   let refused: string | undefined;
@@ -27,12 +27,12 @@ function judge(file: string): Lookup {
     accessSync(file, constants.X_OK);
     return { found: file };
   } catch {
-    // someone else's: exec would be refused the same way
+    // not executable for this user: exec would fail in the same way
     return { missing: "not_executable", where: file };
   }
 }
 
-/** null where there is nothing, or nothing we may see: a directory on PATH that may not be searched is passed over, as shells do. */
+/** Returns null if the file is missing or not accessible. Like shells, this skips unreadable directories in PATH. */
 function modeOf(file: string): number | "not a file" | null {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });

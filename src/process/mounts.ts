@@ -4,16 +4,16 @@ import { readFileSync } from "node:fs";
 export interface Mount {
   /** `major:minor` of the file system. */
   device: string;
-  /** Which of its directories is mounted. */
+  /** The mounted directory of that file system. */
   root: string;
-  /** Where it is mounted. */
+  /** The mount point. */
   point: string;
   type: string;
-  /** Of the file system, such as the controllers of a cgroup hierarchy. */
+  /** Options of the file system, such as the controllers of a cgroup hierarchy. */
   options: readonly string[];
 }
 
-/** In the order they were mounted. Empty where this system does not tell. */
+/** All mounts in mount order. Empty if the system does not provide them. */
 export function readMounts(text: string = mountinfo()): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
@@ -30,11 +30,11 @@ function mountinfo(): string {
   try {
     return readFileSync("/proc/self/mountinfo", "utf8");
   } catch {
-    return ""; // not Linux, or masked: as if nothing were mounted
+    return ""; // not Linux, or masked
   }
 }
 
-/** Blanks and backslashes are written as octal numbers. */
+/** mountinfo escapes whitespace and backslashes as octal numbers. */
 function unescaped(path: string): string {
   return path.includes("\\")
     ? path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)))

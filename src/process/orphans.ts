@@ -9,8 +9,8 @@ export interface Orphan {
 const variable = "DROVER_EXECUTION_ID=";
 
 /**
- * Processes of executions whose Drover died. A launcher's commands die with it; those started without one
- * do not, and are known by the id in their environment. Empty on a system without /proc.
+ * Finds processes of executions whose Drover died. Commands under a launcher die with it. Those started without one
+ * survive and are recognized by the execution id in their environment. Empty on a system without /proc.
  */
 export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   const wanted = new Set(executionIds);
@@ -18,14 +18,14 @@ export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   const orphans: Orphan[] = [];
   for (const name of processNames()) {
     const executionId = executionOf(name);
-    // not ourselves, where this Drover was started by a command that is now an orphan
+    // skip this process, which may itself have been started by an orphan
     if (executionId !== undefined && wanted.has(executionId) && Number(name) !== process.pid)
       orphans.push({ pid: Number(name), executionId });
   }
   return orphans;
 }
 
-/** Kills them, and who they start meanwhile. Returns who was killed; someone else's processes are left. */
+/** Kills orphans and any processes they start meanwhile. Returns those killed. Leaves processes of other users alone. */
 export async function killOrphans(executionIds: Iterable<string>): Promise<Orphan[]> {
   const ids = [...executionIds];
   const killed = new Map<number, Orphan>();
@@ -48,11 +48,11 @@ function processNames(): string[] {
 
 function executionOf(pid: string): string | undefined {
   try {
-    // a zombie's is empty
+    // empty for a zombie
     const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     return variables.find((text) => text.startsWith(variable))?.slice(variable.length);
   } catch {
-    return undefined; // gone meanwhile, or another user's
+    return undefined; // already gone, or owned by another user
   }
 }
 

@@ -5,12 +5,12 @@ import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
 
-/** What this host can do, found out by doing it. */
+/** The capabilities of this host, each tested by using it. */
 export interface HostReport {
   platform: string;
   launchers: Record<"static" | "perl" | "bwrap", Finding>;
   isolation: Record<Isolation, Finding>;
-  /** What `auto` comes to. */
+  /** The level that `auto` selects. */
   auto: Isolation | null;
   limits: Record<keyof Limits, Finding>;
 }
@@ -37,14 +37,14 @@ export async function probeHost(): Promise<HostReport> {
         : {
             works: false,
             why: launcherWhy(),
-            next: "Reinstall Drover on a file system that allows programs; without it perl is used.",
+            next: "Reinstall Drover on a file system that allows executables; until then perl is used.",
           },
       perl: perl
         ? { works: true }
         : {
             works: false,
             why: "perl is not on PATH",
-            next: "Install perl; it is needed only where the static launcher does not run.",
+            next: "Install perl; it is needed only if the static launcher does not work.",
           },
       bwrap:
         findBwrap() === null
@@ -54,9 +54,9 @@ export async function probeHost(): Promise<HostReport> {
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
     auto: auto.isolation,
     limits: {
-      // made of smallLimits, which names each of these once
+      // smallLimits has each of these keys
       ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
-      // kept by looking, which needs nothing of the host
+      // checked by Drover itself, which needs no support from the host
       diskBytes: { works: true },
       files: { works: true },
     },
@@ -68,7 +68,7 @@ const isolationNext =
 const limitNext =
   "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
 
-/** More than a shell that does nothing needs. */
+/** Enough for a shell that does nothing. */
 const smallLimits: Required<Omit<Limits, keyof DiskLimits>> = {
   cpuSeconds: 60,
   fileSizeBytes: 1 << 20,
@@ -96,7 +96,7 @@ function finding(error: string | null, next: string): Finding {
   return error === null ? { works: true } : { works: false, why: error, next };
 }
 
-/** Only a launcher of ours can tell what a command used. */
+/** Only Drover's launchers report resource usage. */
 async function hasLauncher(start: StartCommand): Promise<boolean> {
   const ended = await start(
     { executable: "/bin/sh", arguments: ["-c", ":"], timeoutMs: 10_000 },

@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of the plain launchMethod: all that a process group can tell and do. What left the group with setsid escapes it. */
+/** Signals a process group, for the launch method `plain`. A process that called setsid is no longer in the group. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal);
   } catch (error) {
-    // ESRCH: all gone. EPERM (macOS): only zombies are left.
+    // ESRCH: all processes are gone. EPERM (macOS): only zombies are left.
     if (!isCode(error, "ESRCH") && !isCode(error, "EPERM")) throw error;
   }
 }
 
-/** After the leader's exit: kills who is left, waits until they are dead, and says how many they were. */
+/** Kills the processes left in a group after its leader's exit, waits until they are dead, and returns their number. */
 export async function killLeftoverGroup(leader: number): Promise<number> {
   const count = countLiving(leader);
-  // On a busy machine a process that was killed lives until it has its turn.
+  // On a busy machine a killed process stays alive until it is scheduled.
   for (let restMs = 1; countLiving(leader) > 0 && restMs < longestRestMs; restMs *= 2) {
     signalGroup(leader, "SIGKILL");
     await new Promise((resolve) => setTimeout(resolve, restMs));
@@ -21,7 +21,7 @@ export async function killLeftoverGroup(leader: number): Promise<number> {
   return count;
 }
 
-/** Twice that in all: one that hangs in the kernel keeps nobody waiting for longer. */
+/** Applied twice, and no longer: a process may be stuck in the kernel. */
 const longestRestMs = 4096;
 
 function isAlive(leader: number): boolean {
@@ -33,24 +33,24 @@ function isAlive(leader: number): boolean {
   }
 }
 
-/** Without the dead, who are seen until their parent has reaped them, which some containers' pid 1 never does. */
+/** Counts without zombies, which remain if nobody reaps them, as with pid 1 of some containers. */
 function countLiving(leader: number): number {
   if (!isAlive(leader)) return 0;
   try {
     return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && livesIn(pid, leader)).length;
   } catch {
-    return 1; // a host without /proc tells no more
+    return 1; // unknown without /proc
   }
 }
 
 function livesIn(pid: string, leader: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // the name in parentheses may itself hold blanks and parentheses: count from behind it
+    // the name in parentheses may itself contain spaces and parentheses, so parse after the last one
     const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(group) === leader && state !== "Z" && state !== "X";
   } catch {
-    return false; // gone meanwhile
+    return false; // already gone
   }
 }
 

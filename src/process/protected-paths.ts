@@ -3,10 +3,10 @@ import type { StartCommand, StartOptions } from "../model/process.ts";
 import { isCode } from "./process-group.ts";
 import { type Mount, readMounts } from "./mounts.ts";
 
-/** What a command must not reach, as its caller names it. */
+/** The directories to protect from a command. */
 export type Protection = Pick<StartOptions, "hide" | "show" | "readOnly">;
 
-/** `start` for a caller from all of whose commands the same directories are protected. */
+/** Wraps `start` so that the same directories are protected from every command. */
 export function protectFromAll(start: StartCommand, protection: Protection): StartCommand {
   return (command, options, signal) => {
     const show = [...(options.show ?? []), ...(protection.show ?? [])];
@@ -14,13 +14,13 @@ export function protectFromAll(start: StartCommand, protection: Protection): Sta
   };
 }
 
-/** The same by the real paths that a launcher mounts over. */
+/** The real paths that a launcher mounts over. */
 export interface ProtectedPaths {
-  /** The command finds them empty. */
+  /** Appear empty to the command. */
   hidden: readonly string[];
-  /** In hidden ones: the command finds them as they are. */
+  /** Inside hidden directories, but visible to the command. */
   shown: readonly string[];
-  /** The command cannot change them. */
+  /** Read-only for the command. */
   frozen: readonly string[];
 }
 
@@ -33,14 +33,14 @@ export function protectedPaths({ hide = [], show = [], readOnly = [] }: Protecti
   return { hidden, shown, frozen: realPaths(readOnly) };
 }
 
-/** Of those that exist, each once. */
+/** The distinct real paths of those that exist. */
 export function realPaths(directories: readonly string[]): string[] {
   return [...new Set(directories.flatMap((directory) => realPath(directory) ?? []))];
 }
 
 /**
- * The paths a launcher has to cover so that these directories cannot be reached: their real ones, and every other that
- * a bind mount gives them. A directory that does not exist needs nothing.
+ * All paths that a launcher must cover to make these directories unreachable: their real paths, and every other path that
+ * a bind mount gives them. Missing directories are ignored.
  */
 function pathsToHide(directories: readonly string[], shown: readonly string[]): string[] {
   const real = realPaths(directories);
@@ -78,7 +78,7 @@ function otherPaths(path: string, mounts: readonly Mount[]): string[] {
     .filter((other) => isDirectory(other));
 }
 
-/** What lies below another of them is covered by it, unless it lies in something that is shown there. */
+/** Drops paths below another hidden path, which covers them, unless they are inside a shown directory. */
 function withoutCovered(paths: readonly string[], shown: readonly string[]): string[] {
   const unique = [...new Set(paths)];
   const covers = (other: string, path: string): boolean =>
@@ -103,7 +103,7 @@ function below(directory: string, relative: string): string {
   return directory === "/" ? `/${relative}` : `${directory}/${relative}`;
 }
 
-/** False also for one that another mount covers already, so that nobody gets there. */
+/** Also false for a path that another mount already covers. */
 function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();

@@ -4,15 +4,15 @@ import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
 import { bwrapEnvironmentFor, launcherOptions } from "./launch-command.ts";
 import type { LaunchMethod } from "./create-launcher.ts";
 
-/** Where the launcher inside reports: a file of its own, as the outer one empties its file at the end. */
+/** Where the inner launcher reports. It needs its own file, because the outer one truncates its file at the end. */
 export const innerStatusDescriptor = 4;
 
 export interface SandboxPaths {
   workingDirectory: string;
-  /** Where the command is told to put temporary files. */
+  /** The command's directory for temporary files. */
   tmp: string;
   writable: readonly string[];
-  /** Real paths of directories that other commands use too: one that `writable` contains stays read-only but for what it names in there. */
+  /** Real paths of directories shared with other commands. Inside `writable` they stay read-only, except for writable paths in them. */
   shared: readonly string[];
   environment: Readonly<Record<string, string>>;
 }
@@ -23,12 +23,12 @@ export function findBwrap(): string | null {
 }
 
 /**
- * Our launcher makes the PID namespace, so that killing is ours; bwrap in it makes the file system
- * read-only; our launcher again, inside, starts the command and reports exactly how it ended, which
- * bwrap only gives as 128 + n. Where the inner one reports nothing, bwrap failed.
+ * Three programs are nested. The outer launcher creates the PID namespace, so that Drover controls killing. bwrap inside
+ * it makes the file system read-only. The inner launcher starts the command and reports exactly how it ended, which bwrap
+ * reports only as 128 + n. If the inner launcher reports nothing, bwrap failed.
  *
- * bwrap dies at the SIGTERM that asks the command to stop. So that the command has its grace, the inner
- * launcher outlives its parent (-p 0), and there is no --die-with-parent; the namespace ends everything.
+ * bwrap dies at the SIGTERM that asks the command to stop. To give the command its grace period, the inner launcher
+ * outlives its parent (-p 0), and --die-with-parent is not used. The end of the namespace kills everything.
  */
 export function sandboxLaunchCommand(
   launchMethod: Extract<LaunchMethod, { words: readonly string[] }>,
@@ -69,18 +69,18 @@ export function sandboxLaunchCommand(
 function bwrapOptions(places: SandboxPaths, onTerminal: boolean): string[] {
   const { workingDirectory } = places;
   const words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
-  // bwrap itself stays outside, where everything is writable: root must not find it in /proc
+  // bwrap itself stays outside, where everything is writable, so root must not find it in /proc
   words.push("--unshare-pid", "--as-pid-1");
   words.push(...writableBinds(places));
   words.push("--chdir", workingDirectory);
-  // away from Drover's terminal, lest the command types into it
+  // detach from Drover's terminal, so that the command cannot inject input into it
   if (!onTerminal) words.push("--new-session");
   if (process.getuid?.() === 0)
     words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
   return words;
 }
 
-/** In this order: a folder that contains a shared one, the shared one over it, and what is the command's own in there. */
+/** Order matters: first a directory that contains a shared one, then the shared one, then the command's own paths in it. */
 function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths): string[] {
   const all = [tmp, ...writable, workingDirectory];
   const isAround = (directory: string): boolean =>
@@ -92,7 +92,7 @@ function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths
   ];
 }
 
-/** What root needs for files and users; nothing that could mount, load, trace or reboot. */
+/** The capabilities root needs for files and users, and none that allow mounting, module loading, tracing or rebooting. */
 const rootMayStill = [
   "CAP_CHOWN",
   "CAP_DAC_OVERRIDE",

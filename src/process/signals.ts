@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import type { Ended } from "../model/process.ts";
 
-/** Realtime signals have no name here: they come out as SIG34 and so on. */
+/** Realtime signals have no name in Node and become SIG34 and so on. */
 export function signalName(number: number): NonNullable<Ended["signal"]> {
   for (const [name, value] of Object.entries(constants.signals)) {
     // Object.entries loses that the keys are signal names. SIGIOT, SIGPOLL share numbers with a name listed before them.
@@ -11,7 +11,7 @@ export function signalName(number: number): NonNullable<Ended["signal"]> {
 }
 
 export function signalNumber(name: NonNullable<Ended["signal"]>): number {
-  // any name not in the table is one of ours: SIG and a number
+  // a name that is not in the table is SIG and a number, see above
   return (constants.signals as Partial<Record<string, number>>)[name] ?? Number(name.slice(3));
 }
 

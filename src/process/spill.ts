@@ -1,17 +1,17 @@
 import { closeSync, openSync, rmSync, write } from "node:fs";
 import type { Redactor } from "../model/process.ts";
 
-/** A file that takes a whole stream, redacted, while it comes. */
+/** A file that receives a complete stream, redacted. */
 export interface Spill {
-  /** Resolves once there is room for more. Rejects where the file cannot be written. */
+  /** Resolves when the next chunk may be pushed. Rejects if the file cannot be written. */
   push(chunk: Uint8Array): Promise<void>;
   end(): Promise<void>;
-  /** Instead of `end`, before anything was pushed: as if it had never been opened. */
+  /** Removes the file. Call it instead of `end`, before pushing anything. */
   discard(): void;
   readonly path: string;
 }
 
-/** Creates the file, for its owner alone. Throws where it exists or cannot be made. */
+/** Creates the file, readable only by its owner. Throws if it exists or cannot be created. */
 export function openSpill(path: string, redactor: Redactor | undefined): Spill {
   const file = openSync(path, "wx", 0o600);
   const redacting = redactor?.stream();

@@ -8,7 +8,7 @@ import { launch } from "./launch.ts";
 import { createLauncher, type LauncherOptions } from "./create-launcher.ts";
 import { reasonOf, trackProcess } from "./track-process.ts";
 
-/** Remembers which launcher runs on this host, and nothing else. */
+/** Creates a `start` function that remembers which launcher works on this host. */
 export function createStart(launcherOptions: LauncherOptions = {}): StartCommand {
   const launcher = createLauncher(launcherOptions);
   return (command, options, signal) => {
@@ -39,7 +39,7 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
   };
 }
 
-// Built at the first use and kept, so that the launcher is looked for once per process.
+// Created on first use, so that the launcher is searched for once per process.
 let shared: StartCommand | undefined;
 export const start: StartCommand = (command, options, signal) => (shared ??= createStart())(command, options, signal);
 
@@ -48,7 +48,7 @@ function neverStarted(fault: CommandFault, withheld: readonly string[], stopped:
   return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result };
 }
 
-/** The end of what never was. */
+/** The result for a command that never started. */
 export function endedBeforeStart(fault: CommandFault): Ended {
   const now = new Date();
   return {

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { signalName } from "./signals.ts";
 
-/** What one launcher wrote about the command. Everything is absent where it could not write. */
+/** What a launcher reported about the command. All fields are empty if it could not write. */
 export interface LauncherStatus {
   level: string | null;
   end: { wstatus: number; leftovers: number; userMs: number; systemMs: number; maxRssKb: number } | null;
   failure: { step: string; errno: number } | null;
-  /** How many processes refused to be killed: set-uid programs, at level group. */
+  /** Number of processes that could not be killed: set-uid programs, at level group. */
   unkillable: number;
 }
 
@@ -16,15 +16,15 @@ export interface LauncherStatus {
 const unnamed = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
 
 /**
- * A file without a name for the launcher to report into: unlike a pipe it costs no stream, and it can be
- * read after the exit. null where none can be made; then Node's own word on the exit is taken.
+ * Opens an unnamed file for the launcher's report. Unlike a pipe it needs no stream and can be read after the exit. null
+ * if it cannot be created; Node's view of the exit is used then.
  */
 export function openStatusFile(): number | null {
   for (const directory of ["/dev/shm", tmpdir()]) {
     try {
       return openSync(directory, unnamed, 0o600);
     } catch {
-      // not every file system has unnamed files: try the next way
+      // not every file system supports unnamed files: try the next method
     }
   }
   try {
@@ -35,11 +35,11 @@ export function openStatusFile(): number | null {
       rmSync(directory, { recursive: true });
     }
   } catch {
-    return null; // nowhere to write at all: the command can still run
+    return null; // no writable directory, but the command can still run
   }
 }
 
-/** Reads what is there and closes the file. */
+/** Reads the report and closes the file. */
 export function takeStatus(file: number | null): LauncherStatus {
   if (file === null) return parseStatus("");
   const buffer = Buffer.allocUnsafe(1024);
@@ -48,7 +48,7 @@ export function takeStatus(file: number | null): LauncherStatus {
   return parseStatus(buffer.toString("latin1", 0, length));
 }
 
-/** Whole lines only, and the last of each kind: the launcher writes last, whoever else may have found the file. */
+/** Uses complete lines only, and the last of each kind: whatever else wrote to the file, the launcher writes last. */
 export function parseStatus(text: string): LauncherStatus {
   const status: LauncherStatus = { level: null, end: null, failure: null, unkillable: 0 };
   for (const line of text.split("\n").slice(0, -1)) {
@@ -64,14 +64,14 @@ export function parseStatus(text: string): LauncherStatus {
   return status;
 }
 
-/** A launcher ends as it says the command did. An end that another wrote for one that was killed does not agree. */
+/** A launcher exits the same way as its command. If the two differ, the report was forged and the launcher killed. */
 export function agrees(
   { wstatus }: { wstatus: number },
   exit: { code: number | null; signal: NodeJS.Signals | null },
 ): boolean {
   const signal = wstatus & 0x7f;
   if (signal === 0) return exit.code === ((wstatus >> 8) & 0xff);
-  // Node reports a death by a realtime signal as exit code 0
+  // Node reports a realtime signal as exit code 0
   const isRealtime = signal > 31;
   return exit.signal === signalName(signal) || exit.code === 128 + signal || (isRealtime && exit.code === 0);
 }

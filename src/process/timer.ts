@@ -1,7 +1,7 @@
-/** setTimeout fires at once for more than this many milliseconds. */
+/** setTimeout fires at once for longer delays. */
 const longest = 2 ** 31 - 1;
 
-/** Calls back after any time, however long. Returns how to cancel it. */
+/** Like setTimeout, but for delays of any length. Returns a function that cancels it. */
 export function afterMs(milliseconds: number, call: () => void): () => void {
   let timer: NodeJS.Timeout;
   const arm = (left: number): void => {

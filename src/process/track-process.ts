@@ -10,7 +10,7 @@ import type { Launched } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./process-group.ts";
 import { afterMs } from "./timer.ts";
 
-/** Between SIGTERM and SIGKILL, unless the caller says otherwise. */
+/** The default time between SIGTERM and SIGKILL. */
 export const defaultGraceMs = 2000;
 
 export interface Context {
@@ -18,13 +18,13 @@ export interface Context {
   options: StartOptions;
   signal: AbortSignal;
   startTime: Date;
-  /** The same moment by the monotonic clock. */
+  /** The same moment on the monotonic clock. */
   startedAt: number;
   withheld: readonly string[];
   path: string | undefined;
 }
 
-/** From the spawn to the one result: exit, timeout, cancel and watched limits race here and nowhere else. */
+/** Follows a process from the spawn to its result. Exit, timeout, cancellation and disk limits race only here. */
 export function trackProcess(
   launched: Launched,
   { command, options, signal, startTime, startedAt, withheld, path }: Context,
@@ -66,12 +66,12 @@ export function trackProcess(
       resolve(ended);
     };
     const noteEnd = (): void => {
-      // endTime - startTime is durationMs, also where somebody sets the clock meanwhile
+      // endTime - startTime equals durationMs, even if the clock is set meanwhile
       durationMs = Math.round(monotonicMs() - startedAt);
       endTime = new Date(startTime.getTime() + durationMs);
     };
     child.once("error", (error: NodeJS.ErrnoException) => {
-      // errors of a child that runs (a signal it could not be sent) are not about its end
+      // errors of a running child, such as a signal that could not be sent, do not mean that it ended
       if (child.pid !== undefined) return;
       noteEnd();
       void settle(error.code ?? "EIO");
@@ -120,16 +120,16 @@ export function trackProcess(
     cancelGrace?.();
     stopDraining?.();
   };
-  // one signal may end any number of commands: that is no leak
+  // many commands may share one signal; this is not a listener leak
   setMaxListeners(0, signal);
   signal.addEventListener("abort", onAbort, { once: true });
   options.hurry?.addEventListener("abort", onHurry, { once: true });
   if (command.timeoutMs !== undefined) {
-    // an exit that waits in the event loop behind this timer goes first
+    // let an exit that is already queued in the event loop go first
     cancelTimeout = afterMs(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
   }
   feedStdin(child, options.stdin);
-  // whoever reads sees a broken pipe as the end of the output; where nobody reads, it must not end this process
+  // readers see a broken pipe as the end of output; without a reader it must not crash this process
   for (const pipe of pipes) pipe.on("error", () => undefined);
   return {
     pid: child.pid,
@@ -142,12 +142,12 @@ export function trackProcess(
   };
 }
 
-/** The launcher is not killed itself: at SIGPWR it kills everything below it, and ends when nothing is left. */
+/** Does not kill the launcher itself: on SIGPWR it kills all its descendants and exits when none is left. */
 function sendKill(child: ChildProcess, through: Launched["through"]): void {
   send(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
 }
 
-/** With SIGCONT, as one that was stopped sees its signals only when it goes on. */
+/** Also sends SIGCONT, because a stopped process handles signals only when it continues. */
 function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.Signals): void {
   for (const each of [signal, "SIGCONT"] as const) {
     if (through === "group") signalGroup(child.pid!, each);
@@ -157,12 +157,12 @@ function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.
 
 function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
   if (child.stdin === null) return;
-  // a command may end or close its stdin without reading all of it; how it ended tells whether that was a fault
+  // a command may exit or close stdin without reading everything; its exit code tells whether that was an error
   child.stdin.on("error", () => undefined);
   if (stdin !== "pipe") child.stdin.end(stdin);
 }
 
-/** Anything but a StopReason was an abort by the caller's own means. */
+/** Any other abort reason counts as `user`. */
 export function reasonOf(signal: AbortSignal): StopReason {
   return stopReasons.find((reason) => reason === signal.reason) ?? "user";
 }
