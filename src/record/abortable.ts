@@ -22,6 +22,10 @@ export function abortableEngine<T extends Engine>(engine: T, signal: AbortSignal
       await checkpoint(signal);
       return engine.read(work);
     },
+    readPage: async (work) => {
+      await checkpoint(signal);
+      return engine.readPage(work);
+    },
     write: async (work) => {
       await checkpoint(signal);
       return engine.write(work);
