@@ -130,7 +130,7 @@ test("an upload refused by the coordinator leaves no file of the run on record",
   place.gate.decide = (path) => (path.startsWith("/runner/files") && ++uploads > 1 ? { status: 413 } : "pass");
   const run = await endOf(place, (await place.ask("files")).run_id);
   expect(run).toMatchObject({ status: "failed", reason: "upload_failed" });
-  expect(run.error).toContain("b.bin was refused");
+  expect(run.error).toContain("the coordinator refused b.bin");
   expect(await pathsOf(place, run.run_id)).toEqual([]);
   expect(await eventsOf(place, run.run_id)).not.toContainEqual(expect.objectContaining({ type: "file" }));
 });
