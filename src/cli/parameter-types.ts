@@ -1,4 +1,4 @@
-import { pointerSteps } from "../model/to-arguments.ts";
+import { pointerSteps } from "../model/json-pointer.ts";
 
 const kinds = ["null", "boolean", "integer", "number", "string", "array", "object"] as const;
 export type Kind = (typeof kinds)[number];

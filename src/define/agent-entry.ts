@@ -12,7 +12,7 @@ export interface AgentChecks extends Pick<SchemaChecker, "checkSchema"> {
   checkAgent?(agent: Agent, origin: Origin): Promise<DefinitionFault[]>;
 }
 
-/** One agent of a file, or its faults. `name` is set on a faulty agent if the file gives one. */
+/** An agent defined in a file, or its faults. A faulty entry has a `name` if the file contains one. */
 export type AgentEntry = { file: string } & (
   | { agent: Agent; line: number | null; faults?: undefined }
   | { agent?: undefined; name?: string; faults: DefinitionFault[] }
@@ -23,7 +23,7 @@ export async function checkAgentEntry(
   file: string,
   { value, origin, addTextFaults }: AgentText,
   checks: AgentChecks,
-  complete: (own: Record<string, unknown>) => Record<string, unknown> = (own) => own,
+  complete: (keys: Record<string, unknown>) => Record<string, unknown> = (keys) => keys,
 ): Promise<AgentEntry> {
   const fields = isRecord(value) ? complete(resolvePaths(value, dirname(file))) : value;
   const checked = await checkSchemas(addTextFaults(checkAgent(fields, origin)), checks);
@@ -35,9 +35,9 @@ export async function checkAgentEntry(
 
 /** Paths in a definition are relative to the file that contains them. */
 export function resolvePaths(fields: Record<string, unknown>, directory: string): Record<string, unknown> {
-  const found = ["script", "working_directory"].flatMap((key) => {
+  const resolved = ["script", "working_directory"].flatMap((key) => {
     const path = fields[key];
     return typeof path === "string" && path !== "" && !isAbsolute(path) ? [[key, resolve(directory, path)]] : [];
   });
-  return found.length === 0 ? fields : { ...fields, ...Object.fromEntries(found) };
+  return resolved.length === 0 ? fields : { ...fields, ...Object.fromEntries(resolved) };
 }

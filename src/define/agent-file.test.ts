@@ -211,7 +211,7 @@ test("counts the lines of faults from the start of a markdown file", () => {
   });
   expect(faultsOf("a.md", "---\ntags: [x\n---\n# A\n")[0]).toMatchObject({
     line: 2,
-    message: expect.stringContaining("front matter is not YAML"),
+    message: expect.stringContaining("front matter is not valid YAML"),
   });
   expect(faultsOf("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({ line: 2, path: "system_prompt" });
   expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\njust text")).toMatchObject([
@@ -296,8 +296,8 @@ schedules:
     ["DROVER-AGT-003", 12, "schedules.4.evry", "unknown key schedules.4.evry. Did you mean every?"],
     ["DROVER-AGT-004", 11, "schedules.4", expect.stringContaining("either cron or every")],
     ["DROVER-SCH-001", 5, "schedules.0.cron", "cron 0 0 3 * * * has 6 fields, not five"],
-    ["DROVER-SCH-001", 8, "schedules.1.timezone", "there is no timezone Europe/Berln. Did you mean Europe/Berlin?"],
-    ["DROVER-SCH-001", 9, "schedules.2.name", "two schedules are named berlin"],
+    ["DROVER-SCH-001", 8, "schedules.1.timezone", "unknown timezone: Europe/Berln. Did you mean Europe/Berlin?"],
+    ["DROVER-SCH-001", 9, "schedules.2.name", "the schedule name berlin is used twice"],
     ["DROVER-SCH-001", 9, "schedules.2.resume_session", "a procedural agent has no session to resume"],
     ["DROVER-SCH-001", 9, "schedules.2.every", "every 5s is less than 10s"],
   ]);

@@ -1,18 +1,18 @@
 import { extname } from "node:path";
 import { type Agent, agentSchema, slugOf } from "../model/agent.ts";
-import { pointerSteps } from "../model/to-arguments.ts";
+import { pointerSteps } from "../model/json-pointer.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
 import { scheduleFaults } from "./schedule-faults.ts";
 import { schemaLimitFaults } from "./json-schema/limits.ts";
 import { splitMarkdown } from "./markdown.ts";
-import { type ListedParameters, schemaOf } from "./markdown-parameters.ts";
+import { type ListedParameters, toSchema } from "./markdown-parameters.ts";
 import { readJson, readYaml, type TextFault } from "./structured-text.ts";
 
 type SchemaKey = "parameters_schema" | "output_schema";
 
-/** `schemas` are the schemas within our limits. `checkSchemas` decides later whether they are valid JSON Schemas. */
+/** `schemas` are the schemas within the size limits. `checkSchemas` later checks that they are valid JSON Schemas. */
 export type ParsedAgent = { origin: Origin; schemas: [SchemaKey, object][] } & (
   | { ok: true; agent: Agent }
   | { ok: false; faults: DefinitionFault[] }
@@ -38,7 +38,7 @@ export function readAgentText(file: string, text: string): AgentText | Extract<P
   const ending = extname(file).toLowerCase();
   if (ending === ".md") return readMarkdownAgent(file, text);
   const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
-  if (!read.ok) return notReadable(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, read.faults);
+  if (!read.ok) return parseFailure(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, read.faults);
   return { value: read.value, origin: { ...read, file }, addTextFaults: (checked) => checked };
 }
 
@@ -46,33 +46,35 @@ export function readAgentText(file: string, text: string): AgentText | Extract<P
 export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
-    return refused(origin, [
+    return failedParse(origin, [
       fault("DROVER-AGT-004", origin, [], "an agent must be an object of keys and values", next),
     ]);
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
-  const given: Record<string, unknown> = { type: hasCommand ? "procedural" : "autonomous", ...value };
-  const checked = checkShape(given, agentShape, origin);
+  const definition: Record<string, unknown> = { type: hasCommand ? "procedural" : "autonomous", ...value };
+  const checked = checkShape(definition, agentShape, origin);
   const limited = (["parameters_schema", "output_schema"] as const).flatMap((key) => {
-    const schema = given[key];
+    const schema = definition[key];
     if (typeof schema !== "object" || schema === null) return [];
-    return [{ key, schema, faults: schemaLimitFaults(schema).map((found) => schemaFault(key, found, origin)) }];
+    return [
+      { key, schema, faults: schemaLimitFaults(schema).map((limitFault) => schemaFault(key, limitFault, origin)) },
+    ];
   });
   const faults = [
     ...(checked.ok ? [] : checked.faults),
-    ...typeFaults(given, hasCommand, origin),
-    ...limited.flatMap((each) => each.faults),
-    ...scheduleFaults(given, origin),
+    ...typeFaults(definition, hasCommand, origin),
+    ...limited.flatMap((entry) => entry.faults),
+    ...scheduleFaults(definition, origin),
   ];
-  const schemas = limited.flatMap((each): [SchemaKey, object][] =>
-    each.faults.length > 0 ? [] : [[each.key, each.schema]],
+  const schemas = limited.flatMap((entry): [SchemaKey, object][] =>
+    entry.faults.length > 0 ? [] : [[entry.key, entry.schema]],
   );
   return checked.ok && faults.length === 0
     ? { ok: true, agent: checked.value, origin, schemas }
     : { ok: false, faults, origin, schemas };
 }
 
-function refused(origin: Origin, faults: DefinitionFault[]): Extract<ParsedAgent, { ok: false }> {
+function failedParse(origin: Origin, faults: DefinitionFault[]): Extract<ParsedAgent, { ok: false }> {
   return { ok: false, faults, origin, schemas: [] };
 }
 
@@ -85,7 +87,7 @@ export const agentShape = {
 
 function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAgentText> {
   const parts = splitMarkdown(text);
-  if (!parts.ok) return notReadable(file, "not a markdown agent", parts.faults);
+  if (!parts.ok) return parseFailure(file, "not a markdown agent", parts.faults);
   const { fields, title, titleLine, systemPrompt, sections, inexact, parameters } = parts;
   const origin: Origin = {
     file,
@@ -93,7 +95,7 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
     lineOf(path) {
       const [key, , name] = path;
       if (typeof fields === "object" && fields !== null && String(key) in fields) return parts.lineOf(path);
-      const listed = key === "parameters_schema" && parameters.parameters.find((each) => each.name === name);
+      const listed = key === "parameters_schema" && parameters.parameters.find((parameter) => parameter.name === name);
       return listed ? listed.line : titleLine;
     },
   };
@@ -103,49 +105,51 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
     ...(title !== null && { name: slugOf(title), title }),
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
     ...(sections !== "" && { first_message: sections }),
-    ...(parameters.parameters.length > 0 && { parameters_schema: schemaOf(parameters.parameters) }),
+    ...(parameters.parameters.length > 0 && { parameters_schema: toSchema(parameters.parameters) }),
   };
-  const twice = (["title", "system_prompt", "first_message"] as const)
+  const duplicates = (["title", "system_prompt", "first_message"] as const)
     .filter((key) => key in fromBody && key in fields)
     .map((key) =>
       fault(
         "DROVER-AGT-004",
         origin,
         [key],
-        `${key} is given in the front matter and in the text`,
+        `${key} is set in both the front matter and the text`,
         "Keep one of them.",
       ),
     );
-  const untitled = title === null && !("name" in fields);
+  const lacksTitle = title === null && !("name" in fields);
   return {
     value: { ...fromBody, ...fields },
     origin,
     addTextFaults(checked) {
       const faults = [
-        ...(untitled
-          ? [fault("DROVER-AGT-004", origin, ["name"], noTitle, "Start the text with # and the name.")]
+        ...(lacksTitle
+          ? [fault("DROVER-AGT-004", origin, ["name"], missingTitle, "Start the text with # and the name.")]
           : []),
-        ...twice,
+        ...duplicates,
         ...parameterFaults(file, parameters, fields),
-        // the missing title is already reported above; do not report the missing name as well
-        ...(checked.ok ? [] : checked.faults.filter(({ path }) => !(untitled && path === "name"))),
+        // The missing title is already reported above, so leave out the missing name.
+        ...(checked.ok ? [] : checked.faults.filter(({ path }) => !(lacksTitle && path === "name"))),
       ];
       return faults.length === 0 ? checked : { ...checked, ok: false, faults };
     },
   };
 }
 
-const noTitle = "the title is missing: a line like `# Code Review`, which names the agent";
+const missingTitle = "the title is missing: a line like `# Code Review`, which names the agent";
 
-/** Each listed parameter must be readable, and known to `parameters_schema` if the front matter has one. */
+/** Reports listed parameters that cannot be parsed, or that are missing from the `parameters_schema` of the front matter. */
 function parameterFaults(file: string, { parameters, faults }: ListedParameters, fields: object): DefinitionFault[] {
   const schema: unknown = Reflect.get(fields, "parameters_schema");
-  const known: unknown = typeof schema === "object" && schema !== null ? Reflect.get(schema, "properties") : null;
-  const unknown =
-    typeof known === "object" && known !== null ? parameters.filter(({ name }) => !Object.hasOwn(known, name)) : [];
+  const properties: unknown = typeof schema === "object" && schema !== null ? Reflect.get(schema, "properties") : null;
+  const undeclared =
+    typeof properties === "object" && properties !== null
+      ? parameters.filter(({ name }) => !Object.hasOwn(properties, name))
+      : [];
   return [
     ...faults,
-    ...unknown.map(({ name, line }) => ({
+    ...undeclared.map(({ name, line }) => ({
       line,
       problem: `${name} is listed here but missing from parameters_schema`,
     })),
@@ -175,19 +179,22 @@ const keysOnlyFor = {
   procedural: ["list_style", "output_schema"],
 };
 
-function typeFaults(given: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
-  const { type } = given;
-  const at = (key: string, message: string, next: string) => fault("DROVER-AGT-004", origin, [key], message, next);
+function typeFaults(definition: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
+  const { type } = definition;
+  const keyFault = (key: string, message: string, next: string) =>
+    fault("DROVER-AGT-004", origin, [key], message, next);
   const faults: DefinitionFault[] = [];
   if (type === "procedural" && !hasCommand)
-    faults.push(at("command", "a procedural agent needs a command", "Add command, or make the type autonomous."));
+    faults.push(keyFault("command", "a procedural agent needs a command", "Add command, or set type to autonomous."));
   if (type === "autonomous" && hasCommand)
-    faults.push(at("command", "an autonomous agent has no command", "Remove command, or make the type procedural."));
-  // definitions from the API already contain their defaults; nobody chose those values
+    faults.push(
+      keyFault("command", "an autonomous agent has no command", "Remove command, or set type to procedural."),
+    );
+  // Definitions from the API already contain these defaults, which their authors did not choose.
   const defaults: Record<string, unknown> = { list_style: "comma", trust_project_settings: false };
-  for (const key of ignoredKeys(given))
-    if (given[key] !== undefined && given[key] !== defaults[key])
-      faults.push(at(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
+  for (const key of ignoredKeys(definition))
+    if (definition[key] !== undefined && definition[key] !== defaults[key])
+      faults.push(keyFault(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
   return faults;
 }
 
@@ -210,7 +217,7 @@ export function schemaFault(
   return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }
 
-/** The checker names an unknown keyword but not its location, so this returns the first occurrence. */
+/** Finds the first occurrence of an unknown keyword. The checker reports its name but not its location. */
 function locateKeyword(message: string, schema: unknown): string[] {
   const keyword = /unknown keyword: "(.*)"/.exec(message)?.[1];
   let level: [steps: string[], value: unknown][] = [[[], schema]];
@@ -220,8 +227,8 @@ function locateKeyword(message: string, schema: unknown): string[] {
         ? Object.entries(value).map(([key, inner]): [string[], unknown] => [[...steps, key], inner])
         : [],
     );
-    const found = level.find(([steps]) => steps.at(-1) === keyword && steps.at(-2) !== "properties");
-    if (found) return found[0];
+    const match = level.find(([steps]) => steps.at(-1) === keyword && steps.at(-2) !== "properties");
+    if (match) return match[0];
   }
   return [];
 }
@@ -236,21 +243,22 @@ function fault(
   return { code, file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
 }
 
-function notReadable(
+function parseFailure(
   file: string,
-  what: string,
+  problemKind: string,
   faults: readonly (TextFault & { next?: string })[],
 ): Extract<ParsedAgent, { ok: false }> {
-  return refused(
+  return failedParse(
     { file, lineOf: null },
-    faults.map(({ line, problem, next, isLimit }) => ({
-      code: isLimit ? "DROVER-AGT-009" : "DROVER-AGT-002",
+    faults.map(({ line, problem, next, exceedsLimit }) => ({
+      code: exceedsLimit ? "DROVER-AGT-009" : "DROVER-AGT-002",
       file,
       line,
       path: "",
-      message: `the file is ${isLimit ? "over a limit" : what}: ${problem}`,
+      message: `the file is ${exceedsLimit ? "over a limit" : problemKind}: ${problem}`,
       next:
-        next ?? `${isLimit ? "Make it smaller" : `Fix line ${line}`}; \`drover agents check\` reads the file again.`,
+        next ??
+        `${exceedsLimit ? "Make it smaller" : `Fix line ${line}`}; \`drover agents check\` reads the file again.`,
     })),
   );
 }

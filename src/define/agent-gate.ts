@@ -19,19 +19,19 @@ import { errorCode } from "./error-code.ts";
 
 /**
  * Decides which definitions of a watched directory may be used. Definitions present at startup count as the operator's.
- * A definition added or changed later may have been written by a run, so the gate holds it until somebody accepts it.
+ * A definition added or changed later may have been written by a run, so the gate holds it until a user accepts it.
  */
 export interface AgentGate {
   /** Filters the definitions just loaded. A held definition becomes a fault, and its last accepted version stays in use. */
   admit(loaded: LoadedAgents): LoadedAgents;
-  /** A value that changes whenever somebody accepts a held definition. */
-  state(): string;
+  /** Changes whenever a held definition is accepted. */
+  version(): string;
 }
 
 export interface HeldAgent {
   name: string;
   file: string;
-  /** Covers the directory and the whole definition, so accepting applies to exactly what was held, not to later edits. */
+  /** Covers the directory and the whole definition, so that accepting it does not accept later edits. */
   hash: string;
 }
 
@@ -43,52 +43,52 @@ const acceptedDirectory = (stateDirectory: string): string => acceptedAgentsDire
 export function createAgentGate(directory: string, stateDirectory: string | null): AgentGate {
   const accepted = new Set<string>();
   const lastAccepted = new Map<string, LoadedAgent>();
-  let holding = new Set<string>();
+  let heldHashes = new Set<string>();
   let isStart = true;
 
   const isAccepted = (hash: string): boolean => {
     if (accepted.has(hash)) return true;
     const wasHeld = stateDirectory !== null && existsSync(join(heldDirectory(stateDirectory), hash));
-    // a restart must not accept what was held: a process supervisor may have triggered it
-    const isNow = isStart
+    // A restart must not accept held definitions: a process supervisor may have triggered it.
+    const isAcceptedNow = isStart
       ? !wasHeld
       : stateDirectory !== null && existsSync(join(acceptedDirectory(stateDirectory), hash));
-    if (isNow) accepted.add(hash);
-    return isNow;
+    if (isAcceptedNow) accepted.add(hash);
+    return isAcceptedNow;
   };
 
   return {
     admit(loaded) {
       const faults: DefinitionFault[] = [];
       const held = new Map<string, HeldAgent>();
-      const agents = loaded.agents.flatMap((each): LoadedAgent[] => {
-        const { name } = each.agent;
-        const hash = hashOf(directory, each);
+      const agents = loaded.agents.flatMap((entry): LoadedAgent[] => {
+        const { name } = entry.agent;
+        const hash = hashDefinition(directory, entry);
         if (isAccepted(hash)) {
-          lastAccepted.set(name, each);
-          return [each];
+          lastAccepted.set(name, entry);
+          return [entry];
         }
-        held.set(hash, { name, file: each.file, hash });
+        held.set(hash, { name, file: entry.file, hash });
         const last = lastAccepted.get(name);
-        const fault = heldFault(each, last !== undefined);
+        const fault = heldFault(entry, last !== undefined);
         faults.push(fault);
         return last ? [{ ...last, fault: describeFault(fault) }] : [];
       });
       for (const name of lastAccepted.keys())
         if (!loaded.agents.some(({ agent }) => agent.name === name)) lastAccepted.delete(name);
-      if (stateDirectory !== null) syncHeld(stateDirectory, held, holding);
-      holding = new Set(held.keys());
+      if (stateDirectory !== null) syncHeld(stateDirectory, held, heldHashes);
+      heldHashes = new Set(held.keys());
       isStart = false;
       return { ...loaded, agents, faults: [...loaded.faults, ...faults] };
     },
-    state: () => (stateDirectory === null ? "" : namesIn(acceptedDirectory(stateDirectory)).length.toString()),
+    version: () => (stateDirectory === null ? "" : listNames(acceptedDirectory(stateDirectory)).length.toString()),
   };
 }
 
 /** The definitions held in this state directory, sorted by name. */
 export function listHeld(stateDirectory: string): HeldAgent[] {
   const directory = heldDirectory(stateDirectory);
-  const all = namesIn(directory).flatMap((hash): HeldAgent[] => {
+  const all = listNames(directory).flatMap((hash): HeldAgent[] => {
     const held = parseHeld(join(directory, hash));
     return held ? [{ ...held, hash }] : [];
   });
@@ -105,7 +105,7 @@ export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
  * root this is only true of a read-only mount.
  */
 export function isReadOnlyForUser(directory: string): boolean {
-  const files = namesIn(directory).map((name) => join(directory, name));
+  const files = listNames(directory).map((name) => join(directory, name));
   for (let path = directory; ; path = dirname(path)) {
     files.push(path);
     if (dirname(path) === path) break;
@@ -115,13 +115,13 @@ export function isReadOnlyForUser(directory: string): boolean {
       accessSync(path, constants.W_OK);
       return false;
     } catch (error) {
-      // the owner of a file could make it writable again
-      return errorCode(error) === "EROFS" || (errorCode(error) === "EACCES" && !isOwn(path));
+      // The owner of a file could make it writable again.
+      return errorCode(error) === "EROFS" || (errorCode(error) === "EACCES" && !isOwnedByUser(path));
     }
   });
 }
 
-function isOwn(path: string): boolean {
+function isOwnedByUser(path: string): boolean {
   try {
     return statSync(path).uid === process.getuid?.();
   } catch (error) {
@@ -130,7 +130,7 @@ function isOwn(path: string): boolean {
   }
 }
 
-function hashOf(directory: string, { agent }: LoadedAgent): string {
+function hashDefinition(directory: string, { agent }: LoadedAgent): string {
   return createHash("sha256")
     .update(`${directory}\n${JSON.stringify(agent)}`)
     .digest("hex");
@@ -151,9 +151,13 @@ function heldFault({ agent, file, line }: LoadedAgent, isChange: boolean): Defin
 }
 
 /** Writes a file for each held definition and removes the files of those this gate no longer holds. */
-function syncHeld(stateDirectory: string, held: ReadonlyMap<string, HeldAgent>, before: ReadonlySet<string>): void {
+function syncHeld(
+  stateDirectory: string,
+  held: ReadonlyMap<string, HeldAgent>,
+  previousHashes: ReadonlySet<string>,
+): void {
   const directory = heldDirectory(stateDirectory);
-  for (const hash of before) if (!held.has(hash)) rmSync(join(directory, hash), { force: true });
+  for (const hash of previousHashes) if (!held.has(hash)) rmSync(join(directory, hash), { force: true });
   if (held.size === 0) return;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const [hash, { name, file }] of held)
@@ -177,7 +181,7 @@ function parseHeld(file: string): Pick<HeldAgent, "name" | "file"> | null {
   }
 }
 
-function namesIn(directory: string): string[] {
+function listNames(directory: string): string[] {
   try {
     return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {

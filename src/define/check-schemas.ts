@@ -21,7 +21,7 @@ export async function checkSchemas(
     parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, requester)) })),
   );
   const invalid = checked.flatMap(({ key, schema, faults }) =>
-    firstOfEachPath(faults).map((found) => schemaFault(key, found, parsed.origin, schema)),
+    firstOfEachPath(faults).map((fault) => schemaFault(key, fault, parsed.origin, schema)),
   );
   const faults = [...(parsed.ok ? [] : parsed.faults), ...invalid];
   if (parsed.ok && faults.length === 0) return parsed;
@@ -31,5 +31,5 @@ export async function checkSchemas(
 
 /** A wrong `type` violates three rules of the meta-schema. Only the first of them is helpful. */
 function firstOfEachPath<T extends { path: string }>(faults: readonly T[]): T[] {
-  return faults.filter(({ path }, at) => faults.findIndex((other) => other.path === path) === at);
+  return faults.filter(({ path }, index) => faults.findIndex((fault) => fault.path === path) === index);
 }

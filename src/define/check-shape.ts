@@ -18,7 +18,7 @@ export interface Origin {
   inexact?: readonly InexactNumber[];
 }
 
-/** Validates a value against its schema. Each fault names the line, the key and what to do about it. */
+/** Validates a value against its schema. Each fault has the line, the key and how to fix it. */
 export function checkShape<T>(
   value: unknown,
   shape: Shape<T>,
@@ -26,13 +26,13 @@ export function checkShape<T>(
 ): { ok: true; value: T } | { ok: false; faults: DefinitionFault[] } {
   const parsed = shape.schema.safeParse(value);
   if (parsed.success && inexact.length === 0) return { ok: true, value: parsed.data };
-  const at = (code: ErrorCode, path: readonly PropertyKey[], message: string, next: string): DefinitionFault => {
+  const faultAt = (code: ErrorCode, path: readonly PropertyKey[], message: string, next: string): DefinitionFault => {
     return { code, file, line: lineOf?.(path) ?? null, path: keyOf(path), message, next };
   };
-  const altered = inexact.slice(0, maxFaults).map(({ path, text }) => {
+  const inexactFaults = inexact.slice(0, maxFaults).map(({ path, text }) => {
     const message = `${keyOf(path) || "the whole file"} has a wrong value: a number cannot hold ${text} exactly`;
     const next = "Write it in quotes, as a string, or as a number with at most 15 digits.";
-    return at(shape.wrongValue, path, message, next);
+    return faultAt(shape.wrongValue, path, message, next);
   });
   const faults = (parsed.error?.issues ?? [])
     .flatMap(unionIssues)
@@ -45,31 +45,31 @@ export function checkShape<T>(
           ? `${key} is missing`
           : `${key || "the whole file"} has a wrong value: ${issue.message}`;
         const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
-        return [at(shape.wrongValue, issue.path, message, next)];
+        return [faultAt(shape.wrongValue, issue.path, message, next)];
       }
-      const known = keysAt(shape.schema, issue.path);
+      const knownKeys = keysAt(shape.schema, issue.path);
       return issue.keys.slice(0, maxFaults).map((key) => {
-        const near = suggest(key, known);
+        const near = suggest(key, knownKeys);
         const path = [...issue.path, key];
         const message = `unknown key ${keyOf(path)}.${near ? ` Did you mean ${near}?` : ""}`;
-        const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${known.join(", ")}.`;
-        return at(shape.unknownKey, path, message, next);
+        const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${knownKeys.join(", ")}.`;
+        return faultAt(shape.unknownKey, path, message, next);
       });
     });
-  return { ok: false, faults: [...altered, ...faults] };
+  return { ok: false, faults: [...inexactFaults, ...faults] };
 }
 
-/** Nobody reads more faults of one file, and finding the line of each one takes time. */
+/** The most faults reported for one file. Finding the line of each fault takes time. */
 const maxFaults = 50;
 
 /** Replaces a union's issue by the issues of the variant the author meant, if only one variant has the value's type. */
 function unionIssues(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== "invalid_union") return [issue];
-  const meant = issue.errors.filter(
+  const candidates = issue.errors.filter(
     (issues) => !issues.some(({ code, path }) => code === "invalid_type" && path.length === 0),
   );
-  if (meant.length !== 1) return [issue];
-  return meant[0]!.flatMap((inner) => unionIssues({ ...inner, path: [...issue.path, ...inner.path] }));
+  if (candidates.length !== 1) return [issue];
+  return candidates[0]!.flatMap((inner) => unionIssues({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
 function keyOf(path: readonly PropertyKey[]): string {
@@ -77,26 +77,26 @@ function keyOf(path: readonly PropertyKey[]): string {
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  let found = value;
+  let current = value;
   for (const key of path) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
-    found = Reflect.get(found, key);
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) return undefined;
+    current = Reflect.get(current, key);
   }
-  return found;
+  return current;
 }
 
 /** The keys that a schema allows at a path. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  let found: z.core.$ZodType | undefined = unwrap(schema);
+  let current: z.core.$ZodType | undefined = unwrap(schema);
   for (const key of path) {
-    if (found instanceof z.ZodObject) found = found.shape[String(key)];
-    else if (found instanceof z.ZodArray) found = found.element;
-    else if (found instanceof z.ZodRecord) found = found.valueType;
+    if (current instanceof z.ZodObject) current = current.shape[String(key)];
+    else if (current instanceof z.ZodArray) current = current.element;
+    else if (current instanceof z.ZodRecord) current = current.valueType;
     else return [];
-    if (found === undefined) return [];
-    found = unwrap(found);
+    if (current === undefined) return [];
+    current = unwrap(current);
   }
-  return found instanceof z.ZodObject ? Object.keys(found.shape) : [];
+  return current instanceof z.ZodObject ? Object.keys(current.shape) : [];
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
@@ -108,6 +108,6 @@ function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
   )
     return unwrap(schema.unwrap());
   if (schema instanceof z.ZodUnion)
-    return schema.options.map(unwrap).find((one) => one instanceof z.ZodObject) ?? schema;
+    return schema.options.map(unwrap).find((option) => option instanceof z.ZodObject) ?? schema;
   return schema;
 }

@@ -9,17 +9,20 @@ export interface Checkout {
 }
 
 /**
- * The commit that a command in `directory` works on: the given one, else the one inherited from an enclosing Drover,
- * else the one its repository has checked out. A commit of another repository is not inherited.
+ * Returns the repository root of a directory and its commit: `repoSha` if not null, otherwise the commit inherited from
+ * an enclosing Drover in the same repository, otherwise the commit that is checked out.
  */
-export function findCheckout(directory: string, given: string | null, env: Environment = {}): Checkout {
-  const found = findRepository(directory);
-  // a nested Drover sees its working directory with all links resolved
-  const repository = found && realpathSync.native(found);
-  const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: from } = env;
-  const isSame = repository === null || !from || from === repository;
-  const own = (): string | null => repository && readRepoSha(repository);
-  return { repo_sha: given ?? ((isSame && inherited) || own()), repo_root: repository ?? directory };
+export function findCheckout(directory: string, repoSha: string | null, env: Environment = {}): Checkout {
+  const root = findRepository(directory);
+  // A nested Drover sees its working directory with all links resolved.
+  const repository = root && realpathSync.native(root);
+  const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: inheritedRoot } = env;
+  const isSameRepository = repository === null || !inheritedRoot || inheritedRoot === repository;
+  const readCheckedOut = (): string | null => repository && readRepoSha(repository);
+  return {
+    repo_sha: repoSha ?? ((isSameRepository && inherited) || readCheckedOut()),
+    repo_root: repository ?? directory,
+  };
 }
 
 /**
@@ -35,7 +38,7 @@ function readRepoSha(repository: string): string | null {
     if (!ref || ref.includes("..")) return null;
     return resolveRef(ref, gitDirectory);
   } catch (error) {
-    // a missing or unreadable file means no commit or an unknown layout; it must not fail the command
+    // A missing or unreadable file means that there is no commit or that the layout is unknown. It must not fail the command.
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }
@@ -48,7 +51,7 @@ function findRepository(directory: string): string | null {
   }
 }
 
-/** `.git` is a directory, or in a linked work tree a file that names one. */
+/** `.git` is a directory, or a file with the path of one in a linked work tree. */
 function findGitDirectory(repository: string): string {
   const dotGit = join(repository, ".git");
   const pointer = /^gitdir: (.+)$/m.exec(readIfExists(dotGit) ?? "")?.[1];
@@ -72,7 +75,7 @@ function commonDirectory(gitDirectory: string): string {
   return pointer ? resolve(dirname(join(gitDirectory, "commondir")), pointer) : gitDirectory;
 }
 
-/** Enough for packed-refs of a large repository. */
+/** Enough for the packed-refs file of a large repository. */
 const maxBytes = 16 * 1024 * 1024;
 
 /**
@@ -88,8 +91,8 @@ function readIfExists(file: string): string | null {
     throw error;
   }
   try {
-    const found = fstatSync(fd);
-    return found.isFile() && found.size <= maxBytes ? readFileSync(fd, "utf8") : null;
+    const stats = fstatSync(fd);
+    return stats.isFile() && stats.size <= maxBytes ? readFileSync(fd, "utf8") : null;
   } finally {
     closeSync(fd);
   }

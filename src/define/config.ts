@@ -9,12 +9,12 @@ import { narrowConfig } from "./narrow-config.ts";
 import { maxDefinitionBytes } from "./definition-limits.ts";
 import { readYaml } from "./structured-text.ts";
 
-/** Reads and checks a drover.yaml. Every fault names the file, the line and the key. */
+/** Reads and checks a drover.yaml. Every fault has the file, the line and the key. */
 export function loadConfig(file: string): Config {
   const read = readYaml(readConfig(file));
   if (!read.ok) {
-    const { line, problem, isLimit } = read.faults[0]!;
-    if (isLimit) throw pastLimit(file, line, problem);
+    const { line, problem, exceedsLimit } = read.faults[0]!;
+    if (exceedsLimit) throw overLimit(file, line, problem);
     throw new RequestError({
       code: "DROVER-CFG-002",
       field: `${file}:${line}`,
@@ -25,10 +25,10 @@ export function loadConfig(file: string): Config {
   const checked = checkShape(read.value ?? {}, shape, { ...read, file });
   if (checked.ok) {
     const { agents, profiles } = checked.value;
-    // paths are relative to the real file: a link to a trusted file must not pull in the directory of the link
+    // Paths are relative to the real file, so that a link to a trusted file cannot pull in the directory of the link.
     const directory = dirname(realpathSync.native(file));
-    const beside = (path: string | null): string | null => path && resolve(directory, path);
-    return { ...checked.value, agents: beside(agents), profiles: beside(profiles) };
+    const resolvePath = (path: string | null): string | null => path && resolve(directory, path);
+    return { ...checked.value, agents: resolvePath(agents), profiles: resolvePath(profiles) };
   }
   const [first] = checked.faults;
   throw new RequestError({
@@ -39,7 +39,7 @@ export function loadConfig(file: string): Config {
   });
 }
 
-/** Loads only the settings of an untrusted file that restrict Drover further. An invalid file is ignored entirely. */
+/** Loads only the settings of an untrusted file that are stricter than the defaults. An invalid file is ignored entirely. */
 export function loadUntrustedConfig(file: string): { config: Config; leftOut: string[] } {
   try {
     const { config, leftOut } = narrowConfig(loadConfig(file));
@@ -59,14 +59,14 @@ const shape = {
 
 function readConfig(file: string): string {
   try {
-    // reading a named pipe would block until somebody writes to it
+    // Reading a named pipe would block until another process writes to it.
     const { size, mode } = statSync(file);
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw unreadable(file, "it is not a file");
-    if (size > maxDefinitionBytes) throw pastLimit(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
+    if (size > maxDefinitionBytes) throw overLimit(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
     return readFileSync(file, "utf8");
-  } catch (cause) {
-    if (cause instanceof RequestError) throw cause;
-    throw unreadable(file, cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error", cause);
+  } catch (error) {
+    if (error instanceof RequestError) throw error;
+    throw unreadable(file, error instanceof Error && "code" in error ? String(error.code) : "unknown error", error);
   }
 }
 
@@ -75,12 +75,12 @@ function unreadable(file: string, why: string, cause?: unknown): RequestError {
     code: "DROVER-CFG-001",
     field: file,
     message: `${file} cannot be read (${why}).`,
-    next: "Make it a file that this user can read, or move it away to run with the defaults.",
+    next: "Make it a file that this user can read, or remove it to run with the defaults.",
     cause,
   });
 }
 
-function pastLimit(file: string, line: number, problem: string): RequestError {
+function overLimit(file: string, line: number, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-CFG-005",
     field: `${file}:${line}`,

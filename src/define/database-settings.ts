@@ -8,12 +8,12 @@ export interface DatabaseSettings {
   secret: Uint8Array;
 }
 
-const secretShape = /^[0-9a-f]{64}$/i;
+const secretPattern = /^[0-9a-f]{64}$/i;
 
-/** Returns null if DATABASE_URL is not set: the record is then in the state directory. */
+/** Returns null if DATABASE_URL is not set. The record is then in the state directory. */
 export function readDatabaseSettings(env: Environment): DatabaseSettings | null {
   const url = readDatabaseUrl(env);
-  return url === null ? null : { url, secret: findSecret(env) };
+  return url === null ? null : { url, secret: readSecret(env) };
 }
 
 /** For commands that only read the record and need no secret. */
@@ -25,7 +25,7 @@ export function readDatabaseUrl(env: Environment): string | null {
     code: "DROVER-CFG-001",
     field: "DATABASE_URL",
     message: "DATABASE_URL is not the address of a PostgreSQL database.",
-    next: "Make it postgres://user:password@host:port/database, or unset it to keep the record in the state directory.",
+    next: "Set it to postgres://user:password@host:port/database, or unset it to keep the record in the state directory.",
   });
 }
 
@@ -33,10 +33,12 @@ export function isDatabaseUrl(url: string): boolean {
   return URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol);
 }
 
-function findSecret(env: Environment): Uint8Array {
+function readSecret(env: Environment): Uint8Array {
   const file = env["DROVER_SECRET_FILE"];
-  const [field, text] = file ? ["DROVER_SECRET_FILE", readSecret(file)] : ["DROVER_SECRET", env["DROVER_SECRET"] ?? ""];
-  if (secretShape.test(text.trim())) return Buffer.from(text.trim(), "hex");
+  const [field, text] = file
+    ? ["DROVER_SECRET_FILE", readSecretFile(file)]
+    : ["DROVER_SECRET", env["DROVER_SECRET"] ?? ""];
+  if (secretPattern.test(text.trim())) return Buffer.from(text.trim(), "hex");
   throw new RequestError({
     code: "DROVER-CFG-001",
     field,
@@ -44,22 +46,22 @@ function findSecret(env: Environment): Uint8Array {
       text === ""
         ? "DATABASE_URL is set, so the record is in PostgreSQL. That needs a secret, which seals the audit trail and signs attempt tokens."
         : `${field} is not 64 hexadecimal digits.`,
-    next: "Create one with openssl rand -hex 32. Give every coordinator the same one, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE. Or unset DATABASE_URL.",
+    next: "Create one with openssl rand -hex 32. Use the same one for every coordinator: set DROVER_SECRET, or DROVER_SECRET_FILE to the path of a file. Or unset DATABASE_URL.",
   });
 }
 
 /** Refuses a file that every user can read. */
-function readSecret(file: string): string {
+function readSecretFile(file: string): string {
   let mode: number;
   let text: string;
   try {
     ({ mode } = statSync(file));
     text = readFileSync(file, "utf8");
-  } catch (cause) {
+  } catch (error) {
     throw new RequestError({
       code: "DROVER-CFG-001",
       field: "DROVER_SECRET_FILE",
-      message: `${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`,
+      message: `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}.`,
       next: "Make it a file that this user can read.",
     });
   }

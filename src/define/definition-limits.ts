@@ -14,8 +14,8 @@ const maxValues = 20_000;
 
 export const tooDeep = `it is nested more than ${maxDepth} levels deep`;
 
-/** Why and on which line a YAML text is refused before parsing. The parser needs minutes for some texts of a megabyte. */
-export function textLimit(text: string): { line: number; problem: string } | null {
+/** Returns the first limit that a YAML text exceeds. Checked before parsing, because the parser needs minutes for some texts of a megabyte. */
+export function findTextLimit(text: string): { line: number; problem: string } | null {
   if (isWithinTextLimits(text)) return null;
   if (Buffer.byteLength(text) > maxDefinitionBytes)
     return { line: 1, problem: `it is larger than ${maxDefinitionBytes / 1024} KB` };
@@ -42,8 +42,8 @@ export function isWithinTextLimits(text: string): boolean {
   return text.length <= maxParts && text.split(/[&*!]/, maxReferences + 2).length <= maxReferences + 1;
 }
 
-/** Walks the value level by level: a hostile text could overflow the stack of a recursive walk. */
-export function valueLimit(value: unknown): string | null {
+/** Returns the limit that a parsed value exceeds. Walks it level by level, because a deeply nested value would overflow the stack of a recursive walk. */
+export function findValueLimit(value: unknown): string | null {
   let level = [value];
   let values = 0;
   for (let depth = 0; level.length > 0; depth++) {
@@ -54,7 +54,7 @@ export function valueLimit(value: unknown): string | null {
       const inner: unknown[] = Object.values(item);
       values += inner.length;
       if (values > maxValues) return `it has more than ${maxValues} values`;
-      for (const each of inner) next.push(each);
+      for (const child of inner) next.push(child);
     }
     level = next;
   }

@@ -28,10 +28,10 @@ const nicknames: ReadonlyMap<string, string> = new Map([
 export function createFireTimes(): FireTimesOf {
   const zones = new Map<string, Zone>();
   return ({ cron, every, timezone }, anchor) => {
-    if (cron === undefined) return interval(intervalMs(every ?? "1d"), anchor);
+    if (cron === undefined) return intervalTimes(intervalMs(every ?? "1d"), anchor);
     const zone = zones.get(timezone) ?? openZone(timezone);
     zones.set(timezone, zone);
-    return cronTimes(fiveFields(cron), zone);
+    return cronTimes(expandCron(cron), zone);
   };
 }
 
@@ -40,34 +40,34 @@ export function intervalMs(every: string): number {
 }
 
 /** The expression with nicknames expanded and single spaces. */
-export function fiveFields(cron: string): string {
+export function expandCron(cron: string): string {
   const text = cron.trim().replaceAll(/\s+/g, " ");
   return nicknames.get(text.toLowerCase()) ?? text;
 }
 
-export function openPattern(fields: string): Cron {
+export function createCron(fields: string): Cron {
   // Local times are passed to croner as if they were UTC; the zone converts them to moments.
   return new (loadCron())(fields, { utcOffset: 0 });
 }
 
-let loaded: typeof Cron | null = null;
+let cronClass: typeof Cron | null = null;
 
 /** Loads croner lazily: most commands never see a cron expression and should not pay for it. */
 function loadCron(): typeof Cron {
   // A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname.
-  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  // matches croner's own types
-  loaded ??= (createRequire(join(here, "fire-times.js"))("croner") as { Cron: typeof Cron }).Cron;
-  return loaded;
+  const directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  // The type of croner's CommonJS export.
+  cronClass ??= (createRequire(join(directory, "fire-times.js"))("croner") as { Cron: typeof Cron }).Cron;
+  return cronClass;
 }
 
-function interval(ms: number, anchor: number): FireTimes {
+function intervalTimes(ms: number, anchor: number): FireTimes {
   return { next: (after) => anchor + Math.max(1, Math.floor((after - anchor) / ms) + 1) * ms };
 }
 
 function cronTimes(fields: string, zone: Zone): FireTimes {
-  const pattern = openPattern(fields);
-  const nextLocal = (local: number): number | null => pattern.nextRun(new Date(local))?.getTime() ?? null;
+  const cron = createCron(fields);
+  const nextLocal = (local: number): number | null => cron.nextRun(new Date(local))?.getTime() ?? null;
   const [minute = "", hour = ""] = fields.split(" ");
   return `${minute}${hour}`.includes("*") ? everyWallClockMatch(nextLocal, zone) : oncePerLocalTime(nextLocal, zone);
 }
@@ -87,18 +87,18 @@ function oncePerLocalTime(nextLocal: NextLocal, zone: Zone): FireTimes {
   };
 }
 
-/** No timezone sets its clock back by more than this. */
-const maxSetBack = 3 * 3_600_000;
+/** More than any timezone sets its clock back. */
+const maxSetBackMs = 3 * 3_600_000;
 
 /** Fires whenever a wall clock shows a matching time: never in a DST gap, twice in an overlap. */
 function everyWallClockMatch(nextLocal: NextLocal, zone: Zone): FireTimes {
   return {
     next(after) {
-      const here = zone.toLocal(after);
-      const ahead = firstAfter(here, null);
+      const localNow = zone.toLocal(after);
+      const ahead = firstAfter(localNow, null);
       // In an overlap, local times that have already passed occur a second time.
-      const isSetBack = zone.toLocal(after + maxSetBack) - here < maxSetBack;
-      const repeated = isSetBack ? firstAfter(here - maxSetBack, here) : null;
+      const isSetBack = zone.toLocal(after + maxSetBackMs) - localNow < maxSetBackMs;
+      const repeated = isSetBack ? firstAfter(localNow - maxSetBackMs, localNow) : null;
       return repeated === null || (ahead !== null && ahead < repeated) ? ahead : repeated;
 
       function firstAfter(from: number, until: number | null): number | null {

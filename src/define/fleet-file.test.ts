@@ -208,7 +208,7 @@ test("reads a fleet file once even if it is referred to twice", async () => {
   const loaded = await loadAgentFiles([join(directory, "f0.yaml")], schemas);
   expect(namesOf(loaded)).toEqual(["last"]);
   expect(loaded.faults).toHaveLength(30);
-  expect(loaded.faults[0]!.message).toContain("is named twice");
+  expect(loaded.faults[0]!.message).toContain("is listed twice");
 });
 
 test("keeps the last valid definition of a fleet's agent, and drops a removed agent", async () => {

@@ -9,15 +9,15 @@ import { type AgentChecks, checkAgentEntry, type AgentEntry, resolvePaths } from
 import { isRecord, mergeKeys } from "./merge-keys.ts";
 import { readDefinition } from "./read-definition.ts";
 
-const keys = z.record(z.string(), z.unknown());
+const keysSchema = z.record(z.string(), z.unknown());
 
 /** Several agents in one file. */
 const fleetSchema = z.strictObject({
   description: z.string().optional(),
   /** Default keys; an agent's own keys override them. */
-  defaults: keys.optional(),
+  defaults: keysSchema.optional(),
   /** Each is a whole agent, or the `path` of an agent file with keys that override it. */
-  agents: z.array(keys).optional(),
+  agents: z.array(keysSchema).optional(),
   /** Other fleet files. */
   include: z.array(z.string().min(1)).optional(),
 });
@@ -42,45 +42,45 @@ export interface FleetAgents {
   referenced: string[];
 }
 
-/** Carried along while a fleet file and its includes are loaded. */
+/** State shared while a fleet file and its includes are loaded. */
 interface LoadContext {
   checks: AgentChecks;
   /** The chain of fleet files that include this one, outermost first. */
-  above: readonly string[];
+  ancestors: readonly string[];
   /** The real paths of all files referred to so far. */
   seen: Set<string>;
   defaults: Record<string, unknown>;
 }
 
 export function loadFleet(file: string, text: AgentText, checks: AgentChecks): Promise<FleetAgents> {
-  return loadOne(file, text, { checks, above: [], seen: new Set([identity(file)]), defaults: {} });
+  return loadFleetFile(file, text, { checks, ancestors: [], seen: new Set([identity(file)]), defaults: {} });
 }
 
-async function loadOne(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
+async function loadFleetFile(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
   const { inexact: _, ...wholeFile } = origin;
   const checked = checkShape(value, fleetShape, wholeFile);
   if (!checked.ok) return { entries: [], faults: checked.faults, referenced: [] };
   const { defaults = {}, agents = [], include = [] } = checked.value;
-  const checkedDefaults = checkShape(defaults, defaultsShape, originOf(origin, ["defaults"]));
+  const checkedDefaults = checkShape(defaults, defaultsShape, partOrigin(origin, ["defaults"]));
   const faults = checkedDefaults.ok
     ? []
     : checkedDefaults.faults.map((fault) => ({ ...fault, path: `defaults.${fault.path}` }));
   const inner: LoadContext = {
     ...context,
-    above: [...context.above, file],
-    // invalid defaults are reported once, not again for each agent
+    ancestors: [...context.ancestors, file],
+    // Report invalid defaults once, not again for each agent.
     defaults: mergeKeys(context.defaults, checkedDefaults.ok ? resolvePaths(defaults, dirname(file)) : {}),
   };
   const referenced: string[] = [];
   const entries: AgentEntry[] = [];
-  for (const [index, own] of agents.entries()) {
+  for (const [index, keys] of agents.entries()) {
     const loaded = await loadEntry(
       file,
-      own,
-      originOf(
+      keys,
+      partOrigin(
         origin,
         ["agents", index],
-        (key) => checkedDefaults.ok && !Object.hasOwn(own, key) && Object.hasOwn(defaults, key),
+        (key) => checkedDefaults.ok && !Object.hasOwn(keys, key) && Object.hasOwn(defaults, key),
       ),
       inner,
     );
@@ -88,12 +88,12 @@ async function loadOne(file: string, { value, origin }: AgentText, context: Load
     referenced.push(...loaded.referenced);
   }
   for (const [index, path] of include.entries()) {
-    const included = await loadIncluded(resolve(dirname(file), path), originOf(origin, ["include", index]), inner);
+    const included = await loadIncluded(resolve(dirname(file), path), partOrigin(origin, ["include", index]), inner);
     entries.push(...included.entries);
     faults.push(...included.faults);
     referenced.push(...included.referenced);
   }
-  // without its defaults, an agent might be allowed more than its author intended
+  // Without its defaults, an agent might be allowed more than its author intended.
   return {
     entries: checkedDefaults.ok ? entries : entries.filter(({ agent }) => agent === undefined),
     faults,
@@ -103,26 +103,34 @@ async function loadOne(file: string, { value, origin }: AgentText, context: Load
 
 async function loadEntry(
   fleet: string,
-  { path, ...own }: Record<string, unknown>,
+  { path, ...keys }: Record<string, unknown>,
   origin: Origin,
   context: LoadContext,
 ): Promise<{ entry: AgentEntry; referenced: string[] }> {
-  const name = typeof own["name"] === "string" ? { name: own["name"] } : {};
+  const name = typeof keys["name"] === "string" ? { name: keys["name"] } : {};
   const failed = (file: string, faults: DefinitionFault[], referenced: string[]) => ({
     entry: { file, ...name, faults },
     referenced,
   });
   if (path === undefined) {
-    const text = { value: own, origin, addTextFaults: (checked: Parameters<AgentText["addTextFaults"]>[0]) => checked };
+    const text = {
+      value: keys,
+      origin,
+      addTextFaults: (checked: Parameters<AgentText["addTextFaults"]>[0]) => checked,
+    };
     const entry = await checkAgentEntry(fleet, text, context.checks, (fields) =>
       withDefaults(context.defaults, fields, {}),
     );
     return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [] };
   }
   if (typeof path !== "string" || path === "")
-    return failed(fleet, [at(origin, "path", "path is not the path of a file", "Name an agent file.")], []);
+    return failed(
+      fleet,
+      [keyFault(origin, "path", "path is not a file path", "Set it to the path of an agent file.")],
+      [],
+    );
   const file = resolve(dirname(fleet), path);
-  const changes = checkShape(own, changesShape, origin);
+  const changes = checkShape(keys, changesShape, origin);
   if (!changes.ok) return failed(fleet, changes.faults, [file]);
   const repeated = repeatedFileFault(file, origin, "path", context);
   if (repeated) return failed(fleet, [repeated], []);
@@ -131,8 +139,12 @@ async function loadEntry(
   const text = readAgentText(file, content.text);
   if ("ok" in text) return failed(file, text.faults, [file]);
   if (isFleet(text.value))
-    return failed(fleet, [at(origin, "path", `${path} is a fleet file`, "Name it under include.")], [file]);
-  const overrides = resolvePaths(own, dirname(fleet));
+    return failed(
+      fleet,
+      [keyFault(origin, "path", `${path} is a fleet file`, "List it under include instead.")],
+      [file],
+    );
+  const overrides = resolvePaths(keys, dirname(fleet));
   const entry = await checkAgentEntry(file, text, context.checks, (fields) =>
     withDefaults(context.defaults, fields, overrides),
   );
@@ -140,16 +152,18 @@ async function loadEntry(
 }
 
 async function loadIncluded(file: string, origin: Origin, context: LoadContext): Promise<FleetAgents> {
-  const whole = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
+  const failed = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
   const repeated = repeatedFileFault(file, origin, "include", context);
-  if (repeated) return { ...whole([repeated]), referenced: [] };
+  if (repeated) return { ...failed([repeated]), referenced: [] };
   const content = await readDefinition(file);
-  if (!content.ok) return whole(content.faults);
+  if (!content.ok) return failed(content.faults);
   const text = readAgentText(file, content.text);
-  if ("ok" in text) return whole(text.faults);
+  if ("ok" in text) return failed(text.faults);
   if (!isFleet(text.value))
-    return whole([at(origin, "include", `${file} is not a fleet file`, "Name an agent's file under agents, as path.")]);
-  const loaded = await loadOne(file, text, context);
+    return failed([
+      keyFault(origin, "include", `${file} is not a fleet file`, "List agent files under agents, as path."),
+    ]);
+  const loaded = await loadFleetFile(file, text, context);
   return { ...loaded, referenced: [file, ...loaded.referenced] };
 }
 
@@ -158,19 +172,19 @@ function repeatedFileFault(
   file: string,
   origin: Origin,
   key: string,
-  { above, seen }: LoadContext,
+  { ancestors, seen }: LoadContext,
 ): DefinitionFault | null {
   const real = identity(file);
   if (!seen.has(real)) {
     seen.add(real);
     return null;
   }
-  const from = above.findIndex((each) => identity(each) === real);
+  const first = ancestors.findIndex((ancestor) => identity(ancestor) === real);
   const message =
-    from < 0
-      ? `${file} is named twice`
-      : `the fleet file includes itself: ${[...above.slice(from), file].join(" -> ")}`;
-  return { ...at(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
+    first < 0
+      ? `${file} is listed twice`
+      : `the fleet file includes itself: ${[...ancestors.slice(first), file].join(" -> ")}`;
+  return { ...keyFault(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
 }
 
 /** The real path, so that a file has one identity however it is reached. */
@@ -178,7 +192,7 @@ function identity(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {
-    // reading the file reports the error
+    // Reading the file will report the error.
     if (error instanceof Error && "code" in error) return file;
     throw error;
   }
@@ -190,31 +204,33 @@ function withDefaults(
   fields: Record<string, unknown>,
   changes: Record<string, unknown>,
 ): Record<string, unknown> {
-  const own = mergeKeys(fields, changes);
-  const isCommand = own["command"] !== undefined && own["command"] !== null;
-  const type = own["type"] ?? (isCommand ? "procedural" : "autonomous");
-  const executor = own["executor"] ?? (type === "procedural" ? undefined : defaults["executor"]);
-  const useless = new Set([...ignoredKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
-  return mergeKeys(Object.fromEntries(Object.entries(defaults).filter(([key]) => !useless.has(key))), own);
+  const merged = mergeKeys(fields, changes);
+  const hasCommand = merged["command"] !== undefined && merged["command"] !== null;
+  const type = merged["type"] ?? (hasCommand ? "procedural" : "autonomous");
+  const executor = merged["executor"] ?? (type === "procedural" ? undefined : defaults["executor"]);
+  const ignored = new Set([...ignoredKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
+  return mergeKeys(Object.fromEntries(Object.entries(defaults).filter(([key]) => !ignored.has(key))), merged);
 }
 
-/** The origin of a part of the file. A key that comes from the defaults gets its line there. */
-function originOf(
+/** The origin of a part of the file. A key inherited from `defaults` has the line of that section. */
+function partOrigin(
   { file, lineOf, inexact = [] }: Origin,
   prefix: readonly PropertyKey[],
   isDefault: (key: PropertyKey) => boolean = () => false,
 ): Origin {
-  const isIn = (path: readonly PropertyKey[]): boolean => prefix.every((step, index) => path[index] === step);
+  const isInPart = (path: readonly PropertyKey[]): boolean => prefix.every((step, index) => path[index] === step);
   return {
     file,
     lineOf:
       lineOf &&
       ((path) =>
         path[0] !== undefined && isDefault(path[0]) ? lineOf(["defaults", ...path]) : lineOf([...prefix, ...path])),
-    inexact: inexact.filter(({ path }) => isIn(path)).map((one) => ({ ...one, path: one.path.slice(prefix.length) })),
+    inexact: inexact
+      .filter(({ path }) => isInPart(path))
+      .map((number) => ({ ...number, path: number.path.slice(prefix.length) })),
   };
 }
 
-function at({ file, lineOf }: Origin, path: string, message: string, next: string): DefinitionFault {
+function keyFault({ file, lineOf }: Origin, path: string, message: string, next: string): DefinitionFault {
   return { code: "DROVER-AGT-004", file, line: lineOf?.([path]) ?? null, path, message, next };
 }

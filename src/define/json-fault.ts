@@ -10,27 +10,27 @@ type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma o
  * most mistakes, and people make the same few (an extra or missing comma, a comment, a single quote).
  */
 export function findJsonFault(text: string): JsonFault {
-  const open: ("{" | "[")[] = [];
+  const openBrackets: ("{" | "[")[] = [];
   let expected: Expected = "value";
   let offset = 0;
   for (;;) {
     offset = skipBlanks(text, offset);
-    if (offset >= text.length) return { offset: text.length, problem: atEnd(open, expected) };
+    if (offset >= text.length) return { offset: text.length, problem: problemAtEnd(openBrackets, expected) };
     const character = text[offset]!;
-    if (expected === "comma or end" && open.length === 0)
-      return { offset, problem: "there is text after the end of the value" };
+    if (expected === "comma or end" && openBrackets.length === 0)
+      return { offset, problem: "the value is followed by more text" };
     if (character === "/" || character === "#") return { offset, problem: "JSON has no comments" };
-    const closes = closing(character, open.at(-1), expected);
+    const closes = canClose(character, openBrackets.at(-1), expected);
     if (closes === "yes") {
-      open.pop();
+      openBrackets.pop();
       expected = "comma or end";
       offset++;
     } else if (closes === "comma before it") {
       return { offset, problem: `a comma before ${character} has nothing after it` };
     } else if (expected === "colon" || expected === "comma or end") {
       const missing: string | null = missingBefore(character, expected);
-      if (missing) return { offset, problem: `${missing} is missing before ${show(text, offset)}` };
-      expected = expected === "comma or end" && open.at(-1) === "{" ? "key" : "value";
+      if (missing) return { offset, problem: `${missing} is missing before ${quoteAt(text, offset)}` };
+      expected = expected === "comma or end" && openBrackets.at(-1) === "{" ? "key" : "value";
       offset++;
     } else if (character === '"') {
       const end = endOfString(text, offset);
@@ -38,16 +38,16 @@ export function findJsonFault(text: string): JsonFault {
       offset = end.offset;
       expected = expected.startsWith("key") ? "colon" : "comma or end";
     } else if (expected.startsWith("key")) {
-      return { offset, problem: `a key in double quotes is expected, not ${show(text, offset)}` };
+      return { offset, problem: `a key in double quotes is expected, not ${quoteAt(text, offset)}` };
     } else if (character === "{" || character === "[") {
-      open.push(character);
+      openBrackets.push(character);
       expected = character === "{" ? "key or }" : "value or ]";
       offset++;
     } else {
       const word = /^(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/.exec(
         text.slice(offset, offset + 400),
       );
-      if (!word) return { offset, problem: `a value is expected, not ${show(text, offset)}` };
+      if (!word) return { offset, problem: `a value is expected, not ${quoteAt(text, offset)}` };
       offset += word[0].length;
       expected = "comma or end";
     }
@@ -59,7 +59,7 @@ function skipBlanks(text: string, offset: number): number {
   return offset;
 }
 
-function closing(
+function canClose(
   character: string,
   innermost: "{" | "[" | undefined,
   expected: Expected,
@@ -90,11 +90,11 @@ function endOfString(text: string, start: number): { offset: number } | JsonFaul
   return { offset: start, problem: "a string is never closed" };
 }
 
-function atEnd(open: readonly string[], expected: Expected): string {
-  if (open.length === 0) return expected === "value" ? "the file is empty" : "it cannot be read as JSON";
-  return `${open.at(-1)} is never closed`;
+function problemAtEnd(openBrackets: readonly string[], expected: Expected): string {
+  if (openBrackets.length === 0) return expected === "value" ? "the file is empty" : "it cannot be read as JSON";
+  return `${openBrackets.at(-1)} is never closed`;
 }
 
-function show(text: string, offset: number): string {
+function quoteAt(text: string, offset: number): string {
   return JSON.stringify(/^[A-Za-z0-9_.+-]{1,20}/.exec(text.slice(offset, offset + 20))?.[0] ?? text[offset]);
 }

@@ -12,7 +12,7 @@ export interface Definitions extends FleetAgents {
 }
 
 export async function loadDefinitions(file: string, checks: AgentChecks): Promise<Definitions> {
-  const whole = (faults: DefinitionFault[], gone = false): Definitions => ({
+  const failed = (faults: DefinitionFault[], gone = false): Definitions => ({
     file,
     entries: [],
     faults,
@@ -20,10 +20,10 @@ export async function loadDefinitions(file: string, checks: AgentChecks): Promis
     referenced: [],
   });
   const content = await readDefinition(file);
-  if (!content.ok) return whole(content.faults, content.gone);
+  if (!content.ok) return failed(content.faults, content.gone);
   const text = readAgentText(file, content.text);
-  if ("ok" in text) return whole(text.faults);
+  if ("ok" in text) return failed(text.faults);
   if (extname(file).toLowerCase() !== ".md" && isFleet(text.value))
     return { file, gone: false, ...(await loadFleet(file, text, checks)) };
-  return { ...whole([]), entries: [await checkAgentEntry(file, text, checks)] };
+  return { ...failed([]), entries: [await checkAgentEntry(file, text, checks)] };
 }

@@ -20,21 +20,21 @@ export interface Locations {
   repository: string | null;
   /** A second copy of the head of the record's audit chain. Unset if this user has no directory for it. */
   headCopy?: string;
-  /** A `.drover/` of this user that is not used. `made` means this user's Drover created it, so only trust is missing. */
+  /** A `.drover/` of this user that is not used. `made` means that this user's Drover created it, so that only trust is missing. */
   ignoredState?: { path: string; made: boolean };
 }
 
 export function findLocations(env: Environment, cwd: string): Locations {
   const userDirectory = userStateDirectory(env);
-  const given = env["DROVER_STATE_DIR"];
-  let state: string | null = given ? resolve(cwd, given) : null;
+  const stateVariable = env["DROVER_STATE_DIR"];
+  let state: string | null = stateVariable ? resolve(cwd, stateVariable) : null;
   let ignoredState: Locations["ignoredState"];
   let configFile: string | null = null;
   let repository: string | null = null;
   for (let directory = cwd; ; directory = dirname(directory)) {
     const candidate = join(directory, ".drover");
     if (!state && isOurStateDirectory(candidate)) {
-      const made = isMadeHere(candidate, userDirectory);
+      const made = wasMadeByUser(candidate, userDirectory);
       if (made && isTrusted(directory, env)) state = candidate;
       else ignoredState ??= { path: candidate, made };
     }
@@ -44,7 +44,7 @@ export function findLocations(env: Environment, cwd: string): Locations {
     if (dirname(directory) === directory) break;
   }
   const project = configFile ? dirname(configFile) : repository;
-  const stateDirectory = state ?? defaultState(userDirectory, project);
+  const stateDirectory = state ?? defaultStateDirectory(userDirectory, project);
   return {
     stateDirectory,
     configFile,
@@ -54,14 +54,14 @@ export function findLocations(env: Environment, cwd: string): Locations {
   };
 }
 
-/** Never inside the project, where commands and the repository could modify the record. */
-function defaultState(userDirectory: string | null, project: string | null): string {
+/** Never returns a directory inside the project, where commands and the repository could modify the record. */
+function defaultStateDirectory(userDirectory: string | null, project: string | null): string {
   if (userDirectory === null) throw missingHome();
   return project === null ? userWideStateDirectory(userDirectory) : projectStateDirectory(userDirectory, project);
 }
 
 /** A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own state. */
-function isMadeHere(stateDirectory: string, userDirectory: string | null): boolean {
+function wasMadeByUser(stateDirectory: string, userDirectory: string | null): boolean {
   return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
 }
 
@@ -73,14 +73,14 @@ function isOurStateDirectory(path: string): boolean {
 }
 
 /**
- * Whether we may use a path, judging by its owner. Somebody else's directory in /tmp must not decide how our commands
- * run or where their record goes. We accept what root provides for everyone; root accepts only its own files.
+ * Whether Drover may use a path, judging by its owner. Another user's directory in /tmp must not decide how commands
+ * run or where their record is stored. Files of root are accepted for all users; root accepts only its own files.
  */
 export function isOurs(path: string, access: number): boolean {
-  const found = statIfVisible(path, lstatSync);
-  if (!found) return false;
-  // a dangling link counts by its own owner, so that using it reports the error
-  const owners = [found.uid, statIfVisible(path, statSync)?.uid ?? found.uid];
+  const stats = statIfVisible(path, lstatSync);
+  if (!stats) return false;
+  // A dangling link counts by its own owner, so that using it reports the error.
+  const owners = [stats.uid, statIfVisible(path, statSync)?.uid ?? stats.uid];
   const uid = process.getuid?.() ?? 0;
   if (owners.every((owner) => owner === uid)) return true;
   return owners.every((owner) => owner === uid || owner === 0) && uid !== 0 && isAccessible(path, access);
@@ -96,7 +96,7 @@ function isAccessible(path: string, access: number): boolean {
   }
 }
 
-/** undefined if the path does not exist or we may not see it. */
+/** Returns undefined if the path does not exist or this user may not see it. */
 function statIfVisible(
   path: string,
   stat: (path: string, options: { throwIfNoEntry: false }) => Stats | undefined,

@@ -11,44 +11,44 @@ export interface ListedParameters {
 }
 
 const maxListed = 1000;
-const heading = /^ {0,3}##[ \t]+parameters[ \t]*#*[ \t]*$/i;
-const bullet = /^[-*+][ \t]+(.*)$/;
-const parameter = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|–|—)[ \t]*(.*)$/;
+const headingPattern = /^ {0,3}##[ \t]+parameters[ \t]*#*[ \t]*$/i;
+const bulletPattern = /^[-*+][ \t]+(.*)$/;
+const parameterPattern = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|–|—)[ \t]*(.*)$/;
 
 /**
  * Reads lines of the form `- NAME: description` under the heading `## Parameters`. A section without bullets is prose.
  * `firstLine` is the line number of `lines[0]`.
  */
 export function readParameters(lines: readonly string[], firstLine: number): ListedParameters {
-  const found: ListedParameters = { parameters: [], faults: [] };
-  // the pattern takes quadratic time on a long line of spaces
-  const start = lines.findIndex((line) => line.length < 200 && heading.test(line));
+  const listed: ListedParameters = { parameters: [], faults: [] };
+  // The pattern takes quadratic time on a long line of spaces.
+  const start = lines.findIndex((line) => line.length < 200 && headingPattern.test(line));
   const names = new Set<string>();
-  if (start === -1) return found;
-  for (const [at, text] of lines.slice(start + 1).entries()) {
+  if (start === -1) return listed;
+  for (const [index, text] of lines.slice(start + 1).entries()) {
     if (/^ {0,3}#{1,2}[ \t]/.test(text)) break;
-    const item = bullet.exec(text);
+    const item = bulletPattern.exec(text);
     if (!item) continue;
-    const line = firstLine + start + 1 + at;
-    const [, name, description] = parameter.exec(item[1]!) ?? [];
+    const line = firstLine + start + 1 + index;
+    const [, name, description] = parameterPattern.exec(item[1]!) ?? [];
     if (name === undefined || description === undefined)
-      found.faults.push({
+      listed.faults.push({
         line,
         problem: `write a parameter as "- NAME: description", not ${JSON.stringify(text.slice(0, 60))}`,
       });
-    else if (names.has(name)) found.faults.push({ line, problem: `the parameter ${name} is listed twice` });
-    else found.parameters.push({ name, description, line });
+    else if (names.has(name)) listed.faults.push({ line, problem: `the parameter ${name} is listed twice` });
+    else listed.parameters.push({ name, description, line });
     if (name !== undefined) names.add(name);
-    if (found.parameters.length + found.faults.length > maxListed) {
-      found.faults = [{ line, problem: `more than ${maxListed} parameters are listed` }];
+    if (listed.parameters.length + listed.faults.length > maxListed) {
+      listed.faults = [{ line, problem: `more than ${maxListed} parameters are listed` }];
       break;
     }
   }
-  return found;
+  return listed;
 }
 
 /** Every listed parameter is a required string. */
-export function schemaOf(parameters: readonly ListedParameter[]): Record<string, unknown> {
+export function toSchema(parameters: readonly ListedParameter[]): Record<string, unknown> {
   return {
     type: "object",
     properties: Object.fromEntries(

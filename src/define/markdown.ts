@@ -25,7 +25,7 @@ export function splitMarkdown(text: string): MarkdownParts {
   const front = readFrontMatter(lines);
   if (!front.ok) return front;
   const { title, section } = findHeadings(lines, front.bodyStart);
-  const stray = firstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
+  const stray = findFirstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
   if (stray !== null) return failure(front.bodyStart + stray + 1, "the text before the # title would be lost");
   const promptStart = title === null ? front.bodyStart : title + 1;
   return {
@@ -45,17 +45,17 @@ export function splitMarkdown(text: string): MarkdownParts {
 }
 
 /** The zero-based number of the first line with text outside of comments. */
-function firstText(lines: readonly string[]): number | null {
+function findFirstText(lines: readonly string[]): number | null {
   let text = lines.join("\n");
-  // searching the end of each unclosed comment would take quadratic time
+  // Searching for the end of each unclosed comment would take quadratic time.
   for (let from = text.indexOf("<!--"); from >= 0; from = text.indexOf("<!--", from)) {
     const end = text.indexOf("-->", from + 4);
     if (end < 0) break;
     const newlines = text.slice(from, end).split("\n").length - 1;
     text = `${text.slice(0, from)}${"\n".repeat(newlines)}${text.slice(end + 3)}`;
   }
-  const at = text.split("\n").findIndex((line) => line.trim() !== "");
-  return at === -1 ? null : at;
+  const index = text.split("\n").findIndex((line) => line.trim() !== "");
+  return index === -1 ? null : index;
 }
 
 type FrontMatter =
@@ -76,13 +76,15 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
       "Write the front matter in YAML between two lines of ---.",
     );
   }
-  const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === "---");
+  const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
   if (end < 0) return failure(1, "the front matter is never closed", "Close it with a line of ---.");
   const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
   if (!parsed.ok) {
-    const faults = parsed.faults.map((each) => ({
-      ...each,
-      problem: each.isLimit ? `its front matter: ${each.problem}` : `its front matter is not YAML: ${each.problem}`,
+    const faults = parsed.faults.map((fault) => ({
+      ...fault,
+      problem: fault.exceedsLimit
+        ? `its front matter: ${fault.problem}`
+        : `its front matter is not valid YAML: ${fault.problem}`,
     }));
     return { ok: false, faults };
   }
@@ -93,30 +95,30 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
 function findHeadings(lines: readonly string[], from: number): { title: number | null; section: number | null } {
   let title: number | null = null;
   let fence: string | null = null;
-  for (let at = from; at < lines.length; at++) {
-    const line = lines[at]!;
+  for (let index = from; index < lines.length; index++) {
+    const line = lines[index]!;
     const mark = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
     if (fence !== null) {
       if (mark && mark[1]!.startsWith(fence) && mark[2]!.trim() === "") fence = null;
     } else if (mark) {
       fence = mark[1]!;
     } else if (/^ {0,3}##(?:[ \t]|$)/.test(line)) {
-      return { title, section: at };
+      return { title, section: index };
     } else if (title === null && /^ {0,3}#[ \t]+\S/.test(line)) {
-      title = at;
+      title = index;
     }
   }
   return { title, section: null };
 }
 
-/** No title is longer, and the patterns below take quadratic time. */
-const maxTitle = 1000;
+/** Bounds the patterns below, which take quadratic time. */
+const maxTitleLength = 1000;
 
-/** The heading without its marks. Marks may also follow the text. */
+/** The heading without its marks. Marks after the text are removed too. */
 function headingText(line: string): string {
   return line
     .trim()
-    .slice(0, maxTitle)
+    .slice(0, maxTitleLength)
     .replace(/^#+\s+/, "")
     .replace(/\s+#+$/, "")
     .trim();

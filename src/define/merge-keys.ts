@@ -1,8 +1,8 @@
-/** Merges objects recursively. Any other value of `over`, lists included, replaces the one in `base`. */
-export function mergeKeys(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
-  const merged = Object.entries(over).map(([key, value]): [string, unknown] => {
-    const below = Object.hasOwn(base, key) ? base[key] : undefined;
-    return [key, isRecord(below) && isRecord(value) ? mergeKeys(below, value) : value];
+/** Merges objects recursively. Any other value of `changes`, lists included, replaces the one in `base`. */
+export function mergeKeys(base: Record<string, unknown>, changes: Record<string, unknown>): Record<string, unknown> {
+  const merged = Object.entries(changes).map(([key, value]): [string, unknown] => {
+    const current = Object.hasOwn(base, key) ? base[key] : undefined;
+    return [key, isRecord(current) && isRecord(value) ? mergeKeys(current, value) : value];
   });
   return { ...base, ...Object.fromEntries(merged) };
 }

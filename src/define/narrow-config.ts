@@ -2,31 +2,31 @@ import { type Config, defaultConfig } from "../model/config.ts";
 import { isRecord } from "./merge-keys.ts";
 
 /**
- * Reduces an untrusted drover.yaml to the settings that are stricter than the defaults. `leftOut` names the keys that
- * were dropped.
+ * Reduces an untrusted drover.yaml to the settings that are stricter than the defaults. `leftOut` lists the keys
+ * that were dropped.
  */
-export function narrowConfig(given: Config): { config: Config; leftOut: string[] } {
+export function narrowConfig(config: Config): { config: Config; leftOut: string[] } {
   const leftOut: string[] = [];
   const narrow = (value: unknown, standard: unknown, path: string): unknown => {
     if (isRecord(value) && isRecord(standard))
       return Object.fromEntries(
-        Object.entries(standard).map(([key, each]) => [
+        Object.entries(standard).map(([key, standardValue]) => [
           key,
-          narrow(value[key], each, path === "" ? key : `${path}.${key}`),
+          narrow(value[key], standardValue, path === "" ? key : `${path}.${key}`),
         ]),
       );
-    if (JSON.stringify(value) === JSON.stringify(standard) || tightens[path]?.(value, standard)) return value;
+    if (JSON.stringify(value) === JSON.stringify(standard) || isStricter[path]?.(value, standard)) return value;
     leftOut.push(path);
     return standard;
   };
-  // each value passed the schema or is the default
-  return { config: narrow(given, defaultConfig, "") as Config, leftOut };
+  // Each value passed the schema or is the default.
+  return { config: narrow(config, defaultConfig, "") as Config, leftOut };
 }
 
 const isLess = (value: unknown, standard: unknown): boolean => Number(value) < Number(standard);
 
 /** For each key, whether a value is stricter than the default. A key that is not listed never is. */
-const tightens: Record<string, (value: unknown, standard: unknown) => boolean> = {
+const isStricter: Record<string, (value: unknown, standard: unknown) => boolean> = {
   "execution.default_timeout_seconds": isLess,
   "execution.max_output_kb": isLess,
   "execution.output_limit": (value) => value === "fail",

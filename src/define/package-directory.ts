@@ -13,25 +13,25 @@ export function findWebDirectory(): string | null {
 
 /** The package's own root directory. */
 export function findPackageRoot(): string | null {
-  for (let directory = here(); ; directory = dirname(directory)) {
+  for (let directory = sourceDirectory(); ; directory = dirname(directory)) {
     if (existsSync(join(directory, "package.json"))) return directory;
     if (dirname(directory) === directory) return null;
   }
 }
 
-/** Searches upward from this file for a directory that contains `holds`. */
-function findUpward(name: string, holds: string): string | null {
-  let directory = here();
+/** Searches upward from this file for a directory that contains `marker`. */
+function findUpward(name: string, marker: string): string | null {
+  let directory = sourceDirectory();
   for (;;) {
     const candidate = join(directory, name);
-    if (existsSync(join(candidate, holds))) return candidate;
-    // stop at the package root: directories above it belong to somebody else
+    if (existsSync(join(candidate, marker))) return candidate;
+    // Stop at the package root: directories above it belong to other projects.
     if (existsSync(join(directory, "package.json")) || dirname(directory) === directory) return null;
     directory = dirname(directory);
   }
 }
 
 /** A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname. */
-function here(): string {
+function sourceDirectory(): string {
   return typeof __dirname === "string" ? __dirname : import.meta.dirname;
 }

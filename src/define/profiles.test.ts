@@ -108,7 +108,7 @@ test("searches a command in the runner's directory, then on PATH; a module only 
 
 test("requires exactly one source of an executor", async () => {
   await put("a.json", '{"type": "proceduarl"}');
-  expect(faultOf("a").message).toBe("profile a: no executor proceduarl is built in. Did you mean procedural?");
+  expect(faultOf("a").message).toBe("profile a: unknown executor: proceduarl. Did you mean procedural?");
   await put("b.json", '{"type": "x", "command": "sh", "module": "y.mjs"}');
   expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", path: "module" });
 });

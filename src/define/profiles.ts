@@ -46,16 +46,16 @@ export function loadProfile(
 ): ProfileResult {
   if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
   for (const directory of searchDirectories) {
-    const files = profileFiles(directory).filter((file) => nameOf(file) === nameOrPath);
+    const files = listProfileFiles(directory).filter((file) => nameOf(file) === nameOrPath);
     if (files.length > 1) return { ok: false, faults: [duplicateFault(nameOrPath, files)] };
     if (files[0] !== undefined) return readProfile(files[0], host);
   }
-  const known = [...new Set(searchDirectories.flatMap(profileFiles).map(nameOf))];
-  const near = suggest(nameOrPath, known);
+  const knownNames = [...new Set(searchDirectories.flatMap(listProfileFiles).map(nameOf))];
+  const near = suggest(nameOrPath, knownNames);
   const message = `profile ${nameOrPath} not found in ${searchDirectories.join(", ") || "any directory"}.${near ? ` Did you mean ${near}?` : ""}`;
   const next =
-    known.length > 0
-      ? `Known profiles: ${known.join(", ")}.`
+    knownNames.length > 0
+      ? `Known profiles: ${knownNames.join(", ")}.`
       : "Create it in a profiles/ directory; see docs/profiles.md.";
   return { ok: false, faults: [fault("DROVER-PRF-001", null, message, next)] };
 }
@@ -67,12 +67,14 @@ export function findProfiles(
 ): { profiles: LoadedProfile[]; faults: DefinitionFault[]; absent: DefinitionFault[] } {
   const seen = new Set<string>();
   const results = directories.flatMap((directory) => {
-    const files = profileFiles(directory);
+    const files = listProfileFiles(directory);
     const names = [...new Set(files.map(nameOf))].filter((name) => !seen.has(name));
     return names.map((name): ProfileResult => {
       seen.add(name);
-      const same = files.filter((file) => nameOf(file) === name);
-      return same.length > 1 ? { ok: false, faults: [duplicateFault(name, same)] } : readProfile(same[0]!, host);
+      const matches = files.filter((file) => nameOf(file) === name);
+      return matches.length > 1
+        ? { ok: false, faults: [duplicateFault(name, matches)] }
+        : readProfile(matches[0]!, host);
     });
   });
   return {
@@ -89,15 +91,16 @@ export function toRegistrationExecutor({ type, command, module, config }: Profil
 
 function readProfile(file: string, host: ProfileHost): ProfileResult {
   let text: string;
-  const refused = (code: ErrorCode, why: string): ProfileResult => ({
+  const rejectFile = (code: ErrorCode, problem: string): ProfileResult => ({
     ok: false,
-    faults: [fault(code, file, `profile ${file} ${why}`, "Move it out of the directory, or make it smaller.")],
+    faults: [fault(code, file, `profile ${file} ${problem}`, "Move it out of the directory, or make it smaller.")],
   });
   try {
     const { size, mode } = statSync(file);
-    // reading a named pipe would block forever
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return refused("DROVER-PRF-002", "is not a regular file");
-    if (size > maxDefinitionBytes) return refused("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
+    // Reading a named pipe would block forever.
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return rejectFile("DROVER-PRF-002", "is not a regular file");
+    if (size > maxDefinitionBytes)
+      return rejectFile("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
     text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
     const missing = errorCode(error) === "ENOENT";
@@ -117,8 +120,8 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   const read = extname(file) === ".json" ? readJson(text) : readYaml(text);
   if (!read.ok) {
     const kind = extname(file) === ".json" ? "JSON" : "YAML";
-    const faults = read.faults.map(({ line, problem, isLimit }) => ({
-      ...(isLimit
+    const faults = read.faults.map(({ line, problem, exceedsLimit }) => ({
+      ...(exceedsLimit
         ? fault("DROVER-PRF-007", file, `the file is over a limit: ${problem}`, "Make it smaller.")
         : fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`)),
       line,
@@ -165,22 +168,22 @@ function executorFault(
   directory: string,
   host: ProfileHost,
 ): DefinitionFault | null {
-  const at = (code: ErrorCode, path: string, message: string, next: string): DefinitionFault => ({
+  const keyFault = (code: ErrorCode, path: string, message: string, next: string): DefinitionFault => ({
     ...fault(code, null, `profile ${name}: ${message}`, next),
     path,
   });
   if (command !== undefined && module !== undefined)
-    return at("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
+    return keyFault("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
   if (Object.keys(can).length > 0 && command === undefined)
-    return at(
+    return keyFault(
       "DROVER-PRF-004",
       "can",
-      "can is only for a command",
+      "can is only allowed with command",
       "Remove it: other executors report their own capabilities.",
     );
   if (command !== undefined) {
     if (host.hasCommand(command, directory)) return null;
-    return at(
+    return keyFault(
       "DROVER-PRF-005",
       "command",
       `command ${command} not found`,
@@ -189,7 +192,7 @@ function executorFault(
   }
   if (module !== undefined) {
     if (statSync(resolve(directory, module), { throwIfNoEntry: false })?.isFile()) return null;
-    return at(
+    return keyFault(
       "DROVER-PRF-005",
       "module",
       `module ${module} not found`,
@@ -198,11 +201,11 @@ function executorFault(
   }
   if (host.builtIn.includes(type)) return null;
   const near = suggest(type, host.builtIn);
-  return at(
+  return keyFault(
     "DROVER-PRF-004",
     "type",
-    `no executor ${type} is built in.${near ? ` Did you mean ${near}?` : ""}`,
-    `Give command or module, or one of these types: ${host.builtIn.join(", ")}.`,
+    `unknown executor: ${type}.${near ? ` Did you mean ${near}?` : ""}`,
+    `Set command or module, or one of these types: ${host.builtIn.join(", ")}.`,
   );
 }
 
@@ -213,18 +216,20 @@ function missingProgramFault(
   host: ProfileHost,
 ): DefinitionFault | null {
   if (command !== undefined || module !== undefined) return null;
-  const found = host.missing?.(type, config, directory) ?? null;
-  return found && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${found.message}`, found.next), path: "type" };
+  const missing = host.missing?.(type, config, directory) ?? null;
+  return (
+    missing && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${missing.message}`, missing.next), path: "type" }
+  );
 }
 
-function profileFiles(directory: string): string[] {
+function listProfileFiles(directory: string): string[] {
   try {
     return readdirSync(directory)
       .filter((name) => !name.startsWith(".") && endings.has(extname(name)))
       .sort()
       .map((name) => join(directory, name));
   } catch (error) {
-    // the directory is optional
+    // The directory is optional.
     if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return [];
     throw error;
   }

@@ -9,7 +9,7 @@ import { userStateDirectory } from "./user-state.ts";
 
 /**
  * Drover's own files that commands of `exec` and of runs must not reach. The whole user state directory is hidden, not
- * just this record: a command could make the next one belong to another project, whose record would then be exposed.
+ * only this record: a command could otherwise make the next one belong to another project and expose its record.
  */
 export function protectedPaths(
   stateDirectory: string,
@@ -19,14 +19,14 @@ export function protectedPaths(
   const cache = cacheDirectory(stateDirectory);
   const isInUserDirectory = userDirectory !== null && stateDirectory.startsWith(`${userDirectory}/`);
   return {
-    hide: [...hiddenFromCommands(stateDirectory), ...prepare(userDirectory)],
+    hide: [...hiddenFromCommands(stateDirectory), ...createForMount(userDirectory)],
     show: [runsDirectory(stateDirectory)],
-    readOnly: [...(isInUserDirectory ? [cache] : prepare(cache)), ...prepare(userConfigDirectory(env))],
+    readOnly: [...(isInUserDirectory ? [cache] : createForMount(cache)), ...createForMount(userConfigDirectory(env))],
   };
 }
 
 /** Creates the directory if it is missing: the launcher cannot mount over a path that does not exist, and a command could then create it. */
-function prepare(directory: string | null): string[] {
+function createForMount(directory: string | null): string[] {
   if (directory === null) return [];
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -36,7 +36,7 @@ function prepare(directory: string | null): string[] {
   }
 }
 
-/** Commands cannot reach what another user closed. A command could reopen what our own user closed. */
+/** Commands cannot reach a directory that another user closed, but they could reopen one that belongs to this user. */
 function isClosedByOthers(directory: string): boolean {
   try {
     return statSync(directory).uid !== process.getuid?.();

@@ -7,7 +7,7 @@ type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault
 
 /** Reads the text of a definition file, or reports why that is not possible. */
 export async function readDefinition(file: string): Promise<Content> {
-  const refused = (message: string, next: string, line: number | null = null): Content => ({
+  const rejectFile = (message: string, next: string, line: number | null = null): Content => ({
     ok: false,
     faults: [{ ...fault(file, message, next), line }],
     gone: false,
@@ -15,8 +15,8 @@ export async function readDefinition(file: string): Promise<Content> {
   let bytes: Buffer;
   try {
     const { size, mode } = await stat(file);
-    // reading a named pipe would block forever
-    if ((mode & 0o170000) !== 0o100000) return refused("is not a regular file", "Move it out of the directory.");
+    // Reading a named pipe would block forever.
+    if ((mode & 0o170000) !== 0o100000) return rejectFile("is not a regular file", "Move it out of the directory.");
     if (size > maxDefinitionBytes) return tooLarge(file);
     bytes = await readFile(file);
   } catch (error) {
@@ -27,7 +27,7 @@ export async function readDefinition(file: string): Promise<Content> {
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     const [before] = bytes.toString("utf8").split("\uFFFD");
-    return refused("is not UTF-8 text", "Save it as UTF-8.", before!.split("\n").length);
+    return rejectFile("is not UTF-8 text", "Save it as UTF-8.", before!.split("\n").length);
   }
 }
 
@@ -41,7 +41,7 @@ export function isMissing(error: unknown): boolean {
 }
 
 export function unreadable(file: string, error: unknown): DefinitionFault {
-  const next = isMissing(error) ? "Create it, or correct the path." : "Make it readable for this user.";
+  const next = isMissing(error) ? "Create it, or correct the path." : "Make it readable by this user.";
   return fault(file, `cannot be read (${errorCode(error)})`, next);
 }
 

@@ -8,18 +8,20 @@ export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }:
   const { schedules, type } = agent;
   if (!Array.isArray(schedules)) return [];
   const names = new Set<string>();
-  return schedules.flatMap((given: unknown, index): DefinitionFault[] => {
+  return schedules.flatMap((schedule: unknown, index): DefinitionFault[] => {
     const fault = (key: string, message: string, next: string): DefinitionFault => {
       const path = ["schedules", index, key];
       return { code: "DROVER-SCH-001", file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
     };
-    const parsed = scheduleDefinitionSchema.safeParse(given);
+    const parsed = scheduleDefinitionSchema.safeParse(schedule);
     if (!parsed.success) return [];
     const { name, resume_session } = parsed.data;
-    const twice = names.has(name);
+    const isDuplicate = names.has(name);
     names.add(name);
     return [
-      ...(twice ? [fault("name", `two schedules are named ${name}`, "Give each schedule a unique name.")] : []),
+      ...(isDuplicate
+        ? [fault("name", `the schedule name ${name} is used twice`, "Give each schedule a unique name.")]
+        : []),
       ...(resume_session && type === "procedural"
         ? [fault("resume_session", "a procedural agent has no session to resume", "Remove resume_session.")]
         : []),

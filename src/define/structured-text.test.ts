@@ -11,12 +11,12 @@ const readable = (text: string) => {
 };
 
 test.each([
-  ["a key that stands twice", '{\n"a": 1,\n"a": 1}', 3],
-  ["a key that is written in two ways", '{"a": 1,\n"\\u0061": 2}', 2],
-  ["a key that stands twice deep inside", '{"a": [{"b": {"c": 1,\n\n"c": {}}}]}', 3],
-  ["an empty key that stands twice", '[{"": 1, "": ":"}]', 1],
-])("refuses %s, and says on which line", (_, text, line) => {
-  const faults = [{ line, problem: "a key is repeated" }];
+  ["a repeated key", '{\n"a": 1,\n"a": 1}', 3, "a"],
+  ["a key repeated with an escape", '{"a": 1,\n"\\u0061": 2}', 2, "a"],
+  ["a repeated key in a nested object", '{"a": [{"b": {"c": 1,\n\n"c": {}}}]}', 3, "c"],
+  ["a repeated empty key", '[{"": 1, "": ":"}]', 1, ""],
+])("refuses %s, and reports its line", (_, text, line, key) => {
+  const faults = [{ line, problem: `the key "${key}" is repeated` }];
   expect(readable(text)).toEqual(faults);
   expect(readable(padded(text))).toEqual(faults);
 });

@@ -1,6 +1,6 @@
 import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import { findInexactNumber, isExactNumber } from "../model/exact-numbers.ts";
-import { isWithinTextLimits, textLimit, tooDeep, valueLimit } from "./definition-limits.ts";
+import { isWithinTextLimits, findTextLimit, tooDeep, findValueLimit } from "./definition-limits.ts";
 import { findJsonFault } from "./json-fault.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
@@ -12,7 +12,7 @@ export interface TextFault {
   line: number;
   problem: string;
   /** The text is well-formed but over a limit. */
-  isLimit?: true;
+  exceedsLimit?: true;
 }
 
 /** A number that JavaScript cannot represent exactly as written. */
@@ -33,7 +33,7 @@ export function readJson(text: string): ParsedText {
     const { offset, problem } = findJsonFault(text);
     return failure(text.slice(0, offset).split("\n").length, problem);
   }
-  const limit = valueLimit(value);
+  const limit = findValueLimit(value);
   if (limit !== null) return overLimit(1, limit);
   if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
     return { ok: true, value, lineOf: lazyLineOf(() => readJsonAsYaml(text, value)), inexact: [] };
@@ -45,8 +45,8 @@ function lazyLineOf(read: () => ParsedText): LineOf {
   let lineOf: LineOf | null = null;
   return (path) => {
     if (lineOf === null) {
-      const again = read();
-      lineOf = again.ok ? again.lineOf : () => 1;
+      const parsed = read();
+      lineOf = parsed.ok ? parsed.lineOf : () => 1;
     }
     return lineOf(path);
   };
@@ -54,48 +54,48 @@ function lazyLineOf(read: () => ParsedText): LineOf {
 
 /** JSON is also YAML, and a parsed YAML document knows the position of each key. */
 function readJsonAsYaml(text: string, value: unknown): ParsedText {
-  const exceeded = textLimit(text);
+  const exceeded = findTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
   if (document === null) return overLimit(1, tooDeep);
-  const repeated = repeatedKeys(document, lines);
+  const repeated = findRepeatedKeys(document, lines);
   if (repeated.length > 0)
     return {
       ok: false,
-      faults: repeated.slice(0, maxFaults).map((line) => ({ line, problem: "a key is repeated" })),
+      faults: repeated.slice(0, maxFaults).map(({ line, key }) => ({ line, problem: `the key ${key} is repeated` })),
     };
-  return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: inexactNumbers(document) };
+  return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: findInexactNumbers(document) };
 }
 
-/** Nobody reads more faults of one file. */
+/** The most faults reported for one file. */
 const maxFaults = 50;
 
 /** `firstLine` is the line of the file on which the text starts. */
 export function readYaml(text: string, firstLine = 1): ParsedText {
-  const exceeded = textLimit(text);
+  const exceeded = findTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line + firstLine - 1, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
   if (document === null) return overLimit(firstLine, tooDeep);
-  // warnings are about unknown tags, whose values would silently differ from what the author meant
+  // Warnings are about unknown tags, whose values would silently differ from the intended ones.
   const parserFaults = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
     line: (linePos?.[0].line ?? 1) + firstLine - 1,
     problem: message.split("\n")[0]!.replace(/ at line .*$/, ""),
   }));
-  const repeated = repeatedKeys(document, lines).map((line) => ({
+  const repeated = findRepeatedKeys(document, lines).map(({ line, key }) => ({
     line: line + firstLine - 1,
-    problem: "Map keys must be unique",
+    problem: `the key ${key} is repeated`,
   }));
   const faults = [...parserFaults, ...repeated].slice(0, maxFaults);
   if (faults.length > 0) return { ok: false, faults };
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
-    const limit = valueLimit(value);
+    const limit = findValueLimit(value);
     if (limit !== null) return overLimit(firstLine, limit);
-    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: inexactNumbers(document) };
+    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: findInexactNumbers(document) };
   } catch (error) {
-    // aliases that expand to a huge value
+    // The aliases expand to a huge value.
     if (error instanceof ReferenceError) return overLimit(firstLine, error.message);
     throw error;
   }
@@ -106,49 +106,50 @@ function failure(line: number, problem: string): ParsedText {
 }
 
 function overLimit(line: number, problem: string): ParsedText {
-  return { ok: false, faults: [{ line, problem, isLimit: true }] };
+  return { ok: false, faults: [{ line, problem, exceedsLimit: true }] };
 }
 
-/** Returns null if the text is nested too deep. */
+/** Returns null if the text is nested too deeply. */
 function tryParse(text: string, lineCounter: LineCounter): Document.Parsed | null {
   try {
     return parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent", uniqueKeys: false });
   } catch (error) {
-    // the recursive parser overflowed the stack
+    // The recursive parser overflowed the stack.
     if (error instanceof RangeError) return null;
     throw error;
   }
 }
 
-/** The lines of repeated keys. The parser's own check compares each key with all others, in quadratic time. */
-function repeatedKeys(document: Document.Parsed, lines: LineCounter): number[] {
-  const found: number[] = [];
+/** Replaces the parser's own check, which takes quadratic time. Each key is quoted as in JSON. */
+function findRepeatedKeys(document: Document.Parsed, lines: LineCounter): { line: number; key: string }[] {
+  const repeated: { line: number; key: string }[] = [];
   visit(document, {
     Map(_, { items }) {
       const seen = new Set<unknown>();
       for (const { key } of items) {
         if (!isScalar(key)) continue;
-        if (seen.has(key.value)) found.push(lines.linePos(key.range?.[0] ?? 0).line);
+        if (seen.has(key.value))
+          repeated.push({ line: lines.linePos(key.range?.[0] ?? 0).line, key: JSON.stringify(String(key.value)) });
         seen.add(key.value);
       }
     },
   });
-  return found;
+  return repeated;
 }
 
-function inexactNumbers(document: Document.Parsed): InexactNumber[] {
-  const found: InexactNumber[] = [];
+function findInexactNumbers(document: Document.Parsed): InexactNumber[] {
+  const inexact: InexactNumber[] = [];
   visit(document, {
     Scalar(_, node, ancestors) {
       if (typeof node.value !== "number" || node.source === undefined || isExactNumber(node.source)) return;
-      const path = ancestors.flatMap((each, at): PropertyKey[] => {
-        if (isPair(each)) return isScalar(each.key) ? [String(each.key.value)] : [];
-        return isSeq(each) ? [each.items.indexOf(ancestors[at + 1] ?? node)] : [];
+      const path = ancestors.flatMap((ancestor, index): PropertyKey[] => {
+        if (isPair(ancestor)) return isScalar(ancestor.key) ? [String(ancestor.key.value)] : [];
+        return isSeq(ancestor) ? [ancestor.items.indexOf(ancestors[index + 1] ?? node)] : [];
       });
-      found.push({ path, text: node.source });
+      inexact.push({ path, text: node.source });
     },
   });
-  return found;
+  return inexact;
 }
 
 function lineFinder(document: Document.Parsed, lines: LineCounter, firstLine: number): LineOf {

@@ -1,6 +1,6 @@
 import type { Timing } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
-import { createFireTimes, fiveFields, intervalMs, openPattern } from "./fire-times.ts";
+import { createFireTimes, expandCron, intervalMs, createCron } from "./fire-times.ts";
 import { openZone } from "./zone.ts";
 
 export interface TimingFault {
@@ -10,32 +10,35 @@ export interface TimingFault {
 }
 
 /** A shorter interval calls for a long-running process, not for a schedule. */
-export const shortestEverySeconds = 10;
+export const minEverySeconds = 10;
 
 /** All faults of a timing that already has the right shape. */
 export function timingFaults(timing: Timing, now: number): TimingFault[] {
   const faults = [zoneFault(timing.timezone), ...(timing.every ? [everyFault(timing.every)] : [])];
   const cron = timing.cron === undefined ? null : cronFault(timing.cron);
-  const found = [cron, ...faults].filter((fault) => fault !== null);
-  if (found.length > 0) return found;
+  const valueFaults = [cron, ...faults].filter((fault) => fault !== null);
+  if (valueFaults.length > 0) return valueFaults;
   const first = createFireTimes()(timing, now).next(now);
-  if (first !== null && Number.isFinite(first) && first < latest) return [];
+  if (first !== null && Number.isFinite(first) && first < maxTime) return [];
   const [path, value] =
     timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
   const message = `${path} ${value} never occurs: there is no such day`;
   return [
-    { path, message, next: "Name a day that exists: the fields are minute, hour, day of month, month, weekday." },
+    { path, message, next: "Choose a day that exists: the fields are minute, hour, day of month, month, weekday." },
   ];
 }
 
 /** ISO timestamps of later moments have more than four digits in their year. */
-const latest = Date.UTC(9999, 0, 1);
+const maxTime = Date.UTC(9999, 0, 1);
 
 function cronFault(cron: string): TimingFault | null {
   const fault = (message: string, next: string): TimingFault => ({ path: "cron", message, next });
-  const text = fiveFields(cron);
+  const text = expandCron(cron);
   if (text.startsWith("@"))
-    return fault(`cron ${cron} is not known`, "Use @hourly, @daily, @weekly, @monthly or @yearly, or five fields.");
+    return fault(
+      `unknown cron expression: ${cron}`,
+      "Use @hourly, @daily, @weekly, @monthly or @yearly, or five fields.",
+    );
   const count = text === "" ? 0 : text.split(" ").length;
   if (count !== 5) {
     const fields = "minute, hour, day of month, month, weekday";
@@ -43,7 +46,7 @@ function cronFault(cron: string): TimingFault | null {
     return fault(`cron ${cron} has ${count} fields, not five`, `Write five fields: ${fields}.${seconds}`);
   }
   try {
-    openPattern(text);
+    createCron(text);
     return null;
   } catch (error) {
     // croner's message, without its class name
@@ -57,17 +60,17 @@ function cronFault(cron: string): TimingFault | null {
 
 function everyFault(every: string): TimingFault | null {
   const ms = intervalMs(every);
-  if (ms >= shortestEverySeconds * 1000 && ms <= longestEveryMs) return null;
-  return ms > longestEveryMs
+  if (ms >= minEverySeconds * 1000 && ms <= maxEveryMs) return null;
+  return ms > maxEveryMs
     ? { path: "every", message: `every ${every} is longer than ten years`, next: "Use a shorter interval." }
     : {
         path: "every",
-        message: `every ${every} is less than ${shortestEverySeconds}s`,
-        next: `Use ${shortestEverySeconds}s or more.`,
+        message: `every ${every} is less than ${minEverySeconds}s`,
+        next: `Use ${minEverySeconds}s or more.`,
       };
 }
 
-const longestEveryMs = 3650 * 86_400_000;
+const maxEveryMs = 3650 * 86_400_000;
 
 function zoneFault(timezone: string): TimingFault | null {
   try {
@@ -81,7 +84,7 @@ function zoneFault(timezone: string): TimingFault | null {
     const near = ending ?? suggest(timezone, names);
     return {
       path: "timezone",
-      message: `there is no timezone ${timezone}.${near ? ` Did you mean ${near}?` : ""}`,
+      message: `unknown timezone: ${timezone}.${near ? ` Did you mean ${near}?` : ""}`,
       next: near ? `Write ${near}.` : "Use a name such as Europe/Berlin, America/New_York or UTC.",
     };
   }

@@ -20,20 +20,20 @@ export interface TrustEntry {
   /** The real path. */
   path: string;
   trusted: boolean;
-  /** The owner when it was trusted. If another user puts a directory in its place, the decision does not apply to it. */
+  /** The user id that owned the directory when it was trusted. The decision does not apply if the owner changes. */
   owner: number | null;
   at: string;
 }
 
 interface TrustFile {
   entries: TrustEntry[];
-  /** Why the file is ignored. */
+  /** Why the file is ignored; null if it is not. */
   problem: string | null;
 }
 
 const maxBytes = 1024 * 1024;
 
-/** Drover's configuration directory of this user; null without a home directory, as no other location is safe. */
+/** This user's configuration directory for Drover. Returns null without a home directory, because no other location is safe. */
 export function userConfigDirectory(env: Environment): string | null {
   const base = env["XDG_CONFIG_HOME"];
   if (base && isAbsolute(base)) return join(base, "drover");
@@ -41,7 +41,7 @@ export function userConfigDirectory(env: Environment): string | null {
   return home && isAbsolute(home) ? join(home, ".config", "drover") : null;
 }
 
-/** Ignores the file unless it is a regular file that only this user can write. */
+/** Reads the trust decisions. Ignores the file unless it is a regular file that only this user can write to. */
 export function readTrustFile(env: Environment): TrustFile {
   const directory = userConfigDirectory(env);
   if (directory === null) return { entries: [], problem: null };
@@ -49,21 +49,21 @@ export function readTrustFile(env: Environment): TrustFile {
   const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
   let fd: number;
   try {
-    // O_NONBLOCK: opening a named pipe would block until somebody writes to it
+    // O_NONBLOCK, because opening a named pipe would block until another process writes to it.
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     const code = errorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return { entries: [], problem: null };
-    return ignored(code === "ELOOP" ? "it is a link" : `it cannot be read (${code})`);
+    return ignored(code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`);
   }
   try {
     const { mode, uid, size } = fstatSync(fd, { bigint: false });
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignored("it is not a regular file");
     if (uid !== (process.getuid?.() ?? uid)) return ignored(`it belongs to user ${uid}`);
-    if ((mode & 0o022) !== 0) return ignored(`others can write to it. Close it: chmod 600 ${file}`);
+    if ((mode & 0o022) !== 0) return ignored(`other users can write to it. Restrict it: chmod 600 ${file}`);
     if (size > maxBytes) return ignored(`it is larger than ${maxBytes / 1024} KB`);
     const entries = parseEntries(readFileSync(fd, "utf8"));
-    return entries === null ? ignored("its content was not written by Drover") : { entries, problem: null };
+    return entries === null ? ignored("it is not a valid trust file") : { entries, problem: null };
   } finally {
     closeSync(fd);
   }
@@ -73,20 +73,20 @@ export function readTrustFile(env: Environment): TrustFile {
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
   const directory = userConfigDirectory(env);
   if (directory === null)
-    throw refused("HOME is not set, so trust decisions cannot be stored.", "Set HOME, or use DROVER_TRUST.");
+    throw trustFileError("HOME is not set, so trust decisions cannot be stored.", "Set HOME, or use DROVER_TRUST.");
   const file = join(directory, "trusted.json");
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     withLock(`${file}.lock`, () => {
       const { entries, problem } = readTrustFile(env);
-      if (problem !== null) throw refused(problem, "Fix or remove that file, then repeat the command.");
+      if (problem !== null) throw trustFileError(problem, "Fix or remove that file, then repeat the command.");
       replaceFile(file, `${JSON.stringify({ version: 1, folders: change(entries) }, null, 2)}\n`);
     });
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw refused(
+    throw trustFileError(
       `${file} cannot be written (${errorCode(error)}).`,
-      "Make its directory writable for this user.",
+      "Make its directory writable by this user.",
       error,
     );
   }
@@ -103,12 +103,12 @@ function parseEntries(text: string): TrustEntry[] | null {
   if (typeof value !== "object" || value === null || !("folders" in value) || !Array.isArray(value.folders))
     return null;
   const entries: TrustEntry[] = [];
-  for (const each of value.folders as unknown[]) {
-    if (typeof each !== "object" || each === null || !("path" in each) || !("trusted" in each)) return null;
-    const { path, trusted } = each;
+  for (const entry of value.folders as unknown[]) {
+    if (typeof entry !== "object" || entry === null || !("path" in entry) || !("trusted" in entry)) return null;
+    const { path, trusted } = entry;
     if (typeof path !== "string" || !isAbsolute(path) || typeof trusted !== "boolean") return null;
-    const owner = "owner" in each && typeof each.owner === "number" ? each.owner : null;
-    const at = "at" in each && typeof each.at === "string" ? each.at : "";
+    const owner = "owner" in entry && typeof entry.owner === "number" ? entry.owner : null;
+    const at = "at" in entry && typeof entry.at === "string" ? entry.at : "";
     entries.push({ path, trusted, owner, at });
   }
   return entries;
@@ -132,16 +132,19 @@ function replaceFile(file: string, text: string): void {
   }
 }
 
-const waitMs = 10_000;
+const lockTimeoutMs = 10_000;
 
 /** The lock file contains the pid of its holder, so the lock of a dead process can be removed. */
 function withLock(lock: string, work: () => void): void {
-  const deadline = Date.now() + waitMs;
+  const deadline = Date.now() + lockTimeoutMs;
   while (!tryLock(lock)) {
     const holder = Number(readIfExists(lock));
     if (holder > 0 && !isAlive(holder)) removeIfExists(lock);
     else if (Date.now() > deadline)
-      throw refused(`Another process holds ${lock}.`, `If none is running, remove it: rm ${lock}`);
+      throw trustFileError(
+        `Another process holds ${lock}.`,
+        `If no other Drover process is running, remove the lock: rm ${lock}`,
+      );
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
   }
   try {
@@ -167,7 +170,7 @@ function readIfExists(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    errorCode(error);
+    if (errorCode(error) !== "ENOENT") throw error;
     return "";
   }
 }
@@ -189,6 +192,6 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function refused(message: string, next: string, cause?: unknown): HostError {
+function trustFileError(message: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-TRU-001", message, next, cause });
 }

@@ -190,15 +190,15 @@ describe("the trust file", () => {
   });
 
   const spoil: [what: string, spoil: () => void, why: RegExp][] = [
-    ["writable by the group", () => chmodSync(file(), 0o660), /others can write/],
-    ["writable by all", () => chmodSync(file(), 0o606), /others can write/],
+    ["writable by the group", () => chmodSync(file(), 0o660), /other users can write/],
+    ["writable by all", () => chmodSync(file(), 0o606), /other users can write/],
     [
       "a link",
       () => {
         renameSync(file(), join(base, "elsewhere.json"));
         symlinkSync(join(base, "elsewhere.json"), file());
       },
-      /is a link/,
+      /is a symbolic link/,
     ],
     [
       "a pipe",
@@ -216,11 +216,11 @@ describe("the trust file", () => {
       },
       /not a regular file/,
     ],
-    ["not JSON", () => writeFileSync(file(), "{"), /not written by Drover/],
+    ["not JSON", () => writeFileSync(file(), "{"), /not a valid trust file/],
     [
       "JSON of another shape",
       () => writeFileSync(file(), '{"folders":[{"path":"x","trusted":true}]}'),
-      /not written by Drover/,
+      /not a valid trust file/,
     ],
     ["larger than it can be", () => writeFileSync(file(), " ".repeat(2 * 1024 * 1024)), /larger than/],
   ];

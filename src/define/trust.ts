@@ -13,15 +13,17 @@ import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts
 export function isTrusted(directory: string, env: Environment): boolean {
   const real = realPath(directory);
   if (real === null) return false;
-  const above = withAncestors(real);
-  const named = new Set([...trustedByEnvironment(env), findPackageRoot()].map((each) => each && realPath(each)));
-  if (above.some((each) => named.has(each))) return true;
+  const ancestors = withAncestors(real);
+  const alwaysTrusted = new Set(
+    [...trustedByEnvironment(env), findPackageRoot()].map((path) => path && realPath(path)),
+  );
+  if (ancestors.some((path) => alwaysTrusted.has(path))) return true;
   const { entries } = readTrustFile(env);
-  const decision = nearestDecision(above, entries);
+  const decision = nearestDecision(ancestors, entries);
   return decision?.trusted === true && belongsToOwner(real, decision);
 }
 
-/** Whether somebody already decided about this directory or one above it. If so, Drover does not ask again. */
+/** Whether a user already trusted or declined this directory or one above it. If so, Drover does not ask again. */
 export function isDecided(directory: string, env: Environment): boolean {
   const real = realPath(directory);
   if (real === null) return false;
@@ -30,7 +32,7 @@ export function isDecided(directory: string, env: Environment): boolean {
 
 /** Records the directory as trusted and returns its real path. */
 export function trustDirectory(directory: string, env: Environment, now = new Date()): string {
-  return trustPath(existingDirectory(directory), env, now);
+  return trustPath(requireDirectory(directory), env, now);
 }
 
 /** Like `trustDirectory`, for a file or directory given by its real path. */
@@ -38,7 +40,7 @@ export function trustPath(path: string, env: Environment, now = new Date()): str
   const { uid, mode } = statSync(path);
   if (isWorldWritable({ mode })) throw worldWritable(path);
   changeTrustFile(env, (entries) => [
-    // decisions about paths below it would still take precedence, so drop them
+    // Decisions about paths below it would take precedence, so drop them.
     ...entries.filter((entry) => entry.path !== path && !withAncestors(entry.path).includes(path)),
     { path, trusted: true, owner: uid, at: now.toISOString() },
   ]);
@@ -47,19 +49,19 @@ export function trustPath(path: string, env: Environment, now = new Date()): str
 
 /** Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path. */
 export function revokeTrust(directory: string, env: Environment, now = new Date()): string {
-  // a directory that no longer exists can still be revoked by its recorded path
+  // A directory that no longer exists can still be revoked by its recorded path.
   const path = realPath(directory) ?? directory;
   changeTrustFile(env, (entries) => {
     const others = entries.filter((entry) => !withAncestors(entry.path).includes(path));
-    const covered = nearestDecision(withAncestors(path), others)?.trusted === true;
-    return covered ? [...others, { path, trusted: false, owner: null, at: now.toISOString() }] : others;
+    const isCovered = nearestDecision(withAncestors(path), others)?.trusted === true;
+    return isCovered ? [...others, { path, trusted: false, owner: null, at: now.toISOString() }] : others;
   });
   return path;
 }
 
-/** Records that somebody was asked about the directory and declined. */
+/** Records that the user declined to trust the directory. */
 export function declineTrust(directory: string, env: Environment, now = new Date()): void {
-  const path = existingDirectory(directory);
+  const path = requireDirectory(directory);
   changeTrustFile(env, (entries) => [
     ...entries.filter((entry) => entry.path !== path),
     { path, trusted: false, owner: null, at: now.toISOString() },
@@ -78,13 +80,13 @@ export function trustProblem(env: Environment): string | null {
 
 /** DROVER_TRUST lists absolute paths separated by colons. A relative path would depend on the working directory. */
 function trustedByEnvironment(env: Environment): string[] {
-  return (env["DROVER_TRUST"] ?? "").split(":").filter((each) => isAbsolute(each));
+  return (env["DROVER_TRUST"] ?? "").split(":").filter((path) => isAbsolute(path));
 }
 
-function nearestDecision(above: readonly string[], entries: readonly TrustEntry[]): TrustEntry | undefined {
-  for (const directory of above) {
-    const found = entries.find(({ path }) => path === directory);
-    if (found) return found;
+function nearestDecision(ancestors: readonly string[], entries: readonly TrustEntry[]): TrustEntry | undefined {
+  for (const directory of ancestors) {
+    const entry = entries.find(({ path }) => path === directory);
+    if (entry) return entry;
   }
   return undefined;
 }
@@ -94,12 +96,12 @@ function nearestDecision(above: readonly string[], entries: readonly TrustEntry[
  * that every user can write to.
  */
 function belongsToOwner(real: string, { path, owner }: TrustEntry): boolean {
-  const us = process.getuid?.() ?? 0;
+  const ownUid = process.getuid?.() ?? 0;
   for (let directory = real; ; directory = dirname(directory)) {
-    const found = tryStat(directory);
-    if (!found || isWorldWritable(found)) return false;
-    if (directory === path) return found.uid === owner;
-    if (found.uid !== owner && found.uid !== us && found.uid !== 0) return false;
+    const stats = tryStat(directory);
+    if (!stats || isWorldWritable(stats)) return false;
+    if (directory === path) return stats.uid === owner;
+    if (stats.uid !== owner && stats.uid !== ownUid && stats.uid !== 0) return false;
   }
 }
 
@@ -117,7 +119,7 @@ function withAncestors(path: string): string[] {
 /** Returns null if the path does not exist or this user cannot reach it. */
 function realPath(path: string): string | null {
   try {
-    // the native version returns the canonical spelling on case-insensitive file systems
+    // The native version returns the canonical spelling on case-insensitive file systems.
     return realpathSync.native(path);
   } catch (error) {
     errorCode(error);
@@ -134,14 +136,14 @@ function tryStat(path: string): Stats | undefined {
   }
 }
 
-function existingDirectory(directory: string): string {
+function requireDirectory(directory: string): string {
   const path = realPath(directory);
   if (path !== null && tryStat(path)?.isDirectory()) return path;
   throw new RequestError({
     code: path === null ? "DROVER-USE-003" : "DROVER-USE-004",
     field: "DIR",
-    message: path === null ? `There is no ${directory}.` : `${directory} is not a directory.`,
-    next: "Name a directory that exists.",
+    message: path === null ? `${directory} does not exist.` : `${directory} is not a directory.`,
+    next: "Pass the path of an existing directory.",
   });
 }
 
@@ -149,7 +151,7 @@ function worldWritable(path: string): RequestError {
   return new RequestError({
     code: "DROVER-TRU-002",
     field: "DIR",
-    message: `${path} is writable by every user of this machine, so its contents can be anybody's.`,
+    message: `${path} is writable by every user of this machine, so any of them can change its contents.`,
     next: `Remove that permission first: chmod o-w ${path}`,
   });
 }

@@ -4,31 +4,31 @@ import { errorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
 import type { Environment } from "../model/environment.ts";
 
-/** A directory of definitions has far fewer. */
+/** Gives up on a directory with more entries. Directories of definitions have far fewer. */
 const maxEntries = 5000;
 
 /**
- * Whether nothing in this directory was created or changed since then. Compares ctime, which no program can set, so a
- * command started since then cannot have written an unchanged file.
+ * Whether all files of this directory are older than `since`. Compares ctime, which a program cannot set, so a command
+ * that started after `since` cannot have changed a file unnoticed.
  */
 export function isUnchangedSince(directory: string, since: number): boolean {
   const pending = [directory];
   for (let seen = 0; pending.length > 0; seen += 1) {
     const path = pending.pop()!;
-    const found = tryStat(path);
-    if (seen > maxEntries || found === null || found.ctimeMs >= since) return false;
-    if (found.isDirectory()) pending.push(...readdirSync(path).map((name) => join(path, name)));
+    const stats = tryStat(path);
+    if (seen > maxEntries || stats === null || stats.ctimeMs >= since) return false;
+    if (stats.isDirectory()) pending.push(...readdirSync(path).map((name) => join(path, name)));
   }
   return true;
 }
 
-/** Whether this user's trust decisions are unchanged since then. */
+/** Whether this user's trust decisions are older than `since`. */
 export function isTrustUnchangedSince(env: Environment, since: number): boolean {
   const directory = userConfigDirectory(env);
   return directory === null || tryStat(directory) === null || isUnchangedSince(directory, since);
 }
 
-/** Returns null if the path does not exist. */
+/** Returns null if the path does not exist or cannot be read. */
 function tryStat(path: string) {
   try {
     return lstatSync(path);

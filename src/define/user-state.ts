@@ -9,7 +9,7 @@ import { errorCode } from "./error-code.ts";
 /** The directory of this user's Drover state; null if the user has no home and XDG_STATE_HOME is not set. */
 export function userStateDirectory(env: Environment): string | null {
   const xdg = env["XDG_STATE_HOME"];
-  // the XDG specification says to ignore a relative path
+  // The XDG specification says to ignore a relative path.
   if (xdg && isAbsolute(xdg)) return join(xdg, "drover");
   const home = env["HOME"];
   const base = home && isAbsolute(home) ? home : systemHome();
@@ -21,7 +21,7 @@ function systemHome(): string | null {
   try {
     return userInfo().homedir || null;
   } catch (error) {
-    // a user id without a passwd entry
+    // The user id has no passwd entry.
     if (error instanceof Error) return null;
     throw error;
   }
@@ -31,19 +31,19 @@ export function missingHome(): HostError {
   return new HostError({
     code: "DROVER-STA-015",
     field: "HOME",
-    message: "There is no directory for Drover's state: this user has no home, and HOME is not set.",
-    next: "Name one that only this user can write to: set DROVER_STATE_DIR.",
+    message: "Drover has no directory for its state: this user has no home directory, and HOME is not set.",
+    next: "Set DROVER_STATE_DIR to a directory that only this user can write to.",
   });
 }
 
-/** The state directory of a project. Uses the real path, so two clones are two projects and a link to a project is the same project. */
+/** The state directory of a project. Uses the real path, so that two clones are two projects, and a link to a project is the same project. */
 export function projectStateDirectory(userDirectory: string, project: string): string {
-  const real = realPathOf(project);
+  const real = resolveRealPath(project);
   const slug = basename(real)
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
     .replace(/^[.-]+/, "")
     .slice(0, 40);
-  return join(userDirectory, "projects", `${slug || "project"}-${hashOf(real).slice(0, 12)}`);
+  return join(userDirectory, "projects", `${slug || "project"}-${hashPath(real).slice(0, 12)}`);
 }
 
 /** The state directory for commands outside of any project. */
@@ -51,19 +51,19 @@ export const userWideStateDirectory = (userDirectory: string): string => join(us
 
 /** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that this user's Drover created the record. */
 export function headCopyFile(userDirectory: string, record: string): string {
-  return join(userDirectory, "heads", hashOf(realPathOf(record)).slice(0, 32));
+  return join(userDirectory, "heads", hashPath(resolveRealPath(record)).slice(0, 32));
 }
 
-function hashOf(path: string): string {
+function hashPath(path: string): string {
   return Buffer.from(sha256(Buffer.from(path))).toString("hex");
 }
 
 /** For a path that does not exist, resolves the nearest existing parent directory. */
-function realPathOf(path: string): string {
+function resolveRealPath(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
     errorCode(error);
-    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
+    return dirname(path) === path ? path : join(resolveRealPath(dirname(path)), basename(path));
   }
 }

@@ -11,16 +11,16 @@ export interface AgentsWatch {
   stop(): Promise<void>;
 }
 
-/** Editors write a file in several steps. */
+/** How long to wait for further changes: editors write a file in several steps. */
 const settleMs = 50;
-/** For changes the kernel does not report: on network file systems, behind links, in a directory that was removed and came back. */
-const pollMs = 1000;
+/** Polling finds changes that the kernel does not report: on network file systems, behind links, in a recreated directory. */
+const pollIntervalMs = 1000;
 
 /**
  * Calls `onChange` with the agents of the directory (or of a single fleet file), and again each time they change. A file
  * that was valid once, here or in `loadedBefore`, keeps its last valid definition until it is valid again or removed. The
  * gate decides which definitions are used. `onChange` must not throw. A missing directory is reported as a fault, and
- * loaded when it appears.
+ * loaded once it exists.
  */
 export function watchAgents(
   directory: string,
@@ -29,28 +29,28 @@ export function watchAgents(
   signal: AbortSignal,
   { loadedBefore = [], gate }: { loadedBefore?: readonly LoadedAgent[]; gate?: AgentGate | undefined } = {},
 ): AgentsWatch {
-  let before = loadedBefore;
+  let previous = loadedBefore;
   let referenced: readonly string[] = [];
   let watcher: FSWatcher | undefined;
-  let watched = "";
-  let seen = "";
+  let watchedId = "";
+  let lastFingerprint = "";
   let lastReported: string | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
-  let hinted = true;
+  let isStale = true;
 
   const refresh = async (): Promise<void> => {
     const state = await fingerprint(directory, referenced);
-    if (state.directory !== watched || watcher === undefined) renewWatcher(state.directory);
-    const now = `${state.all}\n${gate?.state() ?? ""}`;
-    const changed = hinted || now !== seen;
-    hinted = false;
-    seen = now;
+    if (state.directory !== watchedId || watcher === undefined) renewWatcher(state.directory);
+    const now = `${state.all}\n${gate?.version() ?? ""}`;
+    const changed = isStale || now !== lastFingerprint;
+    isStale = false;
+    lastFingerprint = now;
     if (!changed) return;
-    const found = await loadAgents(directory, schemas, before);
-    before = found.agents;
-    referenced = found.referenced;
-    const loaded = gate?.admit(found) ?? found;
+    const current = await loadAgents(directory, schemas, previous);
+    previous = current.agents;
+    referenced = current.referenced;
+    const loaded = gate?.admit(current) ?? current;
     const text = JSON.stringify(loaded);
     if (stopped || text === lastReported) return;
     lastReported = text;
@@ -60,39 +60,39 @@ export function watchAgents(
   const renewWatcher = (directoryId: string): void => {
     watcher?.close();
     watcher = undefined;
-    watched = directoryId;
+    watchedId = directoryId;
     if (directoryId === "") return;
     try {
-      watcher = watch(directory, { persistent: false }, hint);
+      watcher = watch(directory, { persistent: false }, markStale);
       watcher.on("error", () => {
         watcher?.close();
         watcher = undefined;
       });
     } catch (error) {
-      // removed again, or the kernel is out of watches: polling still notices changes
+      // The directory was removed, or the kernel is out of watches. Polling still notices changes.
       errorCode(error);
     }
   };
 
-  const hint = (): void => {
-    if (hinted) return; // the delay starts with the first hint, so a directory that changes constantly is still read
-    hinted = true;
+  const markStale = (): void => {
+    if (isStale) return; // The delay starts with the first change, so that a directory that changes constantly is still read.
+    isStale = true;
     schedule(settleMs);
   };
 
   let refreshing: Promise<void> = Promise.resolve();
-  let busy = false;
+  let isRefreshing = false;
   const schedule = (ms: number): void => {
     clearTimeout(timer);
-    if (stopped || busy) return;
-    timer = setTimeout(go, ms);
+    if (stopped || isRefreshing) return;
+    timer = setTimeout(startRefresh, ms);
     timer.unref();
   };
-  const go = (): void => {
-    busy = true;
+  const startRefresh = (): void => {
+    isRefreshing = true;
     refreshing = refresh().finally(() => {
-      busy = false;
-      schedule(hinted ? settleMs : pollMs);
+      isRefreshing = false;
+      schedule(isStale ? settleMs : pollIntervalMs);
     });
   };
 
@@ -107,7 +107,7 @@ export function watchAgents(
   const onAbort = (): void => void stop();
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) stopped = true;
-  else go();
+  else startRefresh();
   return { stop };
 }
 
@@ -120,11 +120,11 @@ async function fingerprint(
   referenced: readonly string[],
 ): Promise<{ directory: string; all: string }> {
   try {
-    const found = await stat(directory);
-    const names = found.isFile() ? [] : (await readdir(directory)).filter(isAgentFile).sort();
-    const watched = [...(found.isFile() ? [directory] : names.map((name) => join(directory, name))), ...referenced];
-    const files = await Promise.all(watched.map(fileState));
-    return { directory: `${found.dev}:${found.ino}`, all: `${found.dev}:${found.ino}\n${files.join("\n")}` };
+    const stats = await stat(directory);
+    const names = stats.isFile() ? [] : (await readdir(directory)).filter(isAgentFile).sort();
+    const paths = [...(stats.isFile() ? [directory] : names.map((name) => join(directory, name))), ...referenced];
+    const files = await Promise.all(paths.map(fileState));
+    return { directory: `${stats.dev}:${stats.ino}`, all: `${stats.dev}:${stats.ino}\n${files.join("\n")}` };
   } catch (error) {
     return { directory: "", all: errorCode(error) };
   }

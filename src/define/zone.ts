@@ -7,7 +7,7 @@ export interface Zone {
   afterGap(local: number): number;
 }
 
-const day = 86_400_000;
+const dayMs = 86_400_000;
 
 /** Throws a RangeError for an unknown timezone. */
 export function openZone(timezone: string): Zone {
@@ -35,12 +35,12 @@ export function openZone(timezone: string): Zone {
   }
 
   function moments(local: number): number[] {
-    const candidates = new Set([local - offset(local - day), local - offset(local + day)]);
+    const candidates = new Set([local - offset(local - dayMs), local - offset(local + dayMs)]);
     return [...candidates].filter((moment) => toLocal(moment) === local).sort((a, b) => a - b);
   }
 
   function afterGap(local: number): number {
-    let [before, after] = [local - day, local + day];
+    let [before, after] = [local - dayMs, local + dayMs];
     while (after - before > 1) {
       const middle = Math.floor((before + after) / 2);
       if (toLocal(middle) < local) before = middle;

@@ -1,4 +1,4 @@
-import { pointerSteps } from "./to-arguments.ts";
+import { pointerSteps } from "./json-pointer.ts";
 
 /** See ./value-sources.ts. */
 export type ValueSource =

@@ -1,3 +1,5 @@
+import { escapePointer } from "./json-pointer.ts";
+
 export type ListStyle = "comma" | "repeat" | "json";
 
 export interface ArgumentFault {
@@ -46,7 +48,7 @@ export function toArguments(
   if (faults.length === 0 && total > maxTotalBytes) {
     faults.push({
       path: "",
-      message: `need ${total} bytes as arguments; a command line holds at most ${maxTotalBytes}`,
+      message: `the parameters take ${total} bytes as command-line arguments; the limit is ${maxTotalBytes}`,
     });
   }
   return { arguments: result, faults };
@@ -108,17 +110,4 @@ function utf8Length(text: string): number {
     if (unit >= 0x80) bytes += unit >= 0x800 && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
   }
   return bytes;
-}
-
-/** Escapes a key for use as one step of a JSON pointer. */
-export function escapePointer(key: string): string {
-  return key.replaceAll("~", "~0").replaceAll("/", "~1");
-}
-
-/** Splits a JSON pointer into its unescaped steps. */
-export function pointerSteps(pointer: string): string[] {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 }

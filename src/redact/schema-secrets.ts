@@ -1,4 +1,4 @@
-import { pointerSteps } from "../model/to-arguments.ts";
+import { pointerSteps } from "../model/json-pointer.ts";
 
 /** Schemas that may apply to one part of a value. If it is unclear whether one applies, it is included. */
 type ApplicableSchemas = readonly object[];

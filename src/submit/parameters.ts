@@ -1,6 +1,7 @@
 import type { Agent } from "../model/agent.ts";
 import type { Requester } from "../model/requester.ts";
-import { checkArguments, pointerSteps } from "../model/to-arguments.ts";
+import { pointerSteps } from "../model/json-pointer.ts";
+import { checkArguments } from "../model/to-arguments.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { CheckResult } from "../define/json-schema/protocol.ts";
@@ -13,9 +14,9 @@ export interface ParameterFault extends SchemaFault {
   retry_after_seconds?: number;
 }
 
-const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
 /** As large as the output that `result_data` is parsed from can be. */
-const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, refuseKeys: false };
+const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, rejectForbiddenKeys: false };
 
 /** All faults of a run's parameters. An empty list means they are valid. */
 export async function checkParameters(

@@ -178,7 +178,7 @@ it("maps every key that has an equivalent, and reports all others with file and 
     "agents/builder.yaml:12: mcp_servers.docs.timeout has no equivalent",
     "agents/builder.yaml:13: mcp_servers.old uses SSE",
     "sub/reviewer.yaml:2: permissions.bash became tools like Bash(git:*)",
-    "sub/reviewer.yaml:3: tols is not a key that this import knows",
+    "sub/reviewer.yaml:3: tols is an unknown key",
     "The agents use DOCS, REGION, TICKETS_TOKEN: list them in allow_env",
     "herdctl reads .env: start the runner with --env-file",
     "To use the agents, add `agents: drover/agents` to drover.yaml.",

@@ -221,7 +221,7 @@ it("says why the file of trusted directories is ignored", async () => {
   chmodSync(join(env["HOME"]!, ".config/drover/trusted.json"), 0o666);
   put("drover.yaml", "isolation: none\n");
   const { stderr } = await here("exec", "true");
-  expect(stderr).toMatch(/trusted\.json is ignored: others can write to it/);
+  expect(stderr).toMatch(/trusted\.json is ignored: other users can write to it/);
   expect(stderr).toContain(line("isolation of drover.yaml"));
 });
 

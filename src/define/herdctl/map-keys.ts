@@ -11,50 +11,50 @@ export function mapKeys(source: Source, directory: string): Keys {
   const mapped: Keys = {};
   for (const [key, value] of Object.entries(source.keys)) {
     if (value === null || value === undefined) continue;
-    const map = Object.hasOwn(maps, key) ? maps[key] : undefined;
-    if (map === undefined) note(source, [key], "is not a key that this import knows; it was left out");
-    else if (typeof map === "string") note(source, [key], map);
-    else merge(mapped, map(value, source, directory));
+    const mapper = Object.hasOwn(mappers, key) ? mappers[key] : undefined;
+    if (mapper === undefined) note(source, [key], "is an unknown key; it was left out");
+    else if (typeof mapper === "string") note(source, [key], mapper);
+    else merge(mapped, mapper(value, source, directory));
   }
   return mapVariables(mapped, source);
 }
 
-function merge(into: Keys, from: Keys): void {
-  for (const [key, value] of Object.entries(from))
-    into[key] = isRecord(value) && isRecord(into[key]) ? { ...into[key], ...value } : value;
+function merge(target: Keys, changes: Keys): void {
+  for (const [key, value] of Object.entries(changes))
+    target[key] = isRecord(value) && isRecord(target[key]) ? { ...target[key], ...value } : value;
 }
 
-type Map = (value: unknown, source: Source, directory: string) => Keys;
-const same =
-  (key: string): Map =>
+type KeyMapper = (value: unknown, source: Source, directory: string) => Keys;
+const copyAs =
+  (key: string): KeyMapper =>
   (value) => ({ [key]: value });
 
-/** How each key is converted. A string says why a key is not imported. */
-const maps: Record<string, Map | string> = {
-  name: same("name"),
-  description: same("description"),
-  system_prompt: same("system_prompt"),
-  model: same("model"),
-  max_turns: same("max_turns"),
-  working_directory: workingDirectory("working_directory"),
-  workspace: workingDirectory("workspace"),
-  permission_mode: (value, source) => ({ permissions: mode(value, ["permission_mode"], source) }),
+/** How each key is converted. A string is the note for a key that is not imported. */
+const mappers: Record<string, KeyMapper | string> = {
+  name: copyAs("name"),
+  description: copyAs("description"),
+  system_prompt: copyAs("system_prompt"),
+  model: copyAs("model"),
+  max_turns: copyAs("max_turns"),
+  working_directory: mapWorkingDirectory("working_directory"),
+  workspace: mapWorkingDirectory("workspace"),
+  permission_mode: (value, source) => ({ permissions: mapMode(value, ["permission_mode"], source) }),
   allowed_tools: (value) => ({ permissions: { allowed_tools: value } }),
   denied_tools: (value) => ({ permissions: { denied_tools: value } }),
-  permissions,
-  mcp_servers: mcpServers,
-  session,
+  permissions: mapPermissions,
+  mcp_servers: mapMcpServers,
+  session: mapSession,
   instances: (value, source) => {
     const { max_concurrent, ...others } = isRecord(value) ? value : {};
     for (const key of Object.keys(others)) note(source, ["instances", key], "has no equivalent");
     return max_concurrent === undefined ? {} : { max_concurrent };
   },
   runtime: (value) => ({ executor: value === "cli" ? "claude" : "claude-sdk" }),
-  setting_sources: settingSources,
+  setting_sources: mapSettingSources,
   // mapHooks handles the hooks of all sources together
   hooks: () => ({}),
   schedules: mapSchedules,
-  default_prompt: "has no equivalent except in schedules: give a run its prompt with --prompt",
+  default_prompt: "has no equivalent except in schedules: pass the prompt of a run with --prompt",
   identity: "has no equivalent: write it into system_prompt",
   repo: "has no equivalent: clone the repository and set working_directory to the clone",
   work_source: "has no equivalent: submit a run for each item with POST /runs or `drover run`",
@@ -62,16 +62,16 @@ const maps: Record<string, Map | string> = {
   docker:
     "has no equivalent: set `isolation` in the profile of the runner, and `limits` in the agent. The agent is NOT in a container",
   plugins: "has no equivalent",
-  tools: "has no equivalent: tools that it leaves out stay available. Name them in permissions.denied_tools",
+  tools: "has no equivalent: tools that it leaves out stay available. List them in permissions.denied_tools",
   metadata_file: "has no equivalent: Drover keeps the files a run leaves behind",
 };
 
-function workingDirectory(key: string): Map {
+function mapWorkingDirectory(key: string): KeyMapper {
   return (value, source, base) => {
     const root = isRecord(value) ? value["root"] : value;
     if (isRecord(value))
-      for (const other of Object.keys(value))
-        if (other !== "root") note(source, [key, other], "has no equivalent: clone the repository yourself");
+      for (const option of Object.keys(value))
+        if (option !== "root") note(source, [key, option], "has no equivalent: clone the repository yourself");
     if (typeof root !== "string") {
       note(source, [key], "is not a path; it was left out");
       return {};
@@ -84,90 +84,90 @@ function workingDirectory(key: string): Map {
 const modes = new Set(["default", "acceptEdits", "bypassPermissions", "plan"]);
 
 /** An unknown mode becomes `default`, which allows the least. */
-function mode(value: unknown, path: readonly string[], source: Source): Keys {
+function mapMode(value: unknown, path: readonly string[], source: Source): Keys {
   if (typeof value === "string" && modes.has(value)) return { mode: value };
-  const why =
+  const explanation =
     value === "dontAsk"
-      ? "became `default`: in a run that nobody attends, a question is denied at once"
+      ? "became `default`: in an unattended run, a question is denied at once"
       : `is not a mode of Drover; it became \`default\`, which asks before it changes anything`;
-  note(source, path, `${String(value)} ${why}`);
+  note(source, path, `${String(value)} ${explanation}`);
   return { mode: "default" };
 }
 
 /** The `permissions` object of older herdctl versions. */
-function permissions(value: unknown, source: Source): Keys {
+function mapPermissions(value: unknown, source: Source): Keys {
   if (!isRecord(value)) {
     note(source, ["permissions"], "is not an object; it was left out");
     return {};
   }
-  const { mode: given, allowed_tools, denied_tools, bash, ...others } = value;
+  const { mode, allowed_tools, denied_tools, bash, ...others } = value;
   for (const key of Object.keys(others)) note(source, ["permissions", key], "has no equivalent");
   const shell = isRecord(bash) ? bash : {};
-  const allowed = strings(shell["allowed_commands"]).map((command) => `Bash(${command}:*)`);
-  const denied = strings(shell["denied_patterns"]).map((pattern) =>
+  const allowed = toStrings(shell["allowed_commands"]).map((command) => `Bash(${command}:*)`);
+  const denied = toStrings(shell["denied_patterns"]).map((pattern) =>
     pattern.endsWith("*") ? `Bash(${pattern.replace(/[\s*]+$/, "")}:*)` : `Bash(${pattern})`,
   );
   if (bash !== undefined)
     note(source, ["permissions", "bash"], "became tools like Bash(git:*): check that they mean the same");
   return {
     permissions: {
-      ...(given === undefined ? {} : mode(given, ["permissions", "mode"], source)),
+      ...(mode === undefined ? {} : mapMode(mode, ["permissions", "mode"], source)),
       ...(allowed_tools === undefined && allowed.length === 0
         ? {}
-        : { allowed_tools: [...strings(allowed_tools), ...allowed] }),
+        : { allowed_tools: [...toStrings(allowed_tools), ...allowed] }),
       ...(denied_tools === undefined && denied.length === 0
         ? {}
-        : { denied_tools: [...strings(denied_tools), ...denied] }),
+        : { denied_tools: [...toStrings(denied_tools), ...denied] }),
     },
   };
 }
 
-function strings(value: unknown): string[] {
+function toStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-function mcpServers(value: unknown, source: Source): Keys {
+function mapMcpServers(value: unknown, source: Source): Keys {
   const servers = Object.entries(isRecord(value) ? value : {}).flatMap(([name, server]): [string, Keys][] => {
-    const at = ["mcp_servers", name];
+    const path = ["mcp_servers", name];
     const { type, command, args, env, url, headers, ...others } = isRecord(server) ? server : {};
     if (type === "sse" || (command === undefined && url === undefined)) {
       note(
         source,
-        at,
+        path,
         type === "sse"
           ? "uses SSE, which Drover does not support; use its http address"
-          : "names neither command nor url",
+          : "has neither command nor url",
       );
       return [];
     }
-    for (const key of Object.keys(others)) note(source, [...at, key], "has no equivalent");
-    const given = url === undefined ? { command, args, env } : { type: "http", url, headers };
-    return [[name, Object.fromEntries(Object.entries(given).filter(([, part]) => part !== undefined))]];
+    for (const key of Object.keys(others)) note(source, [...path, key], "has no equivalent");
+    const fields = url === undefined ? { command, args, env } : { type: "http", url, headers };
+    return [[name, Object.fromEntries(Object.entries(fields).filter(([, part]) => part !== undefined))]];
   });
   return servers.length === 0 ? {} : { mcp_servers: Object.fromEntries(servers) };
 }
 
-function session(value: unknown, source: Source): Keys {
+function mapSession(value: unknown, source: Source): Keys {
   const { timeout, max_turns, model, ...others } = isRecord(value) ? value : {};
   for (const key of Object.keys(others)) note(source, ["session", key], "has no equivalent");
-  const seconds = secondsOf(timeout);
+  const seconds = toSeconds(timeout);
   if (timeout !== undefined && seconds === null)
     note(source, ["session", "timeout"], `${String(timeout)} is not a time like 30m or 24h; it was left out`);
   return {
     ...(seconds === null ? {} : { session: { timeout: seconds } }),
-    // the agent's own keys take precedence over those of its session
+    // The agent's own keys take precedence over those of its session.
     ...(max_turns === undefined || source.keys["max_turns"] !== undefined ? {} : { max_turns }),
     ...(model === undefined || source.keys["model"] !== undefined ? {} : { model }),
   };
 }
 
-function secondsOf(time: unknown): number | null {
-  const found = /^(\d+)\s*([smhd])$/.exec(String(time));
-  return found && Number(found[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[found[2] as "s" | "m" | "h" | "d"];
+function toSeconds(time: unknown): number | null {
+  const match = /^(\d+)\s*([smhd])$/.exec(String(time));
+  return match && Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as "s" | "m" | "h" | "d"];
 }
 
-function settingSources(value: unknown, source: Source): Keys {
-  const given = strings(value);
-  if (given.includes("user")) note(source, ["setting_sources"], "user has no equivalent: user settings are not loaded");
-  return given.some((one) => one === "project" || one === "local") ? { trust_project_settings: true } : {};
+function mapSettingSources(value: unknown, source: Source): Keys {
+  const names = toStrings(value);
+  if (names.includes("user")) note(source, ["setting_sources"], "user has no equivalent: user settings are not loaded");
+  return names.some((name) => name === "project" || name === "local") ? { trust_project_settings: true } : {};
 }

@@ -2,27 +2,27 @@ import { isRecord } from "../merge-keys.ts";
 import { note, type Source } from "./source.ts";
 
 /** The keys in which a runner expands variables. */
-const expanded = new Set(["system_prompt", "model", "mcp_servers", "on_finish"]);
-const pattern = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+const expandedKeys = new Set(["system_prompt", "model", "mcp_servers", "on_finish"]);
+const variablePattern = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
-/** herdctl expands variables in all keys. In a key where Drover does not, a variable is replaced by its default. */
+/** herdctl expands variables in all keys. In keys where Drover does not, replaces each variable by its default. */
 export function mapVariables(keys: Record<string, unknown>, source: Source): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(keys).map(([key, value]) => [
       key,
-      expanded.has(key) ? collectVariables(value, source) : replaceByDefaults(value, key, source),
+      expandedKeys.has(key) ? collectVariables(value, source) : replaceByDefaults(value, key, source),
     ]),
   );
 }
 
 function collectVariables(value: unknown, source: Source): unknown {
-  for (const [, name] of JSON.stringify(value).matchAll(pattern)) source.variables.add(name!);
+  for (const [, name] of JSON.stringify(value).matchAll(variablePattern)) source.variables.add(name!);
   return value;
 }
 
 function replaceByDefaults(value: unknown, key: string, source: Source): unknown {
   if (typeof value === "string")
-    return value.replaceAll(pattern, (whole, _name, fallback: string | undefined) => {
+    return value.replaceAll(variablePattern, (whole, _name, fallback: string | undefined) => {
       note(
         source,
         [key],
@@ -32,7 +32,9 @@ function replaceByDefaults(value: unknown, key: string, source: Source): unknown
       );
       return fallback ?? whole;
     });
-  if (Array.isArray(value)) return value.map((one) => replaceByDefaults(one, key, source));
+  if (Array.isArray(value)) return value.map((item) => replaceByDefaults(item, key, source));
   if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([inner, one]) => [inner, replaceByDefaults(one, key, source)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([inner, item]) => [inner, replaceByDefaults(item, key, source)]),
+  );
 }

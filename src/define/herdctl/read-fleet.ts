@@ -25,16 +25,16 @@ interface ReadContext {
   notes: Note[];
   faults: DefinitionFault[];
   variables: Set<string>;
-  above: readonly string[];
+  ancestors: readonly string[];
 }
 
 /** Reads a herdctl.yaml with all files it refers to, or the file of a single agent. */
 export async function readHerdctl(file: string): Promise<ImportedFleet> {
-  const context: ReadContext = { notes: [], faults: [], variables: new Set(), above: [] };
-  const source = await read(file, context);
+  const context: ReadContext = { notes: [], faults: [], variables: new Set(), ancestors: [] };
+  const source = await readSource(file, context);
   const isAgent = source !== null && Object.hasOwn(source.keys, "name");
   const fleet = source && !isAgent ? await readFleet(source, {}, null, context) : null;
-  const agents = isAgent ? [agentOf([source], {}, null)] : (fleet?.agents ?? []);
+  const agents = isAgent ? [toAgent([source], {}, null)] : (fleet?.agents ?? []);
   return {
     description: fleet?.description ?? null,
     defaults: { executor: "claude-sdk", ...fleet?.defaults },
@@ -56,13 +56,13 @@ const fleetKeys: Record<string, string> = {
   webhooks: "has no equivalent",
   docker: "has no equivalent: set `isolation` in the profile of the runner. Agents are NOT in containers",
   chat: "has no equivalent: `drover chat` talks to an agent in the terminal",
-  working_directory: "has no equivalent: name a working_directory for each agent",
-  workspace: "has no equivalent: name a working_directory for each agent",
+  working_directory: "has no equivalent: set working_directory for each agent",
+  workspace: "has no equivalent: set working_directory for each agent",
 };
 
 /**
- * `inherited` are the defaults of the enclosing fleets, except those of the outermost one, which are written separately.
- * `prefix` goes before the agents' names.
+ * `inherited` are the defaults of the enclosing fleets, except for the outermost fleet, whose defaults are written
+ * separately. `prefix` precedes the name of each agent.
  */
 async function readFleet(
   source: Source,
@@ -71,32 +71,31 @@ async function readFleet(
   context: ReadContext,
 ): Promise<Fleet> {
   const { version: _version, fleet, defaults, agents, fleets, ...others } = source.keys;
-  for (const key of Object.keys(others))
-    note(source, [key], fleetKeys[key] ?? "is not a key that this import knows; it was left out");
+  for (const key of Object.keys(others)) note(source, [key], fleetKeys[key] ?? "is an unknown key; it was left out");
   const directory = dirname(source.file);
-  const own = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), directory) : {};
-  const merged = prefix === null ? {} : mergeKeys(inherited, own);
-  const hasDirectory = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
-  const found: Fleet["agents"] = [];
-  for (const [index, reference] of list(agents).entries()) {
+  const ownDefaults = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), directory) : {};
+  const merged = prefix === null ? {} : mergeKeys(inherited, ownDefaults);
+  const hasDirectory = ownDefaults["working_directory"] !== undefined || merged["working_directory"] !== undefined;
+  const imported: Fleet["agents"] = [];
+  for (const [index, reference] of toList(agents).entries()) {
     const { path, overrides, ...more } = isRecord(reference) ? reference : {};
-    for (const key of Object.keys(more)) note(source, ["agents", index, key], "is not a key that this import knows");
+    for (const key of Object.keys(more)) note(source, ["agents", index, key], "is an unknown key");
     if (typeof path !== "string") {
-      note(source, ["agents", index], "names no path; it was left out");
+      note(source, ["agents", index], "has no path; it was left out");
       continue;
     }
-    const agent = await read(resolve(directory, path), context);
+    const agent = await readSource(resolve(directory, path), context);
     if (agent === null) continue;
     const changes = isRecord(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
-    found.push(agentOf([agent, ...changes], merged, prefix, hasDirectory));
+    imported.push(toAgent([agent, ...changes], merged, prefix, hasDirectory));
   }
-  for (const [index, reference] of list(fleets).entries())
-    found.push(...(await readInner(source, index, reference, merged, prefix, context)));
+  for (const [index, reference] of toList(fleets).entries())
+    imported.push(...(await readNestedFleet(source, index, reference, merged, prefix, context)));
   const { description } = isRecord(fleet) ? fleet : {};
-  return { description: typeof description === "string" ? description : null, defaults: own, agents: found };
+  return { description: typeof description === "string" ? description : null, defaults: ownDefaults, agents: imported };
 }
 
-async function readInner(
+async function readNestedFleet(
   source: Source,
   index: number,
   reference: unknown,
@@ -107,22 +106,26 @@ async function readInner(
   const { path, name, overrides } = isRecord(reference) ? reference : {};
   if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was left out");
   if (typeof path !== "string") {
-    note(source, ["fleets", index], "names no path; it was left out");
+    note(source, ["fleets", index], "has no path; it was left out");
     return [];
   }
   const file = resolve(dirname(source.file), path);
-  const inner = await read(file, { ...context, above: [...context.above, identity(source.file)] });
+  const inner = await readSource(file, { ...context, ancestors: [...context.ancestors, identity(source.file)] });
   if (inner === null) return [];
   const { fleet } = inner.keys;
-  const own = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
-  const called = typeof name === "string" ? name : (own ?? basename(dirname(file)));
-  const full = prefix === null ? called : `${prefix}.${called}`;
-  return (await readFleet(inner, inherited, full, { ...context, above: [...context.above, identity(source.file)] }))
-    .agents;
+  const ownName = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
+  const fleetName = typeof name === "string" ? name : (ownName ?? basename(dirname(file)));
+  const nestedPrefix = prefix === null ? fleetName : `${prefix}.${fleetName}`;
+  return (
+    await readFleet(inner, inherited, nestedPrefix, {
+      ...context,
+      ancestors: [...context.ancestors, identity(source.file)],
+    })
+  ).agents;
 }
 
 /** Merges an agent's file with the fleet's overrides. Its working directory defaults to the directory of its file. */
-function agentOf(
+function toAgent(
   sources: readonly Source[],
   defaults: Record<string, unknown>,
   prefix: string | null,
@@ -132,8 +135,8 @@ function agentOf(
   // herdctl resolves paths in overrides relative to the agent's file too
   const directory = dirname(first!.file);
   const mapped = sources.map((source) => mapKeys(source, directory)).reduce(mergeKeys);
-  const own = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
-  const keys = mergeKeys(defaults, own);
+  const agentKeys = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
+  const keys = mergeKeys(defaults, agentKeys);
   if (typeof keys["name"] !== "string") {
     note(first!, ["name"], "is missing; the agent was left out");
     return null;
@@ -144,12 +147,12 @@ function agentOf(
   return { ...keys, ...workingDirectory, name };
 }
 
-async function read(file: string, context: ReadContext): Promise<Source | null> {
+async function readSource(file: string, context: ReadContext): Promise<Source | null> {
   const fail = (line: number | null, message: string, next: string): null => {
     context.faults.push({ code: "DROVER-AGT-002", file, line, path: "", message, next });
     return null;
   };
-  if (context.above.includes(identity(file)))
+  if (context.ancestors.includes(identity(file)))
     return fail(null, "the fleet includes itself", "Remove it from `fleets`.");
   const content = await readDefinition(file);
   if (!content.ok) {
@@ -157,16 +160,16 @@ async function read(file: string, context: ReadContext): Promise<Source | null> 
     return null;
   }
   if (![".yaml", ".yml"].includes(extname(file).toLowerCase()))
-    return fail(null, "is not a YAML file", "Name a herdctl.yaml or an agent's file.");
+    return fail(null, "is not a YAML file", "Pass a herdctl.yaml or an agent's file.");
   const parsed = readYaml(content.text);
   if (!parsed.ok)
     return fail(parsed.faults[0]!.line, `the file is not valid YAML: ${parsed.faults[0]!.problem}`, "Fix that line.");
   const keys = parsed.value ?? {};
-  if (!isRecord(keys)) return fail(1, "the file is not an object of keys and values", "Name a herdctl.yaml.");
+  if (!isRecord(keys)) return fail(1, "the file is not an object of keys and values", "Pass a herdctl.yaml.");
   return { file, keys, lineOf: parsed.lineOf, notes: context.notes, variables: context.variables };
 }
 
-function list(value: unknown): unknown[] {
+function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
@@ -174,7 +177,7 @@ function identity(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {
-    // reading the file reports the error
+    // Reading the file will report the error.
     if (error instanceof Error && "code" in error) return file;
     throw error;
   }

@@ -3,7 +3,7 @@ import { createAllowance } from "./allowance.ts";
 import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
-const limits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+const limits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
 const open: SchemaChecker[] = [];
 const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
   const checker = openSchemaChecker(...args);
@@ -113,7 +113,7 @@ test("refills an allowance over time and forgets slow callers", () => {
   let now = 0;
   const allowance = createAllowance(2000, () => now);
   allowance.spend("a", 2500);
-  allowance.noteSlow("a");
+  allowance.markSlow("a");
   expect([allowance.secondsToWait("a"), allowance.secondsToWait("b"), allowance.isSlow("a")]).toEqual([5, 0, true]);
   now = 5000;
   expect(allowance.secondsToWait("a")).toBe(0);

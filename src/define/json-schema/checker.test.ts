@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
 
-const limits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+const limits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
 const open: SchemaChecker[] = [];
 const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
   const checker = openSchemaChecker(...args);
@@ -104,7 +104,7 @@ test("refuses values over the limits", async () => {
   expect(await refused(deep)).toBe("refused");
   expect(await refused(JSON.parse('{"a":{"__proto__":{}}}'))).toBe("refused");
   expect(await refused({ a: { constructor: 1 } })).toBe("refused");
-  expect((await checker.check({}, { constructor: 1 }, { ...limits, refuseKeys: false })).faults).toEqual([]);
+  expect((await checker.check({}, { constructor: 1 }, { ...limits, rejectForbiddenKeys: false })).faults).toEqual([]);
 });
 
 test("locates faults, on the main thread and in the worker", async () => {
@@ -122,7 +122,7 @@ test("locates faults, on the main thread and in the worker", async () => {
   const value = { mesage: "x", list: [1, "2"], "a/b": 3 };
   const expected = [
     { path: "/message", message: "is required" },
-    { path: "/mesage", message: "is not known here. Did you mean message?" },
+    { path: "/mesage", message: "is not a known property. Did you mean message?" },
     { path: "/list/1", message: "must be integer" },
     { path: "/a~1b", message: 'must be one of "x", 2' },
   ];

@@ -8,11 +8,11 @@ import type { CheckResult, Job } from "./protocol.ts";
 
 /** Checks values against users' JSON Schemas without blocking the event loop or letting one caller delay another. */
 export interface SchemaChecker {
-  /** A check without a requester is Drover's own. */
+  /** Without a requester, the check is Drover's own and has no allowance to exceed. */
   check(schema: object, value: unknown, limits: ValueLimits, requester?: Requester): Promise<CheckResult>;
   /** Checks that the schema itself is valid. */
   checkSchema(schema: object, requester?: Requester): Promise<CheckResult>;
-  /** Terminates the workers. Pending checks are answered with `late`. Idempotent. */
+  /** Terminates the workers. Pending checks resolve to `late`. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -27,14 +27,14 @@ export interface CheckerOptions {
   allowanceMs?: number;
 }
 
-/** Limits for checking on the main thread: schema nodes times value nodes, and steps of patterns. Both take about a millisecond. */
-const maxInPlace = 20_000;
-const maxNodesInPlace = 200;
-const maxStepsInPlace = 200_000;
+/** Limits for checking on the main thread: schema nodes times value nodes, schema nodes, and steps of patterns. Each takes about a millisecond. */
+const maxCostOnMainThread = 20_000;
+const maxNodesOnMainThread = 200;
+const maxStepsOnMainThread = 200_000;
 const maxPending = 500;
 const maxPendingPerCaller = 8;
-/** Charged to the caller whose check had its thread terminated, since a new thread must be started. */
-const restartMs = 100;
+/** Charged to a caller whose check made Drover terminate its thread, because a new one must be started. */
+const restartCostMs = 100;
 
 export function openSchemaChecker({
   checkMs = 250,
@@ -43,48 +43,48 @@ export function openSchemaChecker({
   idleMs = 5000,
   allowanceMs = 2000,
 }: CheckerOptions = {}): SchemaChecker {
-  const measured = new WeakMap<object, SchemaMeasure | { faults: SchemaFault[] }>();
+  const measures = new WeakMap<object, SchemaMeasure | { faults: SchemaFault[] }>();
   const allowance = createAllowance(allowanceMs);
   const times = { checkMs, compileMs, startMs, idleMs };
   const lane = openLane(times);
-  /** For callers and schemas that were slow recently. They wait for each other and delay nobody else. */
+  /** For callers and schemas that were slow recently. They wait for each other and do not delay other callers. */
   const slowLane = openLane(times);
   let engine: SchemaEngine | undefined;
 
   const measure = (schema: object): SchemaMeasure | { faults: SchemaFault[] } => {
-    const known = measured.get(schema) ?? measureSchema(schema);
-    measured.set(schema, known);
-    return known;
+    const result = measures.get(schema) ?? measureSchema(schema);
+    measures.set(schema, result);
+    return result;
   };
 
-  const laneOf = ({ caller, job }: PendingCheck): Lane =>
+  const chooseLane = ({ caller, job }: PendingCheck): Lane =>
     allowance.isSlow(callerName(caller)) || allowance.isSlow(schemaName(job)) ? slowLane : lane;
 
-  const noteSlow = ({ caller, job }: PendingCheck): void => {
-    allowance.noteSlow(schemaName(job));
-    if (caller === own) return;
-    allowance.noteSlow(callerName(caller));
-    for (const other of lane.take(caller)) slowLane.add(other);
+  const markSlow = ({ caller, job }: PendingCheck): void => {
+    allowance.markSlow(schemaName(job));
+    if (caller === ownCaller) return;
+    allowance.markSlow(callerName(caller));
+    for (const check of lane.take(caller)) slowLane.add(check);
   };
 
-  // reads `signal` only here, because most checks are done on the main thread and never need it
-  const inWorker = (job: Job, { caller, signal }: Requester = { caller: own }): Promise<CheckResult> =>
+  // Read `signal` only here: most checks run on the main thread and never need it.
+  const checkInWorker = (job: Job, { caller, signal }: Requester = { caller: ownCaller }): Promise<CheckResult> =>
     new Promise((resolve) => {
-      const seconds = caller === own ? 0 : allowance.secondsToWait(caller);
+      const seconds = caller === ownCaller ? 0 : allowance.secondsToWait(caller);
       if (seconds > 0) return resolve(busy("the caller's checks have taken too long", seconds));
-      if (caller !== own && lane.countOf(caller) + slowLane.countOf(caller) >= maxPendingPerCaller)
+      if (caller !== ownCaller && lane.countOf(caller) + slowLane.countOf(caller) >= maxPendingPerCaller)
         return resolve(busy(`${maxPendingPerCaller} of the caller's checks are waiting`, 1));
       if (lane.size + slowLane.size >= maxPending) return resolve(busy("too many checks are waiting", 5));
       const check: PendingCheck = {
         caller,
         job,
-        answer(checked) {
+        settle(result) {
           signal?.removeEventListener("abort", cancel);
-          resolve(checked);
+          resolve(result);
         },
-        spent(ms, wasTerminated) {
-          if (caller !== own) allowance.spend(caller, ms + (wasTerminated ? restartMs : 0));
-          if (wasTerminated) noteSlow(check);
+        onSpent(ms, wasTerminated) {
+          if (caller !== ownCaller) allowance.spend(caller, ms + (wasTerminated ? restartCostMs : 0));
+          if (wasTerminated) markSlow(check);
         },
       };
       const cancel = (): void => {
@@ -92,7 +92,7 @@ export function openSchemaChecker({
         slowLane.drop(check);
       };
       signal?.addEventListener("abort", cancel);
-      laneOf(check).add(check);
+      chooseLane(check).add(check);
       if (signal?.aborted) cancel();
     });
 
@@ -100,17 +100,17 @@ export function openSchemaChecker({
     async check(schema, value, limits, requester) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
-      const parts = measureValue(value, limits);
-      if ("fault" in parts) return { faults: [parts.fault], why: "refused" };
-      if (!isQuick(size, parts))
-        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text }, requester);
+      const measured = measureValue(value, limits);
+      if ("fault" in measured) return { faults: [measured.fault], why: "refused" };
+      if (!isQuick(size, measured))
+        return checkInWorker({ kind: "check", schemaText: size.text, valueText: measured.text }, requester);
       engine ??= (await import("./engine.ts")).createSchemaEngine();
       return { faults: engine.check(size.text, value) };
     },
     async checkSchema(schema, requester) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
-      return inWorker({ kind: "schema", schemaText: size.text }, requester);
+      return checkInWorker({ kind: "schema", schemaText: size.text }, requester);
     },
     async stop() {
       await Promise.all([lane.stop(), slowLane.stop()]);
@@ -119,14 +119,15 @@ export function openSchemaChecker({
 }
 
 /** The caller of Drover's own checks, e.g. of the operator's files. It has no allowance to exceed. */
-const own = "";
+const ownCaller = "";
 
 /** Whether the check is cheap enough for the main thread, whatever the value contains. */
 function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }): boolean {
-  if (schema.costly || schema.nodes > maxNodesInPlace || schema.nodes * value.nodes > maxInPlace) return false;
+  if (schema.costly || schema.nodes > maxNodesOnMainThread || schema.nodes * value.nodes > maxCostOnMainThread)
+    return false;
   let steps = schema.comparesAll ? value.nodes ** 2 : 0;
   for (const pattern of schema.patterns) steps += patternCost(pattern, value.text.length) * value.nodes;
-  return steps <= maxStepsInPlace;
+  return steps <= maxStepsOnMainThread;
 }
 
 function callerName(caller: string): string {

@@ -2,11 +2,11 @@ import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { escapePointer } from "../../model/to-arguments.ts";
+import { escapePointer } from "../../model/json-pointer.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
 import { type Job, type Report, workerMark } from "./protocol.ts";
-import { ownThread } from "./thread-time.ts";
+import { currentThread } from "./thread-time.ts";
 
 /** Compiles and applies users' JSON Schemas in the current thread. */
 export interface SchemaEngine {
@@ -22,34 +22,34 @@ const maxFaults = 50;
 
 export function createSchemaEngine(): SchemaEngine {
   const compiled = new Map<string, ValidateFunction | SchemaFault[]>();
-  const metas = new Map<boolean, Ajv | Ajv2020>();
-  const get = (schemaText: string): ValidateFunction | SchemaFault[] => {
-    const known = compiled.get(schemaText) ?? compileText(schemaText);
+  const metaSchemas = new Map<boolean, Ajv | Ajv2020>();
+  const getCompiled = (schemaText: string): ValidateFunction | SchemaFault[] => {
+    const validate = compiled.get(schemaText) ?? compileText(schemaText);
     compiled.delete(schemaText);
-    compiled.set(schemaText, known); // keeps the map in order of last use
+    compiled.set(schemaText, validate); // keeps the map in order of last use
     if (compiled.size > maxCompiled) compiled.delete(compiled.keys().next().value!);
-    return known;
+    return validate;
   };
   return {
     compile(schemaText) {
-      const validate = get(schemaText);
+      const validate = getCompiled(schemaText);
       return Array.isArray(validate) ? validate : [];
     },
     check(schemaText, value) {
-      const validate = get(schemaText);
+      const validate = getCompiled(schemaText);
       return Array.isArray(validate) ? validate : apply(validate, value);
     },
     checkSchema(schemaText) {
       const { schema, draft07 } = readSchema(schemaText);
-      const meta = metas.get(draft07) ?? (draft07 ? new Ajv(options) : new Ajv2020(options));
-      metas.set(draft07, meta);
+      const meta = metaSchemas.get(draft07) ?? (draft07 ? new Ajv(options) : new Ajv2020(options));
+      metaSchemas.set(draft07, meta);
       if (!meta.validateSchema(schema)) return uniqueFaults(meta.errors ?? []);
       return this.compile(schemaText);
     },
   };
 }
 
-/** People write schemas by hand: a misspelt keyword is a fault, but how types are spread over subschemas is a matter of taste. */
+/** People write schemas by hand: a misspelt keyword is a fault, but a type may be declared in another subschema than its keywords. */
 const options = {
   allErrors: true,
   strictTypes: false,
@@ -62,16 +62,17 @@ const options = {
 /** Each schema gets its own instance, so the `$id`s and references of two schemas cannot collide. */
 function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
   const { schema, draft07, extensions } = readSchema(schemaText);
-  const bare = { ...options, meta: false, validateSchema: false } as const;
-  const ajv = draft07 ? new Ajv(bare) : new Ajv2020(bare);
+  const bareOptions = { ...options, meta: false, validateSchema: false } as const;
+  const ajv = draft07 ? new Ajv(bareOptions) : new Ajv2020(bareOptions);
   // a CommonJS module: depending on the loader, the function is the module or its default export
   (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv);
   try {
     ajv.addVocabulary([...extensions]);
     return ajv.compile(schema);
   } catch (error) {
-    // ajv throws if it cannot compile a schema, also on a stack overflow
-    if (error instanceof Error) return [{ path: "", message: `is not a valid JSON Schema: ${cut(error.message)}` }];
+    // ajv throws if it cannot compile a schema, even on a stack overflow
+    if (error instanceof Error)
+      return [{ path: "", message: `is not a valid JSON Schema: ${truncate(error.message)}` }];
     throw error;
   }
 }
@@ -122,17 +123,17 @@ function toFault({ keyword, instancePath, params, message, parentSchema }: Error
     const near = suggest(name.slice(0, 100), Object.keys(Object(parentSchema?.["properties"])));
     return {
       path: `${instancePath}/${escapePointer(name)}`,
-      message: `is not known here.${near ? ` Did you mean ${near}?` : ""}`,
+      message: `is not a known property.${near ? ` Did you mean ${near}?` : ""}`,
     };
   }
   if (keyword === "enum") {
-    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // the shape is ajv's
-    return { path: instancePath, message: cut(`must be one of ${allowed.join(", ")}`) };
+    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv defines this shape
+    return { path: instancePath, message: truncate(`must be one of ${allowed.join(", ")}`) };
   }
-  return { path: instancePath, message: cut(message ?? `does not match ${keyword}`) };
+  return { path: instancePath, message: truncate(message ?? `does not match ${keyword}`) };
 }
 
-function cut(text: string): string {
+function truncate(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
@@ -146,7 +147,7 @@ function serve(port: NonNullable<typeof parentPort>): void {
     report({ type: "compiled" });
     report({ type: "done", faults: engine.check(job.schemaText, JSON.parse(job.valueText)) });
   });
-  report({ type: "ready", thread: ownThread() });
+  report({ type: "ready", thread: currentThread() });
 }
 
 // This file is also the entry point of the worker thread, so one bundle serves both.

@@ -11,7 +11,7 @@ export interface FairQueue<T> {
 }
 
 export function createFairQueue<T>(): FairQueue<T> {
-  /** In order of turns: the first caller is next. */
+  /** The first caller is served next. */
   const lists = new Map<string, T[]>();
   let size = 0;
   return {
@@ -37,10 +37,10 @@ export function createFairQueue<T>(): FairQueue<T> {
     },
     remove(caller, item) {
       const list = lists.get(caller) ?? [];
-      const at = list.indexOf(item);
-      if (at < 0) return false;
+      const index = list.indexOf(item);
+      if (index < 0) return false;
       size -= 1;
-      list.splice(at, 1);
+      list.splice(index, 1);
       if (list.length === 0) lists.delete(caller);
       return true;
     },

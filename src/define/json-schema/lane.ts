@@ -9,20 +9,20 @@ export interface Lane {
   readonly size: number;
   countOf(caller: string): number;
   add(check: PendingCheck): void;
-  /** Cancels a check nobody waits for any more. If it is already running, its thread is terminated. */
+  /** Cancels a check whose caller has disconnected. If it is already running, its thread is terminated. */
   drop(check: PendingCheck): void;
   /** Removes and returns this caller's checks that have not started. */
   take(caller: string): PendingCheck[];
-  /** Terminates the thread. Pending checks are answered with `late`. Idempotent. */
+  /** Terminates the thread. Pending checks resolve to `late`. Idempotent. */
   stop(): Promise<void>;
 }
 
 export interface PendingCheck {
   caller: string;
   job: Job;
-  answer(checked: CheckResult): void;
+  settle(result: CheckResult): void;
   /** Called with the thread time used, and whether the thread had to be terminated. */
-  spent(ms: number, wasTerminated: boolean): void;
+  onSpent(ms: number, wasTerminated: boolean): void;
 }
 
 export interface LaneOptions {
@@ -41,26 +41,26 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   let current: PendingCheck | undefined;
   let timer: NodeJS.Timeout | undefined;
   let thread: string | null = null;
-  let since = { cpu: null as number | null, wall: 0 };
+  let jobStart = { cpu: null as number | null, wall: 0 };
   let starting = false;
   let launch: Promise<void> | undefined;
   let stopped = false;
 
-  const usedMs = (from: typeof since): number => {
+  const usedMs = (start: typeof jobStart): number => {
     const cpu = threadCpuMs(thread);
-    return cpu === null || from.cpu === null ? performance.now() - from.wall : cpu - from.cpu;
+    return cpu === null || start.cpu === null ? performance.now() - start.wall : cpu - start.cpu;
   };
 
-  const mark = (): typeof since => ({ cpu: threadCpuMs(thread), wall: performance.now() });
+  const readClocks = (): typeof jobStart => ({ cpu: threadCpuMs(thread), wall: performance.now() });
 
-  const deadline = (ms: number, message: string): void => {
-    const from = mark();
+  const startDeadline = (ms: number, message: string): void => {
+    const start = readClocks();
     const recheckAfter = (waitMs: number): void => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        const left = ms - usedMs(from);
-        if (left <= 0 || performance.now() - from.wall > ms * maxWallFactor) discard(message);
-        else recheckAfter(Math.max(left, 10));
+        const remainingMs = ms - usedMs(start);
+        if (remainingMs <= 0 || performance.now() - start.wall > ms * maxWallFactor) discard(message);
+        else recheckAfter(Math.max(remainingMs, 10));
       }, waitMs);
     };
     recheckAfter(ms);
@@ -69,16 +69,16 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   /** Runs one job at a time, so that it is clear which job exceeded its deadline. */
   const advance = (): void => {
     if (current || starting || stopped) return;
-    if (queue.size === 0) return idle();
-    if (!worker) return start();
+    if (queue.size === 0) return becomeIdle();
+    if (!worker) return launchWorker();
     current = queue.shift()!;
-    since = mark();
+    jobStart = readClocks();
     worker.ref();
-    deadline(compileMs, "the schema took too long to compile");
+    startDeadline(compileMs, "the schema took too long to compile");
     worker.postMessage(current.job, []);
   };
 
-  const idle = (): void => {
+  const becomeIdle = (): void => {
     clearTimeout(timer);
     if (!worker) return;
     worker.unref();
@@ -86,14 +86,14 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     timer.unref();
   };
 
-  const start = (): void => {
+  const launchWorker = (): void => {
     starting = true;
     clearTimeout(timer);
     launch = startWorker().then(
       (started) => {
         worker = started;
         thread = null;
-        deadline(startMs, "the checker did not start in time");
+        startDeadline(startMs, "the checker did not start in time");
         started.on("message", (report: Report) => {
           if (worker === started) onReport(report);
         });
@@ -103,7 +103,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         if (stopped) discard("the check was stopped");
       },
       (error: unknown) => {
-        fail(`the checker cannot be started: ${String(error)}`);
+        failJob(`the checker cannot be started: ${String(error)}`);
         starting = false;
         advance();
       },
@@ -117,13 +117,13 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         starting = false;
         break;
       case "compiled":
-        return deadline(checkMs, `the check took longer than ${checkMs} ms`);
+        return startDeadline(checkMs, `the check took longer than ${checkMs} ms`);
       case "done": {
         clearTimeout(timer);
         const done = current;
         current = undefined;
-        done?.spent(usedMs(since), false);
-        done?.answer({ faults: report.faults });
+        done?.onSpent(usedMs(jobStart), false);
+        done?.settle({ faults: report.faults });
         break;
       }
       default:
@@ -135,19 +135,19 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   /** Terminates the worker, even in the middle of a regular expression. The next job gets a new worker. */
   const discard = (message: string): void => {
     clearTimeout(timer);
-    current?.spent(usedMs(since), true);
-    const ending = worker?.terminate();
+    current?.onSpent(usedMs(jobStart), true);
+    const terminated = worker?.terminate();
     worker = undefined;
-    fail(message);
+    failJob(message);
     starting = false;
-    ending?.then(advance, advance);
+    terminated?.then(advance, advance);
   };
 
-  /** Answers the current job. If the worker failed to start, answers the first queued job instead, so that starting is not retried forever. */
-  const fail = (message: string): void => {
-    const victim = current ?? (starting ? queue.shift() : undefined);
+  /** Fails the current job. If the worker did not start, fails the first queued job instead, so that starting is not retried forever. */
+  const failJob = (message: string): void => {
+    const failed = current ?? (starting ? queue.shift() : undefined);
     current = undefined;
-    victim?.answer(late(message));
+    failed?.settle(late(message));
   };
 
   return {
@@ -156,24 +156,24 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     },
     countOf: (caller) => queue.countOf(caller) + (current?.caller === caller ? 1 : 0),
     add(check) {
-      if (stopped) return check.answer(late("the check was stopped"));
+      if (stopped) return check.settle(late("the check was stopped"));
       queue.push(check.caller, check);
       advance();
     },
     drop(check) {
-      if (queue.remove(check.caller, check)) check.answer(late(disconnected));
+      if (queue.remove(check.caller, check)) check.settle(late(disconnected));
       else if (current === check) discard(disconnected);
     },
     take: (caller) => queue.take(caller),
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      current?.answer(late("the check was stopped"));
+      current?.settle(late("the check was stopped"));
       current = undefined;
-      for (let next = queue.shift(); next; next = queue.shift()) next.answer(late("the check was stopped"));
-      const ending = worker;
+      for (let next = queue.shift(); next; next = queue.shift()) next.settle(late("the check was stopped"));
+      const terminated = worker;
       worker = undefined;
-      await ending?.terminate();
+      await terminated?.terminate();
       await launch;
     },
   };

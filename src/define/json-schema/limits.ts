@@ -1,4 +1,4 @@
-import { escapePointer } from "../../model/to-arguments.ts";
+import { escapePointer } from "../../model/json-pointer.ts";
 
 export interface SchemaFault {
   /** A JSON pointer into the value, or into the schema if the schema is at fault. */
@@ -12,10 +12,10 @@ const maxNodes = 5000;
 
 /** References can multiply, so they cost more than their size suggests. */
 const referenceKeywords = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
-/** The dialects the engine implements. Any other `$schema` would promise rules that nobody applies. */
-const knownDialect = /^https?:\/\/json-schema\.org\/(?:draft\/2020-12|draft-0[67])\/schema#?$/;
+/** The dialects the engine implements. Any other `$schema` would promise rules that are not applied. */
+const dialectPattern = /^https?:\/\/json-schema\.org\/(?:draft\/2020-12|draft-0[67])\/schema#?$/;
 /** Matches `scheme://host` and `//host`. A backslash counts as a slash, as in many URL parsers. */
-const namesHost = /^[^a-z\\/]*(?:[a-z][a-z0-9+.-]*:)?[\\/]{2}/i;
+const hostPattern = /^[^a-z\\/]*(?:[a-z][a-z0-9+.-]*:)?[\\/]{2}/i;
 /** Formats that are checked in linear time. The others are regular expressions we have not reviewed. */
 const quickFormats = new Set(["date", "time", "date-time", "uuid", "int32", "int64", "float", "double"]);
 /** Keys with a special meaning in JavaScript objects. */
@@ -32,7 +32,7 @@ export interface SchemaMeasure {
   comparesAll: boolean;
 }
 
-/** Faults that make us refuse a schema before compiling it. Schemas come from untrusted users. */
+/** Checks a schema against the limits before it is compiled, because schemas come from untrusted users. */
 export function schemaLimitFaults(schema: unknown): SchemaFault[] {
   const measured = measureSchema(schema);
   return "faults" in measured ? measured.faults : [];
@@ -42,7 +42,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
   const faults: SchemaFault[] = [];
   const cost = { costly: false, patterns: [] as string[], comparesAll: false };
   let nodes = 0;
-  // an explicit stack: a deep schema would overflow the stack of a recursive walk
+  // An explicit stack, because a deep schema would overflow the stack of a recursive walk.
   const pending = [{ value: schema, path: "", depth: 0 }];
   for (let item = pending.pop(); item !== undefined && faults.length < 10; item = pending.pop()) {
     const { value, path, depth } = item;
@@ -53,14 +53,14 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
       faults.push({ path, message: "is not a number JSON can represent" });
     if (typeof value !== "object" || value === null) continue;
     for (const [key, part] of Object.entries(value)) {
-      const at = `${path}/${escapePointer(key)}`;
+      const partPath = `${path}/${escapePointer(key)}`;
       if (!Array.isArray(value)) {
-        if (forbiddenKeys.has(key)) faults.push({ path: at, message: "is a key that is never allowed" });
+        if (forbiddenKeys.has(key)) faults.push({ path: partPath, message: "is a key that is never allowed" });
         addCost(cost, key, part);
-        if (typeof part === "string") faults.push(...referenceFaults(key, part, at, depth));
-        else if (key === "$schema" && depth === 0) faults.push({ path: at, message: "must be a string" });
+        if (typeof part === "string") faults.push(...referenceFaults(key, part, partPath, depth));
+        else if (key === "$schema" && depth === 0) faults.push({ path: partPath, message: "must be a string" });
       }
-      pending.push({ value: part, path: at, depth: depth + 1 });
+      pending.push({ value: part, path: partPath, depth: depth + 1 });
     }
   }
   if (faults.length > 0) return { faults };
@@ -70,7 +70,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
   return { text, nodes, ...cost };
 }
 
-/** Also counts what only looks like a keyword, e.g. a property of that name. Overestimating is fine. */
+/** Counts a property with the name of a keyword as well. Overestimating is fine. */
 function addCost(cost: Pick<SchemaMeasure, "costly" | "patterns" | "comparesAll">, key: string, part: unknown): void {
   if (referenceKeywords.has(key)) cost.costly = true;
   else if (key === "format") cost.costly ||= !(typeof part === "string" && quickFormats.has(part));
@@ -91,21 +91,21 @@ function referenceFaults(key: string, value: string, path: string, depth: number
   }
   if ((key === "$id" || key === "$schema") && depth > 0)
     return [{ path, message: "is only allowed at the top of a schema" }];
-  if (key === "$id" && namesHost.test(value))
-    return [{ path, message: `names another host (${cut(value)}); nothing is fetched, so leave it out` }];
-  if (key === "$schema" && !knownDialect.test(value))
-    return [{ path, message: `is ${cut(value)}; only JSON Schema 2020-12, draft-07 and draft-06 are checked` }];
+  if (key === "$id" && hostPattern.test(value))
+    return [{ path, message: `refers to another host (${quoteShort(value)}); nothing is fetched, so leave it out` }];
+  if (key === "$schema" && !dialectPattern.test(value))
+    return [{ path, message: `is ${quoteShort(value)}; only JSON Schema 2020-12, draft-07 and draft-06 are checked` }];
   return [];
 }
 
-function cut(text: string): string {
+function quoteShort(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
 export interface ValueLimits {
   maxBytes: number;
   maxDepth: number;
-  refuseKeys: boolean;
+  rejectForbiddenKeys: boolean;
 }
 
 export type ValueMeasure = { nodes: number; text: string } | { fault: SchemaFault };
@@ -123,7 +123,7 @@ export function measureValue(value: unknown, limits: ValueLimits): ValueMeasure 
 
 /** The recursion is bounded by the depth limit. The path is only built while returning a fault. */
 function countParts(value: unknown, limits: ValueLimits, depth: number): number | SchemaFault {
-  // a long text costs as much as many short ones
+  // A long text costs as much as many short ones.
   if (typeof value === "string") return 1 + value.length / 256;
   if (typeof value === "number" && !Number.isFinite(value))
     return { path: "", message: `is ${value}, which JSON cannot represent` };
@@ -131,7 +131,7 @@ function countParts(value: unknown, limits: ValueLimits, depth: number): number 
   if (depth >= limits.maxDepth) return { path: "", message: `is nested more than ${limits.maxDepth} levels deep` };
   let nodes = 1;
   for (const key of Object.keys(value)) {
-    if (limits.refuseKeys && forbiddenKeys.has(key))
+    if (limits.rejectForbiddenKeys && forbiddenKeys.has(key))
       return { path: `/${key}`, message: "is a key that is never allowed" };
     const part = countParts(Reflect.get(value, key), limits, depth + 1);
     if (typeof part !== "number") return { path: `/${escapePointer(key)}${part.path}`, message: part.message };

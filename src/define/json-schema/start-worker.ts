@@ -5,10 +5,10 @@ import { workerMark } from "./protocol.ts";
 
 const options = {
   workerData: workerMark,
-  // a hostile schema may crash its worker, never the process
+  // A hostile schema may crash its worker, but not the process.
   resourceLimits: { maxOldGenerationSizeMb: 256, stackSizeMb: 2 },
   env: {},
-  // discard the output of the worker
+  // Discard the output of the worker.
   stdout: true,
   stderr: true,
 };
@@ -16,12 +16,12 @@ const options = {
 /** Starts the engine in its own thread, from its bundle in dist or from a bundle built on the spot. */
 export async function startWorker(): Promise<Worker> {
   // A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname.
-  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  const bundle = join(here, "define-json-schema-engine.cjs");
+  const directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  const bundle = join(directory, "define-json-schema-engine.cjs");
   if (existsSync(bundle)) return new Worker(bundle, options);
   const { build } = await import("esbuild");
   const built = await build({
-    entryPoints: [join(here, "engine.ts")],
+    entryPoints: [join(directory, "engine.ts")],
     bundle: true,
     platform: "node",
     format: "cjs",

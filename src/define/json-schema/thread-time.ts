@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
 /** The kernel's id of the calling thread; null if the host does not provide it. */
-export function ownThread(): string | null {
+export function currentThread(): string | null {
   return readOrNull(() => readlinkSync("/proc/thread-self").split("/").at(-1) ?? null);
 }
 
