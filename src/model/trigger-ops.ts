@@ -122,8 +122,9 @@ export interface TriggerReads {
   hooks(): Promise<Hook[]>;
   webhook(name: string): Promise<{ webhook: Webhook; secret: string } | null>;
   webhooks(): Promise<Webhook[]>;
-  delivery(delivery_id: string): Promise<(Delivery & { owner: string }) | null>;
-  /** Newest first. `before` is the `next` of the previous page. */
+  /** With the owner of its webhook. */
+  delivery(delivery_id: string): Promise<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null>;
+  /** Newest first. `before` is the `next` of the previous page. `owner` leaves out webhooks that cover all users. */
   deliveries(
     filter: { webhook?: string; run_id?: string; status?: Delivery["status"]; owner?: string },
     page: { before?: string; limit: number },

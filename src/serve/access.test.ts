@@ -324,6 +324,31 @@ test("lists runners and tokens to their owner, and all of them to an admin", asy
   expect(await subjects(coordinator.client)).toEqual(expect.arrayContaining(["admin ann", "runner bob", "user bob"]));
 });
 
+test("a user cannot see, change, remove or redeliver for an admin's webhook of the same subject", async () => {
+  const admin = await coordinator.client.tokens.create({ role: "admin", subject: "zoe" });
+  const user = await coordinator.client.tokens.create({ role: "user", subject: "zoe" });
+  const [admins, users] = [admin, user].map(({ token }) => createClient({ url: coordinator.url, token }));
+  await admins!.webhooks.add({
+    name: "everyones",
+    url: "https://hooks.example/",
+    scope: "named",
+    events: ["cancelled"],
+  });
+  const { run_id } = await admins!.submit({ agent_name: "guarded", webhooks: ["everyones"] });
+  await admins!.runs.stop(run_id);
+  const [delivery] = (await admins!.webhooks.deliveries({ webhook: "everyones" })).items;
+  const unknown = { code: "DROVER-API-014" };
+  await expect(users!.webhooks.change("everyones", { scope: "all" })).rejects.toMatchObject(unknown);
+  await expect(users!.webhooks.remove("everyones")).rejects.toMatchObject(unknown);
+  await expect(users!.webhooks.redeliver(delivery!.delivery_id)).rejects.toMatchObject(unknown);
+  expect((await users!.webhooks.list()).items).toEqual([]);
+  expect((await users!.webhooks.deliveries()).items).toEqual([]);
+  await users!.webhooks.add({ name: "zoes-own", url: "https://hooks.example/" });
+  expect(await users!.webhooks.change("zoes-own", { enabled: false })).toMatchObject({ everyones: false });
+  expect(await admins!.webhooks.change("everyones", { enabled: false })).toMatchObject({ everyones: true });
+  await admins!.webhooks.remove("everyones");
+});
+
 test("a user cannot rotate or revoke a more powerful token of the same subject", async () => {
   const ann = createClient({ url: coordinator.url, token: tokens.get("user ann")! });
   for (const role of ["admin", "runner"] as const) {

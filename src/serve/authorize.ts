@@ -9,6 +9,7 @@ import {
   sees,
   seesOnly,
   tokenOwner,
+  webhookOwner,
 } from "./rule.ts";
 
 /** Throws a Refusal if the rule does not admit this principal. */
@@ -109,13 +110,13 @@ async function load(
     }
     case "webhook": {
       const found = await read.webhook(id);
-      return found && { object: found.webhook, owner: found.webhook.created_by };
+      return found && { object: found.webhook, owner: webhookOwner(found.webhook) };
     }
     case "delivery": {
       const found = await read.delivery(id);
       if (found === null) return null;
-      const { owner, ...delivery } = found;
-      return { object: delivery, owner };
+      const { created_by, everyones, ...delivery } = found;
+      return { object: delivery, owner: webhookOwner({ created_by, everyones }) };
     }
   }
 }

@@ -94,5 +94,13 @@ export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): 
   return role === "user" || role === "viewer" ? subject : adminsOnly;
 }
 
+/**
+ * A webhook that covers the runs of all users belongs to admins: otherwise a user token of the same subject could point
+ * it at an address of its own.
+ */
+export function webhookOwner({ everyones, created_by }: Pick<Webhook, "everyones" | "created_by">): string {
+  return everyones ? adminsOnly : created_by;
+}
+
 /** Matches no subject, because subjects are never empty. */
 const adminsOnly = "";

@@ -11,7 +11,7 @@ const selectHook = `select body, secret from hooks where name = ?`;
 const selectWebhooks = `select * from webhooks order by name limit ${most}`;
 const selectWebhook = `select * from webhooks where name = ?`;
 const selectDeliveries = `
-  select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by as owner,
+  select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by, webhooks.everyones,
     (select run_id from runs where runs.run_no = deliveries.run_no) as run_id
   from deliveries join webhooks using (webhook_no)`;
 const isDue = `
@@ -42,9 +42,11 @@ export function* readWebhook(name: string): Work<{ webhook: Webhook; secret: str
   return row === undefined ? null : { webhook: webhookFromRow(row), secret: String(row["secret"]) };
 }
 
-export function* readDelivery(delivery_id: string): Work<(Delivery & { owner: string }) | null> {
+export function* readDelivery(
+  delivery_id: string,
+): Work<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null> {
   const [row] = yield first(`${selectDeliveries} where delivery_id = ?`, toColumn(delivery_id));
-  return row === undefined ? null : { ...deliveryFromRow(row), owner: fromColumn(String(row["owner"])) };
+  return row === undefined ? null : deliveryWithOwner(row);
 }
 
 export function* readDeliveries(
@@ -57,7 +59,7 @@ export function* readDeliveries(
   if (run_id !== undefined)
     conditions.push(["deliveries.run_no = (select run_no from runs where run_id = ?)", toColumn(run_id)]);
   if (status !== undefined) conditions.push(["deliveries.status = ?", status]);
-  if (owner !== undefined) conditions.push(["webhooks.created_by = ?", toColumn(owner)]);
+  if (owner !== undefined) conditions.push(["webhooks.created_by = ? and webhooks.everyones = 0", toColumn(owner)]);
   if (before !== undefined) conditions.push(["deliveries.delivery_no < ?", Number(before)]);
   const where = conditions.length === 0 ? "" : ` where ${conditions.map(([text]) => text).join(" and ")}`;
   const rows = yield all(
@@ -93,6 +95,11 @@ export function* readPendingChains(limit: number): Work<PendingChain[]> {
 /** The value of a condition depends on the engine. */
 function isTrue(value: unknown): boolean {
   return value === 1 || value === true || value === "t";
+}
+
+function deliveryWithOwner(row: Row): Delivery & Pick<Webhook, "created_by" | "everyones"> {
+  const owner = { created_by: fromColumn(String(row["created_by"])), everyones: row["everyones"] === 1 };
+  return { ...deliveryFromRow(row), ...owner };
 }
 
 function deliveryFromRow(row: Row): Delivery {

@@ -9,7 +9,7 @@ import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, sees, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { anyone, type Principal, sees, seesOnly, subjectOf, submitters, webhookOwner } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -66,7 +66,7 @@ export const triggerRoutes = [
     rule: { roles: anyone },
     async handle({ deps, principal }) {
       const webhooks = await deps.store.read.webhooks();
-      return { items: webhooks.filter(({ created_by }) => sees(principal, created_by)), next_cursor: null };
+      return { items: webhooks.filter((webhook) => sees(principal, webhookOwner(webhook))), next_cursor: null };
     },
   }),
   route("POST /webhooks", {
@@ -122,7 +122,7 @@ export const triggerRoutes = [
       const [again] = await deps.store.apply([{ op: "redeliver", delivery_id }]);
       const found = again.ok ? await deps.store.read.delivery(delivery_id) : null;
       if (found === null) throw notFound("delivery", "path.delivery_id");
-      const { owner: _, ...delivery } = found;
+      const { created_by: _by, everyones: _all, ...delivery } = found;
       return delivery;
     },
   }),
