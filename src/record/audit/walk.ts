@@ -30,6 +30,8 @@ export interface WalkStatements {
   anchors: string;
   batches: string;
   rows: string;
+  /** Counts the entries of the index by execution. null if an index cannot be edited. */
+  indexEntries: string | null;
 }
 
 /**
@@ -62,6 +64,7 @@ function* walkBatches(
 ): Work<BadPlace | null> {
   const batches = inPages(statements.batches, "batch_no");
   const rows = inPages(statements.rows, "no");
+  let executionRows = 0;
   let place = from;
   for (let stored = yield* batches.next(); stored !== null; stored = yield* batches.next()) {
     const batch = batchFrom(stored);
@@ -74,6 +77,7 @@ function* walkBatches(
       const fault = rowFault(mac, row, no, batch.batch_no);
       if (fault !== null) return fault;
       macs.push(bytes(row?.["mac"]) ?? genesis);
+      if (row?.["execution_id"] !== null) executionRows += 1;
       if (row !== null && text(row["kind"]) === "head_mismatch") mismatch ??= row;
     }
     if (!equal(sealBatch(mac, place.mac, batch, macs), batch.mac)) {
@@ -90,8 +94,18 @@ function* walkBatches(
     if (missed !== null) return missed;
   }
   const extra = yield* rows.next();
-  if (extra === null) return null;
+  if (extra === null) return yield* indexFault(statements, executionRows, place.batch_no);
   return { batch_no: Number(extra["batch_no"]), row_no: Number(extra["no"]), what: "the row belongs to no batch" };
+}
+
+/** Every row has its index entry; one entry more leads a reader to the wrong row. */
+function* indexFault({ indexEntries }: WalkStatements, expected: number, batch_no: number): Work<BadPlace | null> {
+  if (indexEntries === null) return null;
+  const [row] = yield all(indexEntries);
+  const entries = Number(row?.["entries"]);
+  return entries === expected
+    ? null
+    : { batch_no, what: `the index of executions has ${entries} entries for ${expected} rows` };
 }
 
 const pageSize = 1000;
@@ -146,6 +160,7 @@ function rowFault(mac: Mac, stored: Row | null, no: number, batch_no: number): B
   if (row === null || seal === null || row.batch_no !== batch_no || !equal(sealRow(mac, row), seal)) {
     return { batch_no, row_no: no, what: "the row was changed, or made with another key" };
   }
+  if (stored["indexed"] !== 1) return { batch_no, row_no: no, what: "the row is missing from an index" };
   return null;
 }
 

@@ -12,6 +12,7 @@ export const walkStatements: WalkStatements = {
   rows: `
     select no, batch_no, convert_to(kind, 'UTF8') as kind, convert_to(execution_id, 'UTF8') as execution_id,
       convert_to(run_id, 'UTF8') as run_id, attempt, convert_to(at, 'UTF8') as at, convert_to(body, 'UTF8') as body, mac,
-      1 as typed
+      1 as typed, 1 as indexed
     from audit_rows where no >= ? order by no limit ?`,
+  indexEntries: null,
 };
