@@ -75,8 +75,11 @@ function bwrapOptions(places: SandboxPaths, onTerminal: boolean): string[] {
   words.push("--chdir", workingDirectory);
   // detach from Drover's terminal, so that the command cannot inject input into it
   if (!onTerminal) words.push("--new-session");
-  if (process.getuid?.() === 0)
+  if (process.getuid?.() === 0) {
+    // Settings in /proc/sys belong to root and apply to the whole host: without this, the owner may write them.
+    words.push("--remount-ro", "/proc");
     words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
+  }
   return words;
 }
 

@@ -6,7 +6,7 @@ import { RequestError } from "../model/errors.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import type { Verified } from "./audit/verify.ts";
-import { foreignContents, wrongBytes } from "./check-backup.ts";
+import { createExtras, foreignContents, wrongBytes } from "./check-backup.ts";
 import { isErrno } from "./errno.ts";
 import { carryOut } from "./sqlite/carry-out.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
@@ -42,9 +42,6 @@ export interface RestoreOptions {
   /** Called after verification, before the record gets its final name. */
   beforePublish?: () => void;
 }
-
-const extrasTable = `
-  create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
 /** Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes into a file that only its owner can read. */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
@@ -120,7 +117,7 @@ const noHardLinks = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {
   const { last_no, mac } = carryOut(copy, chainEnd());
   const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
-  copy.exec(extrasTable);
+  copy.exec(createExtras);
   copy.sql("insert into backup_extras values (?, ?, ?)").run(audit_key, head, now.toISOString());
   return head;
 }
@@ -144,7 +141,7 @@ export function readExtras(file: string): BackupExtras {
         `a newer Drover made it (schema version ${version}, this one supports up to ${schemaVersion})`,
       );
     if (!(version >= 1)) throw notABackup(file, `its schema version is ${version}, which no Drover has ever written`);
-    const foreign = foreignContents(copy);
+    const foreign = foreignContents(copy, version);
     if (foreign !== null) throw notABackup(file, foreign);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
     if (row === undefined) throw notABackup(file, "its backup_extras table is empty");

@@ -21,7 +21,7 @@ import { backupStore } from "./backup.ts";
 import { readKey } from "./audit/key.ts";
 import { openStore } from "./open.ts";
 import { restoreRecord, restoreStore } from "./restore.ts";
-import { openDatabase } from "./sqlite/driver.ts";
+import { type Database, openDatabase } from "./sqlite/driver.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
 let root: string;
@@ -48,10 +48,16 @@ afterAll(async () => {
 
 const pageSize = (): number => readFileSync(good).readUInt16BE(16);
 const sql = (text: string) => (file: string) => {
-  const copy = openDatabase(file, {});
+  // `enableDefensive` belongs to the driver, not to our part of its interface
+  const copy = openDatabase(file, {}) as Database & { enableDefensive(active: boolean): void };
+  copy.enableDefensive(false);
   copy.exec(text);
   copy.close();
 };
+/** Adds an object to the schema whose name SQLite would refuse. */
+const plant = (type: string, name: string, definition: string): string =>
+  `pragma writable_schema = on;
+   insert into sqlite_master (type, name, tbl_name, rootpage, sql) values ('${type}', '${name}', 'tokens', 0, '${definition}')`;
 const change = (edit: (bytes: Buffer) => void) => (file: string) => {
   const bytes = readFileSync(file);
   edit(bytes);
@@ -105,6 +111,31 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
     sql("alter table hooks rename to h; create view hooks as select * from h"),
     "which Drover does not create",
   ],
+  [
+    "a trigger whose name is SQLite's own",
+    sql(
+      plant(
+        "trigger",
+        "sqlite_keep",
+        "create trigger sqlite_keep after update of revoked_at on tokens begin update tokens set revoked_at = null; end",
+      ),
+    ),
+    "trigger sqlite_keep",
+  ],
+  [
+    "a view whose name is SQLite's own",
+    sql(plant("view", "sqlite_v", "create view sqlite_v as select 1")),
+    /view sqlite_v|malformed/,
+  ],
+  ["an index of its own", sql("create unique index once on runs (agent_name)"), "index once"],
+  [
+    "a changed table",
+    sql(
+      "pragma writable_schema = on; update sqlite_master set sql = replace(sql, 'not null', '') where name = 'tokens'",
+    ),
+    "table tokens",
+  ],
+  ["an index missing", sql("drop index audit_rows_by_run"), "lacks the index audit_rows_by_run"],
   ["a foreign table", sql("create table notes (x)"), "table notes"],
   ["a table that looks like part of the search index", sql("create table run_search_x (x)"), "table run_search_x"],
   ["no head", sql("delete from backup_extras"), "backup_extras table is empty"],

@@ -1,6 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import type { Connection } from "./sqlite/connection.ts";
-import { tables } from "./copy/tables.ts";
+import { createFiles } from "./blobs/backup-blobs.ts";
+import type { Row } from "./query.ts";
+import { openDatabase } from "./sqlite/driver.ts";
+import { migrations } from "./sqlite/migrations/migrate.ts";
+import { searchStatements } from "./sqlite/search-statements.ts";
 
 const magic = "SQLite format 3\0";
 const headerBytes = 100;
@@ -27,19 +31,50 @@ export function wrongBytes(file: string): string | null {
   }
 }
 
-/** Tables of a backup that are not copied row by row. */
-const otherTables = ["store", "backup_extras", "backup_files", "run_search"];
-/** Shadow tables that SQLite creates for a full-text index. */
-const searchTables = /^run_search_(?:data|idx|content|docsize|config)$/;
+/** A backup has this table and `backup_files` beside those of the record. */
+export const createExtras = `
+  create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
-/** Returns which object in the database Drover did not create, or null. A planted trigger would change the record later. */
-export function foreignContents(backup: Connection): string | null {
-  const known = new Set([...tables.map(({ name }) => name), ...otherTables]);
-  for (const row of backup.sql("select type, name from sqlite_master order by rowid").all()) {
-    const [type, name] = [String(row["type"]), String(row["name"])];
-    if (type === "index" || (type === "table" && (known.has(name) || searchTables.test(name)))) continue;
-    if (!name.startsWith("sqlite_")) return `it contains the ${type} ${name}, which Drover does not create`;
+/**
+ * Returns which object in the database differs from what Drover creates, or null. A planted trigger or a changed table
+ * would change the record later.
+ */
+export function foreignContents(backup: Connection, version: number): string | null {
+  const expected = createSchema(version, [createExtras, createFiles, searchStatements.create ?? ""]);
+  const objects = backup.sql(selectObjects).all();
+  for (const object of objects) {
+    const { type, name } = object;
+    if (type === "table" && statistics.has(String(name))) continue;
+    if (expected.get(keyOf(object)) !== definitionOf(object))
+      return `it contains the ${String(type)} ${String(name)}, which Drover does not create`;
   }
+  const present = new Set(objects.map(keyOf));
+  const missing = [...createSchema(version, [createExtras]).keys()].find((key) => !present.has(key));
+  if (missing !== undefined) return `it lacks the ${missing}`;
   const damage = String(backup.sql("pragma quick_check(1)").get()?.["quick_check"]);
   return damage === "ok" ? null : `it is damaged (${damage})`;
+}
+
+const selectObjects = "select type, name, tbl_name, sql from sqlite_master order by rowid";
+/** SQLite itself writes them. */
+const statistics = new Set(["sqlite_sequence", "sqlite_stat1", "sqlite_stat4"]);
+
+/** The objects that the migrations up to this version and these statements create, with their definitions. */
+function createSchema(version: number, statements: readonly string[]): Map<string, string> {
+  const database = openDatabase(":memory:", {});
+  try {
+    for (const text of [...migrations.slice(0, version), ...statements]) database.exec(text);
+    const objects = database.prepare(selectObjects).all();
+    return new Map(objects.map((object) => [keyOf(object), definitionOf(object)]));
+  } finally {
+    database.close();
+  }
+}
+
+function keyOf({ type, name }: Row): string {
+  return `${String(type)} ${String(name)}`;
+}
+
+function definitionOf({ tbl_name, sql }: Row): string {
+  return `${String(tbl_name)} ${String(sql).replaceAll(/\s+/g, " ")}`;
 }

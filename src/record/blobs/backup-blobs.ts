@@ -11,7 +11,7 @@ import { blobFile } from "./blobs.ts";
 
 const pieceBytes = 1024 * 1024;
 
-const createTable = `
+export const createFiles = `
   create table backup_files (sha256 text not null, piece integer not null, bytes blob not null, primary key (sha256, piece))`;
 /** Includes uploads of open runs that no file refers to yet. */
 const selectWanted = `select sha256 from files union select sha256 from uploads`;
@@ -23,7 +23,7 @@ const selectHashes = `select distinct sha256 from backup_files`;
 const selectPieces = `select bytes from backup_files where sha256 = ? order by piece`;
 
 export function createBackupFiles(copy: Connection): void {
-  copy.exec(createTable);
+  copy.exec(createFiles);
 }
 
 /** Copies the contents of all files into rows of the backup, piece by piece, so that the event loop keeps turning. */

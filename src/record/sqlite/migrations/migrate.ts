@@ -23,7 +23,7 @@ import { receivedAt } from "./0016_received_at.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: never change a released migration. */
-const migrations = [
+export const migrations = [
   first,
   dispatch,
   files,
