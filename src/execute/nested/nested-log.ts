@@ -97,6 +97,6 @@ export async function removeLog(path: string): Promise<void> {
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     const { removeTree } = await import("../workspace/remove-tree.ts");
-    await removeTree(directory).catch(() => undefined);
+    await removeTree(dirname(directory), directory).catch(() => undefined);
   }
 }

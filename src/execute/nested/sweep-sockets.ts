@@ -21,7 +21,7 @@ export async function sweepSockets(runs: string): Promise<void> {
     const isDead = isSocket
       ? (await connectError(socket)) === "ECONNREFUSED"
       : namesIn(socketDirectory).length === 0 && Date.now() - stat.mtimeMs > graceMs;
-    if (isDead) await removeTree(socketDirectory);
+    if (isDead) await removeTree(runs, socketDirectory);
   }
 }
 

@@ -1,7 +1,20 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { canSwap, whileSwapping } from "../../../test/fixtures/execute/swap-paths.ts";
 import { copyDirectory } from "./copy-directory.ts";
 
 let directory: string;
@@ -20,7 +33,12 @@ async function until(isThere: () => boolean): Promise<void> {
 }
 
 test("leaves out files that vanish during the copy", async () => {
-  const copying = copyDirectory(join(directory, "from"), join(directory, "to"), new AbortController().signal);
+  const copying = copyDirectory(
+    directory,
+    join(directory, "from"),
+    join(directory, "to"),
+    new AbortController().signal,
+  );
   await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   for (const name of names.slice(100)) rmSync(join(directory, "from", "in", name));
   expect(await copying).toBe(true);
@@ -33,7 +51,7 @@ test("leaves out files that vanish during the copy", async () => {
 
 test("stops copying at once and leaves nothing behind", async () => {
   const stopping = new AbortController();
-  const copying = copyDirectory(join(directory, "from"), join(directory, "to"), stopping.signal);
+  const copying = copyDirectory(directory, join(directory, "from"), join(directory, "to"), stopping.signal);
   await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   stopping.abort("user");
   const ended = { copying: true, whole: false };
@@ -45,4 +63,62 @@ test("stops copying at once and leaves nothing behind", async () => {
   expect(await copying).toBe(false);
   expect(ended.whole).toBe(false);
   expect(readdirSync(directory)).toEqual(["from"]);
+});
+
+test("copies modes, symlinks and names that are not UTF-8", async () => {
+  const from = join(directory, "from");
+  rmSync(join(from, "in"), { recursive: true });
+  mkdirSync(join(from, "closed", "below"), { recursive: true });
+  writeFileSync(join(from, "closed", "program"), "#!/bin/sh\n", { mode: 0o755 });
+  symlinkSync("../nowhere", join(from, "closed", "link"));
+  const odd = Buffer.from("odd-\xff", "latin1");
+  writeFileSync(Buffer.concat([Buffer.from(`${from}/closed/below/`), odd]), "odd");
+  chmodSync(join(from, "closed"), 0o555);
+  const to = join(directory, "to");
+  expect(await copyDirectory(directory, from, to, new AbortController().signal)).toBe(true);
+  const modeOf = (name: string): number => lstatSync(join(to, "closed", name)).mode & 0o777;
+  expect([modeOf(""), modeOf("below"), modeOf("program")]).toEqual([0o555, 0o755, 0o755]);
+  expect(readlinkSync(join(to, "closed", "link"))).toBe("../nowhere");
+  expect(readdirSync(join(to, "closed", "below"), { encoding: "buffer" })).toEqual([odd]);
+  for (const path of [from, to]) chmodSync(join(path, "closed"), 0o755);
+});
+
+describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
+  const outside = (): string => join(directory, "outside");
+  beforeEach(() => {
+    mkdirSync(outside());
+    // the same names, so that a path through the symlink leads to an existing file
+    for (const name of names.slice(0, 300)) writeFileSync(join(outside(), name), "foreign");
+  });
+
+  test("copies nothing from outside", async () => {
+    symlinkSync(outside(), join(directory, "link"));
+    const from = join(directory, "from");
+    await whileSwapping(join(from, "in"), join(directory, "link"), async () => {
+      for (let round = 0; round < 3; round += 1) {
+        const to = join(directory, `to${round}`);
+        await copyDirectory(directory, from, to, new AbortController().signal);
+        const copied = readdirSync(to, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+        for (const { parentPath, name } of copied)
+          expect(readFileSync(join(parentPath, name), "utf8")).not.toBe("foreign");
+      }
+    });
+  });
+
+  test("writes nothing outside", async () => {
+    symlinkSync(outside(), join(directory, "link"));
+    const before = readdirSync(outside());
+    await whileSwapping(join(directory, "to.copy", "in"), join(directory, "link"), async () => {
+      for (let round = 0; round < 3; round += 1)
+        // may be refused, because the other process puts the symlink where a directory is needed
+        await copyDirectory(
+          directory,
+          join(directory, "from"),
+          join(directory, "to"),
+          new AbortController().signal,
+        ).catch(() => undefined);
+    });
+    expect(readdirSync(outside())).toEqual(before);
+    for (const name of before) expect(readFileSync(join(outside(), name), "utf8")).toBe("foreign");
+  });
 });

@@ -166,7 +166,7 @@ function lazyDirectory(base: string, path: string): { path(): string; remove(): 
     async remove() {
       if (!made) return;
       removeNonDirectories(base, dirname(path));
-      await removeTree(path);
+      await removeTree(base, path);
     },
   };
 }

@@ -37,7 +37,7 @@ export async function emptyPrivateDirectory(
   });
   for (const name of names) {
     const below = join(path, name);
-    await removeTree(below).catch((error: unknown) =>
+    await removeTree(base, below).catch((error: unknown) =>
       onNotice(`${below}, left by an earlier run, could not be removed`, error),
     );
   }

@@ -1,8 +1,19 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { canSwap, whileSwapping } from "../../../test/fixtures/execute/swap-paths.ts";
 import { removeTree } from "./remove-tree.ts";
 
 let directory: string;
@@ -12,7 +23,7 @@ beforeEach(() => {
   tree = join(directory, "tree");
   mkdirSync(tree);
 });
-afterEach(() => removeTree(directory));
+afterEach(() => removeTree(tmpdir(), directory));
 
 /** Creates nested directories as a program does, by changing into each of them. */
 function nest(depth: number, name: string): void {
@@ -23,7 +34,7 @@ function nest(depth: number, name: string): void {
 test("removes directories nested deeper than the longest path", async () => {
   nest(3000, "d");
   nest(40, "n".repeat(250));
-  await removeTree(tree);
+  await removeTree(directory, tree);
   expect(existsSync(tree)).toBe(false);
 });
 
@@ -34,7 +45,7 @@ test("removes read-only directories, and follows no symlink", async () => {
   mkdirSync(join(tree, "closed", "below"), { recursive: true });
   symlinkSync(outside, join(tree, "closed", "link"));
   chmodSync(join(tree, "closed"), 0o500);
-  await removeTree(tree);
+  await removeTree(directory, tree);
   expect([existsSync(tree), existsSync(join(outside, "kept"))]).toEqual([false, true]);
 });
 
@@ -58,6 +69,56 @@ const left: Record<string, string> = {
 };
 test.each(Object.entries(left))("removes %s", async (_, script) => {
   execFileSync("perl", ["-e", script], { cwd: tree, env: { ...process.env, TOP: tree }, stdio: "ignore" });
-  await removeTree(tree);
+  await removeTree(directory, tree);
   expect(existsSync(tree)).toBe(false);
+});
+
+describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
+  const files = Array.from({ length: 100 }, (_, index) => `f${index}`);
+  /** Has the same names as the tree, so that a path through the symlink leads to an existing file. */
+  const fill = (path: string): void => {
+    for (const below of ["", "in", "in/in"]) {
+      mkdirSync(join(path, below), { recursive: true });
+      for (const name of files) writeFileSync(join(path, below, name), "");
+    }
+  };
+  const count = (path: string): number => readdirSync(path, { recursive: true }).length;
+
+  test.each([
+    ["in the tree", "above/tree/in", "outside/tree/in"],
+    ["that is the tree", "above/tree", "outside/tree"],
+    ["above the tree", "above", "outside"],
+  ])("removes nothing outside: a directory %s", async (_, swapped, target) => {
+    const outside = join(directory, "outside", "tree");
+    fill(outside);
+    const mode = 0o500;
+    chmodSync(join(outside, "in", "in"), mode);
+    const before = count(outside);
+    const link = join(directory, "link");
+    for (let round = 0; round < 5; round += 1) {
+      await removeTree(directory, join(directory, "above"));
+      fill(join(directory, "above", "tree"));
+      rmSync(link, { recursive: true, force: true });
+      symlinkSync(join(directory, target), link);
+      await whileSwapping(join(directory, swapped), link, () =>
+        // may be refused while the symlink is in the way
+        removeTree(directory, join(directory, "above", "tree")).catch(() => undefined),
+      );
+      expect(count(outside)).toBe(before);
+      expect(lstatSync(join(outside, "in", "in")).mode & 0o777).toBe(mode);
+    }
+  });
+});
+
+test("removes what it can, and names what it cannot remove", async ({ skip }) => {
+  mkdirSync(join(tree, "in", "deep"), { recursive: true });
+  for (const name of ["in/stuck", "in/deep/file", "file"]) writeFileSync(join(tree, name), "");
+  const stuck = join(tree, "in", "stuck");
+  if (spawnSync("chattr", ["+i", stuck]).status !== 0) return skip();
+  try {
+    await expect(removeTree(directory, tree)).rejects.toThrow(`${stuck} cannot be removed: EPERM`);
+    expect(readdirSync(tree, { recursive: true }).sort()).toEqual(["in", "in/stuck"]);
+  } finally {
+    spawnSync("chattr", ["-i", stuck]);
+  }
 });

@@ -1,60 +1,150 @@
-import { chmod, lstat, readdir, rename, rm, rmdir } from "node:fs/promises";
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { rename, rmdir, unlink } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { errorCode, type HeldDirectory, holdDirectory, makeAccessible, whileHeld } from "./held-directory.ts";
 
 /**
- * Removes a directory tree, even if parts of it are not writable or nested deeper than the longest path that the system
- * accepts.
+ * Removes a directory tree or a file, even if parts of it are not writable or nested deeper than the longest path that
+ * the system accepts. Follows no symlink below `base`, even if other processes move and replace directories meanwhile.
+ * Removes as much as it can, then rejects with the first error.
  */
-export async function removeTree(path: string): Promise<void> {
-  try {
+export async function removeTree(base: string, path: string): Promise<void> {
+  const parent = unlessGone(() => holdDirectory(base, dirname(path)));
+  if (parent === null) return;
+  const entry = { name: Buffer.from(basename(path)), path };
+  await whileHeld(parent, () => removeEntry(parent, entry, (directory) => removeContents(directory, path)));
+}
+
+interface Entry {
+  /** Its current name. */
+  name: Buffer;
+  /** Where it was found, for messages. */
+  path: string;
+}
+
+/** Other processes may keep adding files, or keep replacing the entry. */
+const maxAttempts = 20;
+/** How many files are removed at the same time. */
+const maxParallel = 32;
+
+async function removeEntry(
+  parent: HeldDirectory,
+  { name, path }: Entry,
+  removeContentsOf: (directory: HeldDirectory) => Promise<void>,
+): Promise<void> {
+  let fault: unknown = null;
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     // a single call if it is empty, as temporary directories nearly always are
-    await rmdir(path);
-  } catch {
-    await removeContents(path);
-  }
-}
-
-async function removeContents(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
-  } catch (error) {
-    if (!canBeFlattened(error)) throw error;
-    await flatten(path);
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
-  }
-}
-
-/** `rm` recurses, so a very deep tree makes it throw a RangeError. */
-function canBeFlattened(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : null;
-  return error instanceof RangeError || code === "EACCES" || code === "EPERM" || code === "ENAMETOOLONG";
-}
-
-/** Directories whose path is this much longer than the top's are moved up. */
-const maxExtraLength = 1024;
-
-/** Makes every directory writable and moves those that are too deep to the top. Uses buffers: names need not be UTF-8. */
-async function flatten(path: string): Promise<void> {
-  const top = Buffer.from(path);
-  const pending: Buffer[] = [top];
-  let moved = 0;
-  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
-    if (!(await lstat(directory)).isDirectory()) continue;
-    await chmod(directory, 0o700);
-    for (const entry of await readdir(directory, { withFileTypes: true, encoding: "buffer" })) {
-      if (!entry.isDirectory()) continue;
-      const below = Buffer.concat([directory, slash, entry.name]);
-      if (below.length <= top.length + maxExtraLength) pending.push(below);
-      else pending.push(await moveUp(below, Buffer.from(join(path, `.removing-${(moved += 1)}`))));
+    fault = await faultOf(rmdir(parent.at(name)));
+    if (errorCode(fault) === "ENOTDIR") {
+      fault = await faultOf(unlink(parent.at(name)));
+      // a directory has taken its place
+      if (errorCode(fault) === "EISDIR") continue;
     }
+    if (fault === null) return;
+    if (errorCode(fault) !== "ENOTEMPTY" && errorCode(fault) !== "EEXIST") break;
+    const directory = unlessReplaced(() => parent.open(name));
+    if (directory !== null) await whileHeld(directory, removeContentsOf);
+  }
+  throw cannotRemove(path, fault);
+}
+
+/** Moves all nested directories up to `top` before it removes them, so that two descriptors suffice for any depth. */
+async function removeContents(top: HeldDirectory, path: string): Promise<void> {
+  const faults: unknown[] = [];
+  const pending = await removeFiles(top, path, faults);
+  for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
+    const { path: below } = entry;
+    await collect(
+      faults,
+      removeEntry(top, entry, (directory) => moveContents(directory, below, top, pending)),
+    );
+  }
+  if (faults.length > 0) throw faults[0];
+}
+
+/** Removes the files of a directory and moves its subdirectories to `top`. */
+async function moveContents(directory: HeldDirectory, path: string, top: HeldDirectory, moved: Entry[]): Promise<void> {
+  const faults: unknown[] = [];
+  for (const entry of await removeFiles(directory, path, faults)) {
+    const name = Buffer.from(`.removing-${randomUUID()}`);
+    const fault = await faultOf(moveEntry(directory, entry.name, top.at(name)));
+    if (fault === null) moved.push({ name, path: entry.path });
+    else if (errorCode(fault) === "EXDEV")
+      // overlayfs does not move a directory of a lower layer
+      await collect(
+        faults,
+        removeEntry(directory, entry, (inner) => removeContents(inner, entry.path)),
+      );
+    else faults.push(cannotRemove(entry.path, fault));
+  }
+  if (faults.length > 0) throw faults[0];
+}
+
+async function moveEntry(directory: HeldDirectory, name: Buffer, to: Buffer): Promise<void> {
+  const fault = await faultOf(rename(directory.at(name), to));
+  if (fault === null) return;
+  if (errorCode(fault) !== "EACCES") throw fault;
+  // only a writable directory can be moved
+  const moving = unlessReplaced(() => directory.open(name));
+  if (moving !== null) await whileHeld(moving, async () => makeAccessible(moving));
+  await rename(directory.at(name), to);
+}
+
+/** Removes everything but directories, and returns those. */
+async function removeFiles(directory: HeldDirectory, path: string, faults: unknown[]): Promise<Entry[]> {
+  makeAccessible(directory);
+  const found = await directory.entries().catch((error: unknown) => {
+    throw cannotRemove(path, error);
+  });
+  const directories: Entry[] = [];
+  const removeFile = async (name: Buffer): Promise<void> => {
+    const entry = { name, path: `${path}/${name.toString()}` };
+    const fault = await faultOf(unlink(directory.at(name)));
+    if (errorCode(fault) === "EISDIR") directories.push(entry);
+    else if (fault !== null) faults.push(cannotRemove(entry.path, fault));
+  };
+  const files = found.filter(({ isDirectory }) => !isDirectory);
+  for (let at = 0; at < files.length; at += maxParallel)
+    await Promise.all(files.slice(at, at + maxParallel).map(({ name }) => removeFile(name)));
+  for (const { name, isDirectory } of found)
+    if (isDirectory) directories.push({ name, path: `${path}/${name.toString()}` });
+  return directories;
+}
+
+function cannotRemove(path: string, cause: unknown): Error {
+  const code = errorCode(cause);
+  const why = code === null ? String(cause) : String(code);
+  return Object.assign(new Error(`${path} cannot be removed: ${why}`, { cause }), { code });
+}
+
+async function collect(faults: unknown[], work: Promise<void>): Promise<void> {
+  await work.catch((error: unknown) => faults.push(error));
+}
+
+/** null if the call succeeds, or if there is nothing left to remove. */
+async function faultOf(call: Promise<void>): Promise<unknown> {
+  try {
+    await call;
+    return null;
+  } catch (error) {
+    return errorCode(error) === "ENOENT" ? null : error;
   }
 }
 
-const slash = Buffer.from("/");
+function unlessGone<T>(open: () => T): T | null {
+  return unless(["ENOENT"], open);
+}
 
-async function moveUp(directory: Buffer, to: Buffer): Promise<Buffer> {
-  // only a writable directory can be moved
-  await chmod(directory, 0o700);
-  await rename(directory, to);
-  return to;
+function unlessReplaced<T>(open: () => T): T | null {
+  return unless(["ENOENT", "ENOTDIR", "ELOOP"], open);
+}
+
+function unless<T>(codes: readonly string[], open: () => T): T | null {
+  try {
+    return open();
+  } catch (error) {
+    if (codes.includes(String(errorCode(error)))) return null;
+    throw error;
+  }
 }

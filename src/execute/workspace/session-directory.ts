@@ -36,7 +36,7 @@ export async function openSessionDirectory(
   const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
   if (restore && (restore.always || !(await isDirectory(from)))) {
     await markSession(root, session_id, owner);
-    await removeTree(path);
+    await removeTree(dirname(root), path);
     await mkdir(path, { recursive: true, mode: 0o700 });
     await restore.into(path);
     return { ok: true, path };
@@ -51,7 +51,7 @@ export async function openSessionDirectory(
   if (mode === "start") {
     await markSession(root, session_id, owner);
     // a start must not see files of an earlier attempt
-    await removeTree(path);
+    await removeTree(dirname(root), path);
     await mkdir(path, { recursive: true, mode: 0o700 });
     return { ok: true, path };
   }
@@ -60,7 +60,9 @@ export async function openSessionDirectory(
   return trackCopy(parent, async () => {
     if (!(await isDirectory(parent))) return missing(what, forked_from);
     await markSession(root, session_id, owner);
-    return (await copyDirectory(parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
+    return (await copyDirectory(dirname(root), parent, path, signal))
+      ? { ok: true, path }
+      : { ok: false, reason: null };
   });
 }
 

@@ -21,7 +21,7 @@ export async function markSession(root: string, session_id: string, owner: Sessi
   makePrivateDirectory(dirname(root), directory);
   const mark = join(directory, session_id);
   const found = await lstat(mark).catch(() => null); // if this fails, writeFile reports why
-  if (found && !found.isFile()) await removeTree(mark);
+  if (found && !found.isFile()) await removeTree(dirname(root), mark);
   await writeFile(mark, "", { mode: 0o600, flag: constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW });
 }
 

@@ -78,7 +78,7 @@ async function sweepOnce(
 export async function removeSessionDirectory(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   removeNonDirectories(dirname(root), root);
   const path = join(root, session_id);
-  await removeTree(path);
-  await removeTree(`${path}.copy`); // left by a runner that died during the copy
+  await removeTree(dirname(root), path);
+  await removeTree(dirname(root), `${path}.copy`); // left by a runner that died during the copy
   await unmarkSession(root, session_id, owner);
 }
