@@ -199,7 +199,7 @@ export const opened: Record<string, Opened> = {
     at: "agent-new",
     open: async (page) => {
       await page.getByLabel("Type").selectOption("autonomous");
-      await page.getByText("Everything else").click();
+      await page.getByText("Advanced").click();
     },
   },
   "inbox-edit": {
@@ -208,7 +208,7 @@ export const opened: Record<string, Opened> = {
   },
   "inbox-deny": {
     at: "inbox",
-    open: async (page) => (await page.keyboard.press("d"), await page.getByLabel("Why not?").waitFor()),
+    open: async (page) => (await page.keyboard.press("d"), await page.getByLabel("Reason for the agent").waitFor()),
   },
   "schedule-edit": {
     at: "schedule",

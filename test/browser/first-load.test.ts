@@ -26,5 +26,5 @@ test("the first load of the runs list is at most 160 kB of compressed script, wi
   await expect.poll(() => page.url()).toContain("completed");
   await page.keyboard.press("Escape");
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
 });

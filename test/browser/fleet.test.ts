@@ -52,7 +52,7 @@ test("the audit page shows the chain and verifies it", async () => {
   await text(page).toContain("echo --message 'for the record'");
   expect(head).toMatch(/^\d+:/);
   await page.getByRole("button", { name: "Verify" }).click();
-  await text(page).toContain("The chain is whole");
+  await text(page).toContain("The chain is intact");
   await text(page).toMatch(/All \d+ records are unchanged/);
   expect(faults).toEqual([]);
 });

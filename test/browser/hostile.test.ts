@@ -84,7 +84,7 @@ test("300 payloads in the text of models, commands and users run no script and c
   expect(await page.locator("main script, main iframe, main img, main form").count()).toBe(0);
 }, 600_000);
 
-test("a question shows text-direction characters, so that nobody approves something else than they read", async () => {
+test("a question shows text-direction characters, so that the approved text is the text that was read", async () => {
   const step = "open \u202Egpj.exe";
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps: [step] } });
   const { page } = await ui.open();

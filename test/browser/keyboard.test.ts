@@ -140,7 +140,7 @@ test("finds an agent in the palette, starts it, reaches it in the list with j an
   await go(page, "gr", "Runs");
   await page.getByRole("row", { name: /patient/ }).waitFor();
   await page.keyboard.press("j");
-  await page.locator("main [role=row][data-at]").filter({ hasText: "patient" }).waitFor();
+  await page.locator("main [role=row][data-current]").filter({ hasText: "patient" }).waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("k");
   await page.keyboard.press("x");
@@ -170,13 +170,13 @@ test("approves, edits and denies without a mouse, and focuses the field to type 
   await text(page).toContain("Third step");
   // The focused button is gone, and no stray key may answer another question.
   await page.keyboard.press("d");
-  await expect.poll(() => isFocused(page.getByLabel("Why not?"))).toBe(true);
+  await expect.poll(() => isFocused(page.getByLabel("Reason for the agent"))).toBe(true);
   // The key that opened the field is not typed into it.
-  expect(await page.getByLabel("Why not?").inputValue()).toBe("");
+  expect(await page.getByLabel("Reason for the agent").inputValue()).toBe("");
   await page.keyboard.type("a reason");
   await tabTo(page, page.getByRole("button", { name: "Deny", exact: true }));
   await page.keyboard.press("Enter");
-  await text(page).toContain("Nothing is waiting for an answer");
+  await text(page).toContain("No open questions");
   await text(page).toContain("a reason");
 });
 

@@ -88,7 +88,7 @@ test("a failed run shows as failed in the list, on the page and in the history w
   await expect.poll(() => page.url()).toContain(`/schedules/${made.schedule_id}`);
   await text(page).toMatch(/The last run failed: exit_nonzero/);
   const [slot] = (await ui.client.schedules.history(made.schedule_id)).items;
-  await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*manually\s+exit_nonzero/);
+  await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*manual\s+exit_nonzero/);
   await page.getByRole("link", { name: "last run" }).click();
   await expect.poll(() => page.url()).toContain(`/runs/${slot!.run_id}`);
   await page.getByRole("link", { name: "schedule · failing" }).click();
@@ -102,10 +102,10 @@ test("a skipped slot appears with its reason while the page is open, and disabli
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
   await button(page, "Run now").click();
-  await expect.poll(() => card(page, "History").innerText()).toContain("manually");
+  await expect.poll(() => card(page, "History").innerText()).toContain("manual");
   await expect
     .poll(() => card(page, "History").innerText())
-    .toMatch(/Skipped: overlap[\s\S]*none\s+on schedule\s+The previous run had not finished/);
+    .toMatch(/Skipped: overlap[\s\S]*none\s+schedule\s+The previous run had not finished/);
   await button(page, "Disable").click();
   await text(page).toContain("Disabled: its slots are skipped until it is enabled.");
   expect(await scheduleOf("overlapping")).toMatchObject({ enabled: false });

@@ -110,7 +110,7 @@ test("approves, edits and denies questions from the inbox by keyboard", async ()
   await page.keyboard.press("d");
   await page.locator("main textarea").fill("not today");
   await page.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("Nothing is waiting for an answer");
+  await text(page).toContain("No open questions");
   await text(page).toContain("not today");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files`);
   await text(page).toContain("Another step");
@@ -135,9 +135,9 @@ test("shows a tool's changes, approves, edits and denies them with the mouse, an
   await question.getByRole("button", { name: "Approve the changed input" }).click();
   await expect.poll(() => question.innerText()).toContain("+The third text.");
   await question.getByRole("button", { name: "Deny" }).click();
-  await question.getByLabel("Why not?").fill("Two files are enough.");
+  await question.getByLabel("Reason for the agent").fill("Two files are enough.");
   await question.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("Nothing is waiting for an answer");
+  await text(page).toContain("No open questions");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=conversation`);
   await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
   await text(page).toMatch(

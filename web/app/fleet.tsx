@@ -9,18 +9,18 @@ export function Fleet() {
   if (runners === undefined) return null;
   const connected = runners.filter(({ status }) => status !== "lost");
   const slots = connected.reduce((sum, runner) => sum + runner.slots, 0);
-  const busy = connected.reduce((sum, { running }) => sum + running, 0);
+  const busySlots = connected.reduce((sum, { running }) => sum + running, 0);
   return (
     <Link to="/runners" className={styles["fleet"]}>
       <span className="row">
-        <i data-there={connected.length > 0} aria-hidden="true" />
+        <i data-connected={connected.length > 0} aria-hidden="true" />
         {connected.length === 1 ? "1 runner" : `${connected.length} runners`}
       </span>
       <span className="faint">
-        {busy} of {slots} slots
+        {busySlots} of {slots} slots
       </span>
       <span className={styles["meter"]} aria-hidden="true">
-        <span style={{ width: `${slots === 0 ? 0 : (100 * busy) / slots}%` }} />
+        <span style={{ width: `${slots === 0 ? 0 : (100 * busySlots) / slots}%` }} />
       </span>
     </Link>
   );

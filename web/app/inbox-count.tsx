@@ -3,30 +3,30 @@ import { useEffect } from "react";
 import { queries } from "../data/queries.ts";
 import styles from "./inbox-count.module.css";
 
-/** Shows the number of open questions here and in the tab's title and icon, so that it is visible from other tabs. */
+/** Shows the number of open questions in the navigation and in the tab's title and icon. */
 export function InboxCount() {
-  const waiting = useQuery(queries.questions(true)).data?.count ?? 0;
+  const openCount = useQuery(queries.questions(true)).data?.count ?? 0;
   useEffect(() => {
     const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
-    if (icon) icon.href = waiting > 0 ? "/ui/favicon-waiting.svg" : "/ui/favicon.svg";
-    document.title = titleWith(waiting, document.title);
-    // Pages set their own titles, so the count is put back whenever the title changes.
+    if (icon) icon.href = openCount > 0 ? "/ui/favicon-waiting.svg" : "/ui/favicon.svg";
+    document.title = addCount(openCount, document.title);
+    // Pages replace the title, so add the count again whenever it changes.
     const observer = new MutationObserver(() => {
-      const wanted = titleWith(waiting, document.title);
-      if (document.title !== wanted) document.title = wanted;
+      const expectedTitle = addCount(openCount, document.title);
+      if (document.title !== expectedTitle) document.title = expectedTitle;
     });
     observer.observe(document.querySelector("title")!, { childList: true });
     return () => observer.disconnect();
-  }, [waiting]);
-  return waiting === 0 ? null : (
+  }, [openCount]);
+  return openCount === 0 ? null : (
     <span className={styles["count"]}>
-      {waiting}
+      {openCount}
       <span className="hidden-visually"> open questions</span>
     </span>
   );
 }
 
-function titleWith(waiting: number, title: string): string {
+function addCount(openCount: number, title: string): string {
   const plain = title.replace(/^\(\d+\) /, "");
-  return waiting > 0 ? `(${waiting}) ${plain}` : plain;
+  return openCount > 0 ? `(${openCount}) ${plain}` : plain;
 }

@@ -3,22 +3,22 @@ import type { IconName } from "../parts/icon.tsx";
 interface PageLink {
   to: string;
   icon: IconName;
-  word: string;
+  label: string;
   /** Pressed after `g` to go to this page. */
   key: string;
 }
 
 /** In navigation order. */
 export const pages: readonly PageLink[] = [
-  { to: "/", icon: "overview", word: "Overview", key: "o" },
-  { to: "/inbox", icon: "inbox", word: "Inbox", key: "i" },
-  { to: "/runs", icon: "runs", word: "Runs", key: "r" },
-  { to: "/agents", icon: "agents", word: "Agents", key: "a" },
-  { to: "/chat", icon: "chat", word: "Chat", key: "c" },
-  { to: "/sessions", icon: "sessions", word: "Sessions", key: "s" },
-  { to: "/schedules", icon: "schedules", word: "Schedules", key: "d" },
-  { to: "/webhooks", icon: "webhooks", word: "Webhooks", key: "w" },
-  { to: "/runners", icon: "runners", word: "Runners", key: "n" },
-  { to: "/audit", icon: "audit", word: "Audit", key: "u" },
-  { to: "/settings", icon: "settings", word: "Settings", key: "t" },
+  { to: "/", icon: "overview", label: "Overview", key: "o" },
+  { to: "/inbox", icon: "inbox", label: "Inbox", key: "i" },
+  { to: "/runs", icon: "runs", label: "Runs", key: "r" },
+  { to: "/agents", icon: "agents", label: "Agents", key: "a" },
+  { to: "/chat", icon: "chat", label: "Chat", key: "c" },
+  { to: "/sessions", icon: "sessions", label: "Sessions", key: "s" },
+  { to: "/schedules", icon: "schedules", label: "Schedules", key: "d" },
+  { to: "/webhooks", icon: "webhooks", label: "Webhooks", key: "w" },
+  { to: "/runners", icon: "runners", label: "Runners", key: "n" },
+  { to: "/audit", icon: "audit", label: "Audit", key: "u" },
+  { to: "/settings", icon: "settings", label: "Settings", key: "t" },
 ];

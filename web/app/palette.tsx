@@ -30,10 +30,10 @@ function Entries({ close }: { close: () => void }) {
   const [text, setText] = useState("");
   const agents = useQuery(queries.agents());
   const schedules = (useInfiniteQuery(queries.schedules()).data?.pages ?? []).flatMap(({ items }) => items);
-  const runs = useQuery(queries.someRuns({}, 20));
-  const words = useDebounced(text.trim());
-  const found = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(words) ? words : "", 8));
-  const go = (to: string): void => {
+  const runs = useQuery(queries.recentRuns({}, 20));
+  const searchText = useDebounced(text.trim());
+  const matches = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(searchText) ? searchText : "", 8));
+  const goTo = (to: string): void => {
     close();
     void navigate({ to });
   };
@@ -42,13 +42,13 @@ function Entries({ close }: { close: () => void }) {
     <>
       <Command.Input autoFocus value={text} onValueChange={setText} placeholder="Search or jump to" />
       <Command.List>
-        <Command.Empty>{found.isFetching ? "Searching" : "Nothing found."}</Command.Empty>
+        <Command.Empty>{matches.isFetching ? "Searching" : "No results."}</Command.Empty>
         {isId ? (
-          <Entry icon="runs" text={`Open run ${text.trim()}`} onSelect={() => go(`/runs/${text.trim()}`)} />
+          <Entry icon="runs" text={`Open run ${text.trim()}`} onSelect={() => goTo(`/runs/${text.trim()}`)} />
         ) : null}
         <Command.Group heading="Pages">
-          {pages.map(({ to, icon, word }) => (
-            <Entry key={to} icon={icon} text={word} onSelect={() => go(to)} />
+          {pages.map(({ to, icon, label }) => (
+            <Entry key={to} icon={icon} text={label} onSelect={() => goTo(to)} />
           ))}
         </Command.Group>
         <Command.Group heading="Run an agent">
@@ -58,7 +58,7 @@ function Entries({ close }: { close: () => void }) {
               icon="agents"
               text={`Run ${name}`}
               value={`run ${name} ${runner_id ?? ""}`}
-              onSelect={() => go(`/agents/${encodeURIComponent(name)}`)}
+              onSelect={() => goTo(`/agents/${encodeURIComponent(name)}`)}
             />
           ))}
         </Command.Group>
@@ -70,7 +70,7 @@ function Entries({ close }: { close: () => void }) {
               text={name}
               note={`schedule for ${agent_name}`}
               value={`schedule ${name} ${agent_name} ${schedule_id}`}
-              onSelect={() => go(`/schedules/${schedule_id}`)}
+              onSelect={() => goTo(`/schedules/${schedule_id}`)}
             />
           ))}
         </Command.Group>
@@ -82,13 +82,13 @@ function Entries({ close }: { close: () => void }) {
               text={run.agent_name}
               note={run.summary ?? run.error ?? run.status}
               value={`${run.agent_name} ${run.summary ?? ""} ${run.run_id}`}
-              onSelect={() => go(`/runs/${run.run_id}`)}
+              onSelect={() => goTo(`/runs/${run.run_id}`)}
             />
           ))}
         </Command.Group>
-        {words === "" ? null : (
+        {searchText === "" ? null : (
           <Command.Group heading="In prompts, results and tool input">
-            {(found.data ?? []).map((run) => (
+            {(matches.data ?? []).map((run) => (
               <Entry
                 key={run.run_id}
                 icon="search"
@@ -96,7 +96,7 @@ function Entries({ close }: { close: () => void }) {
                 note={run.match?.excerpt ?? run.summary ?? ""}
                 // Contains the search text, or cmdk would filter out runs whose excerpt lacks it.
                 value={`${text} in ${run.run_id}`}
-                onSelect={() => go(`/runs/${run.run_id}`)}
+                onSelect={() => goTo(`/runs/${run.run_id}`)}
               />
             ))}
             <Entry
@@ -108,8 +108,8 @@ function Entries({ close }: { close: () => void }) {
           </Command.Group>
         )}
         <Command.Group heading="Appearance">
-          {themes.map(({ name, word, icon }) => (
-            <Entry key={name} icon={icon} text={word} onSelect={() => (setTheme(name), close())} />
+          {themes.map(({ name, label, icon }) => (
+            <Entry key={name} icon={icon} text={label} onSelect={() => (setTheme(name), close())} />
           ))}
         </Command.Group>
       </Command.List>

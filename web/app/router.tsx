@@ -3,10 +3,10 @@ import type { ReactNode } from "react";
 import { readChatSearch } from "../pages/chat/search.ts";
 import { readOverviewSearch } from "../pages/overview/search.ts";
 import { readRunSearch } from "../pages/run/search.ts";
-import { readSearch } from "../pages/runs/search.ts";
+import { readRunsSearch } from "../pages/runs/search.ts";
 import { readSchedulesSearch } from "../pages/schedules/search.ts";
 import { readWebhooksSearch } from "../pages/webhooks/search.ts";
-import { Fault, NotFound } from "./fault.tsx";
+import { NotFound, PageError } from "./page-error.tsx";
 import { Shell } from "./shell.tsx";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
@@ -15,13 +15,13 @@ const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 const page = <const P extends string, S extends object = object>(
   path: P,
   load: () => Promise<{ Page: () => ReactNode }>,
-  read: (given: Record<string, unknown>) => S = () => ({}) as S,
+  readSearch: (search: Record<string, unknown>) => S = () => ({}) as S,
 ) =>
   createRoute({
     getParentRoute: () => root,
     path,
     component: lazyRouteComponent(load, "Page"),
-    validateSearch: read,
+    validateSearch: readSearch,
   });
 
 export const router = createRouter({
@@ -29,7 +29,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     page("/", () => import("../pages/overview/page.tsx"), readOverviewSearch),
     page("/inbox", () => import("../pages/inbox/page.tsx")),
-    page("/runs", () => import("../pages/runs/page.tsx"), readSearch),
+    page("/runs", () => import("../pages/runs/page.tsx"), readRunsSearch),
     page("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),
     page("/chat", () => import("../pages/chat/page.tsx"), readChatSearch),
     page("/sessions", () => import("../pages/sessions/page.tsx")),
@@ -45,7 +45,7 @@ export const router = createRouter({
     page("/agents/$name", () => import("../pages/agent/page.tsx")),
   ]),
   defaultPreload: "intent",
-  defaultErrorComponent: Fault,
+  defaultErrorComponent: PageError,
   scrollRestoration: true,
 });
 

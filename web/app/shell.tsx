@@ -10,20 +10,20 @@ import { useShortcuts } from "./shortcuts.ts";
 import { InboxCount } from "./inbox-count.tsx";
 import styles from "./shell.module.css";
 
-/** Loaded on first use. */
+// Loaded on first use.
 const ShortcutHelp = lazy(async () => ({ default: (await import("./shortcut-help.tsx")).ShortcutHelp }));
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
 
 export function Shell() {
-  const [palette, setPalette] = useState(false);
-  const [help, setHelp] = useState(false);
-  const [menu, setMenu] = useState(false);
+  const [paletteOpen, setPaletteOpen] = useState(false);
+  const [helpOpen, setHelpOpen] = useState(false);
+  const [menuOpen, setMenuOpen] = useState(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  useEffect(() => setMenu(false), [path]);
-  useShortcuts({ openPalette: () => setPalette(true), openHelp: () => setHelp(true) });
+  useEffect(() => setMenuOpen(false), [path]);
+  useShortcuts({ openPalette: () => setPaletteOpen(true), openHelp: () => setHelpOpen(true) });
   const main = useRef<HTMLElement>(null);
   return (
-    <div className={styles["shell"]} data-menu={menu || undefined}>
+    <div className={styles["shell"]} data-menu={menuOpen || undefined}>
       <a className={styles["skip"]} href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         Skip to content
       </a>
@@ -31,7 +31,7 @@ export function Shell() {
         <Link to="/" className={styles["brand"]}>
           <Brand /> Drover
         </Link>
-        {pages.map(({ to, icon, word }) => (
+        {pages.map(({ to, icon, label }) => (
           <Link
             key={to}
             to={to}
@@ -40,37 +40,37 @@ export function Shell() {
             activeProps={{ "aria-current": "page" }}
           >
             <Icon name={icon} />
-            {word}
+            {label}
             {to === "/inbox" ? <InboxCount /> : null}
           </Link>
         ))}
         <Fleet />
       </nav>
-      {menu ? <div className={styles["scrim"]} onClick={() => setMenu(false)} /> : null}
+      {menuOpen ? <div className={styles["scrim"]} onClick={() => setMenuOpen(false)} /> : null}
       <div className={styles["side"]}>
         <header className={styles["bar"]}>
           <span className={styles["menu"]}>
-            <IconButton icon="menu" label="Menu" aria-expanded={menu} onClick={() => setMenu(!menu)} />
+            <IconButton icon="menu" label="Menu" aria-expanded={menuOpen} onClick={() => setMenuOpen(!menuOpen)} />
           </span>
           <Crumbs path={path} />
           <button
             type="button"
             aria-label="Search or jump to"
             className={styles["search"]}
-            onClick={() => setPalette(true)}
+            onClick={() => setPaletteOpen(true)}
           >
             <Icon name="search" />
             <span>Search or jump to</span>
             <kbd>{isMac ? "⌘ K" : "Ctrl K"}</kbd>
           </button>
-          <Live />
+          <ConnectionState />
         </header>
         <main id="main" ref={main} tabIndex={-1} className={styles["main"]}>
           <Outlet />
         </main>
       </div>
-      <Suspense>{palette ? <Palette open onOpenChange={setPalette} /> : null}</Suspense>
-      <Suspense>{help ? <ShortcutHelp open onOpenChange={setHelp} /> : null}</Suspense>
+      <Suspense>{paletteOpen ? <Palette open onOpenChange={setPaletteOpen} /> : null}</Suspense>
+      <Suspense>{helpOpen ? <ShortcutHelp open onOpenChange={setHelpOpen} /> : null}</Suspense>
     </div>
   );
 }
@@ -78,28 +78,28 @@ export function Shell() {
 const isMac = /Mac|iP(?:hone|ad)/.test(navigator.platform);
 
 function Crumbs({ path }: { path: string }) {
-  const [, first = ""] = path.replace(/^\/ui/, "").split("/");
-  const page = pages.find(({ to }) => to === `/${first}`) ?? pages[0]!;
+  const [, section = ""] = path.replace(/^\/ui/, "").split("/");
+  const page = pages.find(({ to }) => to === `/${section}`) ?? pages[0]!;
   return (
     <span className={`dim ${styles["crumbs"]}`}>
-      <Link to={page.to}>{page.word}</Link>
+      <Link to={page.to}>{page.label}</Link>
     </span>
   );
 }
 
-const words: Record<Connection, string> = {
+const connectionLabels: Record<Connection, string> = {
   connecting: "Connecting",
   live: "Live",
   reconnecting: "Reconnecting",
   signed_out: "Signed out",
 };
 
-function Live() {
+function ConnectionState() {
   const connection = useConnection();
   return (
     <span className={styles["live"]} data-connection={connection} role="status">
       <i aria-hidden="true" />
-      {words[connection]}
+      {connectionLabels[connection]}
     </span>
   );
 }

@@ -2,7 +2,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { pages } from "./pages.ts";
 import styles from "./shortcut-help.module.css";
 
-const others: readonly [keys: string, what: string][] = [
+const generalShortcuts: readonly [keys: string, description: string][] = [
   ["Ctrl K", "search or jump to a page"],
   ["?", "this list"],
   ["j k", "next and previous row"],
@@ -13,20 +13,20 @@ const others: readonly [keys: string, what: string][] = [
 
 export function ShortcutHelp({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="Keyboard">
+    <Dialog open={open} onOpenChange={onOpenChange} title="Keyboard shortcuts">
       <dl className={styles["keys"]}>
-        {others.map(([keys, what]) => (
-          <Row key={keys} keys={keys.split(" ")} what={what} />
+        {generalShortcuts.map(([keys, description]) => (
+          <Row key={keys} keys={keys.split(" ")} description={description} />
         ))}
-        {pages.map(({ key, word }) => (
-          <Row key={key} keys={["g", key]} what={`go to ${word}`} />
+        {pages.map(({ key, label }) => (
+          <Row key={key} keys={["g", key]} description={`go to ${label}`} />
         ))}
       </dl>
     </Dialog>
   );
 }
 
-function Row({ keys, what }: { keys: string[]; what: string }) {
+function Row({ keys, description }: { keys: string[]; description: string }) {
   return (
     <div>
       <dt>
@@ -34,7 +34,7 @@ function Row({ keys, what }: { keys: string[]; what: string }) {
           <kbd key={key}>{key}</kbd>
         ))}
       </dt>
-      <dd>{what}</dd>
+      <dd>{description}</dd>
     </div>
   );
 }

@@ -2,68 +2,68 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useEffectEvent } from "react";
 import { pages } from "./pages.ts";
 
-/** Keys that work on every page. Pages add their own with `useKeys`. */
+/** Binds the keys that work on every page. A page binds more keys with `useKeys`. */
 export function useShortcuts({ openPalette, openHelp }: { openPalette: () => void; openHelp: () => void }): void {
   const navigate = useNavigate();
-  const go = useEffectEvent((key: string) => {
-    const page = pages.find((one) => one.key === key);
+  const goToPage = useEffectEvent((key: string) => {
+    const page = pages.find((candidate) => candidate.key === key);
     if (page) void navigate({ to: page.to });
   });
-  const palette = useEffectEvent(openPalette);
-  const help = useEffectEvent(openHelp);
+  const onPalette = useEffectEvent(openPalette);
+  const onHelp = useEffectEvent(openHelp);
   useEffect(() => {
-    let after = "";
-    let forget: ReturnType<typeof setTimeout> | undefined;
-    const press = (event: KeyboardEvent): void => {
+    let previousKey = "";
+    let forgetTimer: ReturnType<typeof setTimeout> | undefined;
+    const onKeyDown = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        return palette();
+        return onPalette();
       }
       if (isTyping(event)) return;
-      if (event.key === "?") help();
+      if (event.key === "?") onHelp();
       else if (event.key === "/") {
         event.preventDefault();
-        palette();
-      } else if (after === "g") go(event.key);
-      after = event.key;
+        onPalette();
+      } else if (previousKey === "g") goToPage(event.key);
+      previousKey = event.key;
       // Restart the timer, or an earlier key's timeout would clear this key.
-      clearTimeout(forget);
-      forget = setTimeout(() => (after = ""), 1000);
+      clearTimeout(forgetTimer);
+      forgetTimer = setTimeout(() => (previousKey = ""), 1000);
     };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
 }
 
 /** Binds single keys on one page. Ignores them while the user types or a dialog is open. */
 export function useKeys(keys: Record<string, () => void>): void {
-  const pressed = useEffectEvent((event: KeyboardEvent) => {
-    const act = keys[event.key];
-    if (act === undefined || (event.key === "Enter" && hasOwnEnter(event))) return;
+  const onShortcut = useEffectEvent((event: KeyboardEvent) => {
+    const action = keys[event.key];
+    if (action === undefined || (event.key === "Enter" && handlesEnter(event))) return;
     // Otherwise the letter would be typed into the field that the action opens.
     event.preventDefault();
-    act();
+    action();
   });
   useEffect(() => {
-    let after = "";
-    const press = (event: KeyboardEvent): void => {
-      if (isTyping(event) || after === "g") return void (after = "");
-      after = event.key;
-      pressed(event);
+    let previousKey = "";
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (isTyping(event) || previousKey === "g") return void (previousKey = "");
+      previousKey = event.key;
+      onShortcut(event);
     };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
 }
 
 function isTyping(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return true;
-  const at = event.target;
-  if (!(at instanceof HTMLElement)) return false;
-  return at.isContentEditable || at.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
+  const element = event.target;
+  if (!(element instanceof HTMLElement)) return false;
+  return element.isContentEditable || element.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
 }
 
 /** Whether the focused element handles Enter itself. */
-function hasOwnEnter({ target }: KeyboardEvent): boolean {
+function handlesEnter({ target }: KeyboardEvent): boolean {
   return target instanceof HTMLElement && target.closest("a, button, summary") !== null;
 }

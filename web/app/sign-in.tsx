@@ -11,7 +11,7 @@ let connected = false;
 
 /** Exchanges the code in a sign-in link for a session, then shows the app to a signed-in user. */
 export function SignIn({ children }: { children: ReactNode }) {
-  const [fault, setFault] = useState<ErrorText | null>(null);
+  const [signInError, setSignInError] = useState<ErrorText | null>(null);
   const [exchanging, setExchanging] = useState(() => location.hash.startsWith("#code="));
   useEffect(() => {
     // Opening a sign-in link in a tab that already shows the app changes only the fragment.
@@ -28,7 +28,7 @@ export function SignIn({ children }: { children: ReactNode }) {
     history.replaceState(null, "", location.pathname + location.search);
     void api.signIn
       .exchange(code)
-      .catch((error: unknown) => setFault(describeError(error)))
+      .catch((error: unknown) => setSignInError(describeError(error)))
       .finally(() => setExchanging(false));
   }, [exchanging]);
   const me = useQuery({ queryKey: ["me"], queryFn: () => api.me(), enabled: !exchanging, staleTime: Infinity });
@@ -38,22 +38,22 @@ export function SignIn({ children }: { children: ReactNode }) {
     connected = true;
     connectLive();
   }, [me.isSuccess]);
-  if (isSignedOut(me.error) || (connected && connection === "signed_out")) return <SignedOut fault={fault} />;
+  if (isSignedOut(me.error) || (connected && connection === "signed_out")) return <SignedOut error={signInError} />;
   if (me.isSuccess) return children;
-  if (me.isError) return <Unreachable fault={describeError(me.error)} retry={() => void me.refetch()} />;
+  if (me.isError) return <Unreachable error={describeError(me.error)} retry={() => void me.refetch()} />;
   return null;
 }
 
-function SignedOut({ fault }: { fault: ErrorText | null }) {
+function SignedOut({ error }: { error: ErrorText | null }) {
   return (
     <main className={styles["page"]}>
       <div className={styles["box"]}>
         <h1 className="row">
           <Brand /> Drover
         </h1>
-        {fault ? (
-          <p role="alert" className={styles["fault"]}>
-            {fault.message} <span className="faint">{fault.code}</span>
+        {error ? (
+          <p role="alert" className={styles["error"]}>
+            {error.message} <span className="faint">{error.code}</span>
           </p>
         ) : (
           <p>You are signed out.</p>
@@ -68,18 +68,18 @@ function SignedOut({ fault }: { fault: ErrorText | null }) {
   );
 }
 
-function Unreachable({ fault, retry }: { fault: ErrorText; retry: () => void }) {
+function Unreachable({ error, retry }: { error: ErrorText; retry: () => void }) {
   return (
     <main className={styles["page"]}>
       <div className={styles["box"]}>
         <h1 className="row">
           <Brand /> Drover
         </h1>
-        <p role="alert" className={styles["fault"]}>
-          {fault.message}
+        <p role="alert" className={styles["error"]}>
+          {error.message}
         </p>
-        <p className="dim">{fault.next}</p>
-        <Button look="primary" onClick={retry}>
+        <p className="dim">{error.next}</p>
+        <Button variant="primary" onClick={retry}>
           Try again
         </Button>
       </div>

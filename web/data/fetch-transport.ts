@@ -23,21 +23,21 @@ export function fetchTransport(url: string): Transport {
     async bytes(route, input) {
       const { status, headers, body } = await send(url, route, input, input.signal ?? null);
       if (status === 204 || body === null) return null;
-      return { header: (name) => headers.get(name), bytes: chunksOf(body, url, input.signal) };
+      return { header: (name) => headers.get(name), bytes: readChunks(body, url, input.signal) };
     },
   };
 }
 
 async function send(url: string, route: RouteName, input: CallInput, signal: AbortSignal | null): Promise<Response> {
-  const response = await reach(url, route, input, signal);
+  const response = await fetchRoute(url, route, input, signal);
   if (response.ok) return response;
   throw errorFromProblem(readProblem(response.status, await response.text()));
 }
 
-async function reach(
+async function fetchRoute(
   url: string,
   route: RouteName,
-  { signal: own, ...input }: CallInput,
+  { signal: callerSignal, ...input }: CallInput,
   signal: AbortSignal | null,
 ): Promise<Response> {
   const { path, body, ...request } = buildRequest(route, input);
@@ -48,15 +48,15 @@ async function reach(
       signal,
       ...(body === undefined ? {} : { body }),
     });
-  } catch (cause) {
+  } catch (error) {
     // An abort by the caller does not mean that the coordinator is unreachable.
-    if (own?.aborted) throw cause;
-    throw coordinatorUnreachable(url, cause);
+    if (callerSignal?.aborted) throw error;
+    throw coordinatorUnreachable(url, error);
   }
 }
 
-/** Listens to the signal itself: fetch's own reference to it may be garbage-collected while a long response is read. */
-async function* chunksOf(
+/** Handles the abort itself: fetch's reference to the signal may be garbage-collected while a long response is read. */
+async function* readChunks(
   body: ReadableStream<Uint8Array>,
   url: string,
   signal: AbortSignal | undefined,

@@ -7,7 +7,7 @@ export type LiveMessage =
   | { kind: "connection"; connection: Connection }
   | { kind: "events"; events: StoredEvent[] }
   | { kind: "partial"; run_id: string; attempt: number; delta: { kind: "assistant" | "output"; text: string } }
-  /** The stream has opened or reopened. Data read before this may be stale. */
+  /** The stream has opened or reopened. Data that was read earlier may be stale. */
   | { kind: "caught_up" };
 
 export interface LiveStream {
@@ -19,54 +19,54 @@ export interface LiveStream {
 const silenceTimeoutMs = 40_000;
 const maxBackoffMs = 5000;
 /** A cursor past every stored event, so that the server sends only new ones. */
-const fromNow = Number.MAX_SAFE_INTEGER;
+const newEventsOnly = Number.MAX_SAFE_INTEGER;
 
 /** Opens the event stream that all tabs share. Reconnects until the session ends. */
 export function openLiveStream(origin: string, post: (message: LiveMessage) => void): LiveStream {
   let cursor: number | null = null;
   let followed: readonly string[] = [];
-  let connected = new AbortController();
+  let request = new AbortController();
   const stream = crypto.randomUUID();
   void run();
   return {
     follow(run_ids) {
       if (run_ids.join() === followed.join()) return;
       followed = run_ids;
-      void changeFollowed();
+      void updateFollowed();
     },
   };
 
   async function run(): Promise<void> {
     let wasLive = false;
-    for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, maxBackoffMs)) {
+    for (let backoffMs = 100; ; backoffMs = Math.min(backoffMs * 2, maxBackoffMs)) {
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
-      connected = new AbortController();
-      const silence = abortOnSilence(connected);
+      request = new AbortController();
+      const silence = abortOnSilence(request);
       try {
-        const response = await fetch(addressOf(), {
-          headers: { accept: "text/event-stream", "last-event-id": String(cursor ?? fromNow) },
-          signal: connected.signal,
+        const response = await fetch(streamUrl(), {
+          headers: { accept: "text/event-stream", "last-event-id": String(cursor ?? newEventsOnly) },
+          signal: request.signal,
         });
         if (response.status === 401) return post({ kind: "connection", connection: "signed_out" });
         if (response.ok && response.body) {
           post({ kind: "connection", connection: "live" });
           wasLive = true;
-          pauseMs = 100;
-          await readAll(response.body, announceFirst(silence.reset));
+          backoffMs = 100;
+          await readEvents(response.body, postCaughtUp(silence.reset));
         }
       } catch {
         // Disconnected, silent or refused: the loop reconnects, and the page shows the connection state.
       } finally {
         silence.stop();
-        connected.abort();
+        request.abort();
       }
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await new Promise((resolve) => setTimeout(resolve, backoffMs));
     }
   }
 
-  /** From the server's first bytes on, every new event arrives here. Data read earlier may be stale. */
-  function announceFirst(onChunk: () => void): () => void {
+  /** Posts `caught_up` with the server's first bytes. From then on, every new event arrives on this stream. */
+  function postCaughtUp(onChunk: () => void): () => void {
     let isFirst = true;
     return () => {
       onChunk();
@@ -75,57 +75,57 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     };
   }
 
-  function addressOf(): string {
+  function streamUrl(): string {
     const query = new URLSearchParams({ stream, ...(followed.length > 0 ? { follow: followed.join(",") } : {}) });
     return `${origin}/events?${query.toString()}`;
   }
 
-  async function readAll(body: ReadableStream<Uint8Array>, onChunk: () => void): Promise<void> {
+  async function readEvents(body: ReadableStream<Uint8Array>, onChunk: () => void): Promise<void> {
     let events: StoredEvent[] = [];
-    let flushing: ReturnType<typeof setTimeout> | null = null;
+    let flushTimer: ReturnType<typeof setTimeout> | null = null;
     const flush = (): void => {
-      flushing = null;
+      flushTimer = null;
       post({ kind: "events", events });
       events = [];
     };
-    for await (const { event, data } of readSse(chunksOf(body, onChunk))) {
-      // The server serializes both from these types.
+    for await (const { event, data } of readSse(readChunks(body, onChunk))) {
+      // The server serializes these types.
       if (event === "partial") post({ kind: "partial", ...(JSON.parse(data) as PartialData) });
       else if (event === "message") {
         const stored = JSON.parse(data) as StoredEvent;
         if (cursor !== null && stored.cursor <= cursor) continue;
         cursor = stored.cursor;
         events.push(stored);
-        flushing ??= setTimeout(flush, 16);
+        flushTimer ??= setTimeout(flush, 16);
       }
     }
   }
 
   /** If the server no longer knows the stream, reconnects with the new set of runs. */
-  async function changeFollowed(): Promise<void> {
-    const answer = await fetch(`${origin}/events/follow`, {
+  async function updateFollowed(): Promise<void> {
+    const response = await fetch(`${origin}/events/follow`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ stream, follow: followed }),
     }).catch(() => null);
-    if (answer?.status === 404) connected.abort();
+    if (response?.status === 404) request.abort();
   }
 }
 
 type PartialData = Omit<Extract<LiveMessage, { kind: "partial" }>, "kind">;
 
-function abortOnSilence(connected: AbortController): { reset(): void; stop(): void } {
-  let timer = setTimeout(() => connected.abort(), silenceTimeoutMs);
+function abortOnSilence(request: AbortController): { reset(): void; stop(): void } {
+  let timer = setTimeout(() => request.abort(), silenceTimeoutMs);
   return {
     reset() {
       clearTimeout(timer);
-      timer = setTimeout(() => connected.abort(), silenceTimeoutMs);
+      timer = setTimeout(() => request.abort(), silenceTimeoutMs);
     },
     stop: () => clearTimeout(timer),
   };
 }
 
-async function* chunksOf(body: ReadableStream<Uint8Array>, onChunk: () => void): AsyncGenerator<Uint8Array> {
+async function* readChunks(body: ReadableStream<Uint8Array>, onChunk: () => void): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   for (;;) {
     const { done, value } = await reader.read();

@@ -8,7 +8,7 @@ const watchers = new Set<() => void>();
 let connection: Connection = "connecting";
 let send: (message: { follow: string[] } | "disconnect") => void = () => undefined;
 /** How many components in this tab follow each run. */
-const followed = new Map<string, number>();
+const followerCounts = new Map<string, number>();
 
 /** Connects to the event stream. Call once, after signing in. */
 export function connectLive(): void {
@@ -19,11 +19,11 @@ export function connectLive(): void {
     send = (message) => worker.port.postMessage(message);
     addEventListener("pagehide", () => send("disconnect"));
     addEventListener("pageshow", () => sendFollowed());
-  } else void leadOrListen();
+  } else void shareStream();
 }
 
 /** Without shared workers, the tab that holds the lock opens the stream and broadcasts it to the others. */
-async function leadOrListen(): Promise<void> {
+async function shareStream(): Promise<void> {
   const channel = new BroadcastChannel("drover.live");
   channel.addEventListener("message", ({ data }: MessageEvent<LiveMessage>) => receive(data));
   await navigator.locks.request("drover.live", async () => {
@@ -45,7 +45,7 @@ function receive(message: LiveMessage): void {
   for (const listener of listeners) listener(message);
 }
 
-/** For use outside components. Returns a function that unsubscribes. */
+/** Subscribes code outside components. Returns a function that unsubscribes. */
 export function listenLive(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -70,17 +70,17 @@ export function useConnection(): Connection {
 export function useFollow(run_id: string | null): void {
   useEffect(() => {
     if (run_id === null) return;
-    followed.set(run_id, (followed.get(run_id) ?? 0) + 1);
+    followerCounts.set(run_id, (followerCounts.get(run_id) ?? 0) + 1);
     sendFollowed();
     return () => {
-      const left = (followed.get(run_id) ?? 1) - 1;
-      if (left > 0) followed.set(run_id, left);
-      else followed.delete(run_id);
+      const remaining = (followerCounts.get(run_id) ?? 1) - 1;
+      if (remaining > 0) followerCounts.set(run_id, remaining);
+      else followerCounts.delete(run_id);
       sendFollowed();
     };
   }, [run_id]);
 }
 
 function sendFollowed(): void {
-  send({ follow: [...followed.keys()] });
+  send({ follow: [...followerCounts.keys()] });
 }

@@ -9,12 +9,12 @@ export interface LogLine {
 }
 
 /**
- * Splits output into lines, joining lines that arrive in pieces, and adds lines for Drover's own messages: state changes,
+ * Splits output into lines, joining lines that arrive in parts, and adds lines for Drover's own messages: state changes,
  * errors and skipped output.
  */
-export function logLines(events: readonly StoredEvent[]): LogLine[] {
+export function toLogLines(events: readonly StoredEvent[]): LogLine[] {
   const lines: LogLine[] = [];
-  const open: Record<"stdout" | "stderr", LogLine | null> = { stdout: null, stderr: null };
+  const unfinished: Record<"stdout" | "stderr", LogLine | null> = { stdout: null, stderr: null };
   const push = (at: string, stream: LogLine["stream"], text: string): LogLine => {
     const line = { no: lines.length + 1, at, stream, text };
     lines.push(line);
@@ -22,15 +22,15 @@ export function logLines(events: readonly StoredEvent[]): LogLine[] {
   };
   for (const { at, event } of events) {
     if (event.type === "output") {
-      if (event.skipped) push(at, "drover", `${event.skipped.toLocaleString("en-US")} bytes were not kept`);
+      if (event.skipped) push(at, "drover", `${event.skipped.toLocaleString("en-US")} bytes of output were dropped`);
       const text = event.text ?? (event.base64 === undefined ? "" : `[${event.base64.length} characters of base64]`);
-      const pieces = text.split("\n");
-      for (const [index, piece] of pieces.entries()) {
-        const last = index === pieces.length - 1;
-        const unfinished = open[event.stream];
-        if (unfinished) unfinished.text += piece;
-        else if (piece !== "" || !last) open[event.stream] = push(at, event.stream, piece);
-        if (!last) open[event.stream] = null;
+      const parts = text.split("\n");
+      for (const [index, part] of parts.entries()) {
+        const isLast = index === parts.length - 1;
+        const line = unfinished[event.stream];
+        if (line) line.text += part;
+        else if (part !== "" || !isLast) unfinished[event.stream] = push(at, event.stream, part);
+        if (!isLast) unfinished[event.stream] = null;
       }
     } else if (event.type === "status") push(at, "drover", `${event.status}${event.reason ? `: ${event.reason}` : ""}`);
     else if (event.type === "error") push(at, "drover", event.message);

@@ -4,9 +4,9 @@ import { useMemo, useSyncExternalStore } from "react";
 export interface QueuedMessage {
   id: string;
   text: string;
-  /** How many steps the run had finished when the message was written. It is sent after the next one. */
+  /** How many steps the run had finished when the message was written. The message is sent after the next step. */
   after: number;
-  /** Sent to the run, which has not read it yet. */
+  /** Whether the message was sent to the run. It stays queued until the run reads it. */
   sent: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface MessageQueue {
   markSent(id: string): void;
 }
 
-const none: readonly QueuedMessage[] = [];
+const noMessages: readonly QueuedMessage[] = [];
 
 /** The message queue of a conversation, shared by all its tabs. */
 export function useMessageQueue(session_id: string | null): MessageQueue {
@@ -29,12 +29,13 @@ export function useMessageQueue(session_id: string | null): MessageQueue {
 function openQueue(session_id: string | null) {
   const key = `drover.queue.${session_id}`;
   const watchers = new Set<() => void>();
-  let text = "";
-  let messages = none;
+  let parsedText = "";
+  let messages = noMessages;
 
   const get = (): readonly QueuedMessage[] => {
-    const kept = (session_id !== null && localStorage.getItem(key)) || "";
-    if (kept !== text) [text, messages] = [kept, kept === "" ? none : (JSON.parse(kept) as QueuedMessage[])];
+    const stored = (session_id !== null && localStorage.getItem(key)) || "";
+    if (stored !== parsedText)
+      [parsedText, messages] = [stored, stored === "" ? noMessages : (JSON.parse(stored) as QueuedMessage[])];
     return messages;
   };
   const set = (next: readonly QueuedMessage[]): void => {
@@ -52,9 +53,8 @@ function openQueue(session_id: string | null) {
         removeEventListener("storage", watcher);
       };
     },
-    add: (message: string, after: number) =>
-      set([...get(), { id: crypto.randomUUID(), text: message, after, sent: false }]),
-    remove: (id: string) => set(get().filter((one) => one.id !== id)),
-    markSent: (id: string) => set(get().map((one) => (one.id === id ? { ...one, sent: true } : one))),
+    add: (text: string, after: number) => set([...get(), { id: crypto.randomUUID(), text, after, sent: false }]),
+    remove: (id: string) => set(get().filter((message) => message.id !== id)),
+    markSent: (id: string) => set(get().map((message) => (message.id === id ? { ...message, sent: true } : message))),
   };
 }

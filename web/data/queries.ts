@@ -34,9 +34,9 @@ export const queryClient = new QueryClient({
   },
 });
 
-const statsMs = 5000;
-/** Poll interval for changes without an event: skipped slots, delivery attempts, objects created elsewhere. */
-const pollMs = 5000;
+const statsIntervalMs = 5000;
+/** The interval for polling changes that cause no event, such as skipped slots and delivery attempts. */
+const pollIntervalMs = 5000;
 
 export const queries = {
   me: () => queryOptions({ queryKey: ["me"], queryFn: () => api.me(), staleTime: Infinity }),
@@ -45,7 +45,7 @@ export const queries = {
     queryOptions({
       queryKey: ["runners"],
       queryFn: async () => (await api.runners.list()).items,
-      // Heartbeats do not produce events.
+      // Heartbeats cause no events.
       refetchInterval: 5000,
     }),
   runs: (filter: RunsFilter) =>
@@ -56,9 +56,9 @@ export const queries = {
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
     }),
-  someRuns: (filter: RunsFilter, limit: number) =>
+  recentRuns: (filter: RunsFilter, limit: number) =>
     queryOptions({
-      queryKey: ["runs", "some", filter, limit],
+      queryKey: ["runs", "recent", filter, limit],
       queryFn: async () => (await api.runs.list({ ...filter, limit })).items,
     }),
   run: (run_id: string) => queryOptions({ queryKey: ["run", run_id], queryFn: () => api.runs.get(run_id) }),
@@ -90,19 +90,19 @@ export const queries = {
     queryOptions({ queryKey: ["session", session_id], queryFn: () => api.sessions.get(session_id) }),
   questions: (open: boolean) =>
     queryOptions({ queryKey: ["questions", open], queryFn: () => api.questions.list({ open, limit: 200 }) }),
-  questionsOf: (run_id: string) =>
+  questionsOfRun: (run_id: string) =>
     queryOptions({
       queryKey: ["questions", run_id],
       queryFn: async () => (await api.questions.list({ open: true, run_id })).items,
     }),
-  /** Figures for the last `hours` hours. */
+  /** Statistics for the last `hours` hours. */
   stats: (hours: number) =>
     queryOptions({
       queryKey: ["stats", hours],
       queryFn: () => api.stats({ since: new Date(Date.now() - hours * 3_600_000).toISOString() }),
-      // Stats sum over many runs, so they are not recomputed after each one.
-      staleTime: statsMs,
-      refetchInterval: statsMs,
+      // Stats cover many runs, so do not request them again after each one.
+      staleTime: statsIntervalMs,
+      refetchInterval: statsIntervalMs,
     }),
   schedules: (agent_name?: string) =>
     infiniteQueryOptions({
@@ -115,13 +115,13 @@ export const queries = {
         }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      refetchInterval: pollMs,
+      refetchInterval: pollIntervalMs,
     }),
   schedule: (schedule_id: string) =>
     queryOptions({
       queryKey: ["schedules", "one", schedule_id],
       queryFn: () => api.schedules.get(schedule_id),
-      refetchInterval: pollMs,
+      refetchInterval: pollIntervalMs,
     }),
   slots: (schedule_id: string) =>
     infiniteQueryOptions({
@@ -130,7 +130,7 @@ export const queries = {
         api.schedules.history(schedule_id, { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      refetchInterval: pollMs,
+      refetchInterval: pollIntervalMs,
     }),
   /** The next five slots of a timing, saved or not. Disabled if `timing` is null. */
   preview: (timing: Timing | null) =>
@@ -150,10 +150,12 @@ export const queries = {
         api.webhooks.deliveries({ ...filter, limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      // A due delivery is being sent right now.
-      refetchInterval: ({ state }) => (state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : pollMs),
+      // Poll more often while a delivery is being sent.
+      refetchInterval: ({ state }) =>
+        state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : pollIntervalMs,
     }),
-  audit: () => queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsMs }),
+  audit: () =>
+    queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsIntervalMs }),
   search: (text: string, limit: number) =>
     queryOptions({
       queryKey: ["search", text, limit],
@@ -169,8 +171,8 @@ function isDue({ next_attempt_at }: Delivery): boolean {
   return next_attempt_at !== null && Date.parse(next_attempt_at) <= Date.now();
 }
 
-/** Changes are batched, so that a busy fleet does not cause one request per event. */
-const batchMs = 250;
+/** Batches changes, so that a busy fleet does not cause one request per event. */
+const batchIntervalMs = 250;
 const changedRuns = new Set<string>();
 let batchTimer: ReturnType<typeof setTimeout> | null = null;
 
@@ -179,7 +181,7 @@ listenLive((message) => {
   if (message.kind !== "events") return;
   for (const { run_id, event } of message.events)
     if (event.type !== "output" && event.type !== "assistant") changedRuns.add(run_id);
-  if (changedRuns.size > 0) batchTimer ??= setTimeout(refresh, batchMs);
+  if (changedRuns.size > 0) batchTimer ??= setTimeout(refresh, batchIntervalMs);
 });
 
 function refresh(): void {

@@ -7,9 +7,9 @@ import { listenLive, useFollow } from "./live.ts";
 
 export interface RunLog {
   events: readonly StoredEvent[];
-  /** The same events as a list of what the run said and did. */
+  /** The activities that the events describe. */
   activity: readonly Activity[];
-  /** Text the agent is still writing. An `assistant` event replaces it when it is complete. */
+  /** Text that the agent is still writing. The `assistant` event with the complete text replaces it. */
   partial: string;
   /** Whether all events stored when the page opened have been read. */
   loaded: boolean;
@@ -19,19 +19,19 @@ export interface RunLog {
 const empty: RunLog = { events: [], activity: [], partial: "", loaded: false, error: null };
 const pageSize = 1000;
 
-/** Logs in use on this page. Components that show the same run share one. */
+/** The logs in use on this page. Components that show the same run share a log. */
 const logs = new Map<string, { log: ReturnType<typeof openLog>; users: number; stop: () => void }>();
 
-/** Every event of a run, once and in order: first the stored ones, then live ones. */
+/** Returns every event of a run, once and in order: first the stored events, then live ones. */
 export function useRunEvents(run_id: string | null): RunLog {
   useFollow(run_id);
-  const { subscribe, get } = useMemo(() => (run_id === null ? noLog : shared(run_id)), [run_id]);
+  const { subscribe, get } = useMemo(() => (run_id === null ? noLog : sharedLog(run_id)), [run_id]);
   return useSyncExternalStore(subscribe, get);
 }
 
 const noLog = { get: () => empty, subscribe: () => () => undefined };
 
-function shared(run_id: string): { subscribe: (watcher: () => void) => () => void; get: () => RunLog } {
+function sharedLog(run_id: string): { subscribe: (watcher: () => void) => () => void; get: () => RunLog } {
   return {
     get: () => logs.get(run_id)?.log.get() ?? empty,
     subscribe(watcher) {
@@ -56,24 +56,24 @@ function shared(run_id: string): { subscribe: (watcher: () => void) => () => voi
 
 function openLog(run_id: string) {
   let state = empty;
-  let reading = false;
-  let again = false;
-  let stopped = false;
-  let frame = 0;
+  let isReading = false;
+  let readRequested = false;
+  let isStopped = false;
+  let pendingNotification = 0;
   const watchers = new Set<() => void>();
   const readActivity = createActivityReader();
 
   function start(): () => void {
-    stopped = false;
+    isStopped = false;
     void read();
     const unsubscribe = listenLive((message) => {
       if (message.kind === "caught_up") void read();
       else if (message.kind === "partial" && message.run_id === run_id) {
-        if (message.delta.kind === "assistant") change({ partial: state.partial + message.delta.text });
+        if (message.delta.kind === "assistant") update({ partial: state.partial + message.delta.text });
       } else if (message.kind === "events") append(message.events.filter((event) => event.run_id === run_id));
     });
     return () => {
-      stopped = true;
+      isStopped = true;
       unsubscribe();
     };
   }
@@ -90,48 +90,48 @@ function openLog(run_id: string) {
   }
 
   function add(events: readonly StoredEvent[]): void {
-    const spoken = events.some(({ event }) => event.type === "assistant" || event.type === "result");
+    const replacesPartial = events.some(({ event }) => event.type === "assistant" || event.type === "result");
     const all = [...state.events, ...events];
-    change({ events: all, activity: readActivity(all), ...(spoken ? { partial: "" } : {}) });
+    update({ events: all, activity: readActivity(all), ...(replacesPartial ? { partial: "" } : {}) });
   }
 
   async function read(): Promise<void> {
-    if (reading) return void (again = true);
-    reading = true;
+    if (isReading) return void (readRequested = true);
+    isReading = true;
     try {
       for (;;) {
         const { items, next_cursor } = await api.runs.events(run_id, { after: lastSeq(), limit: pageSize });
-        if (stopped) return;
-        // The stream may have delivered some of these in the meantime.
+        if (isStopped) return;
+        // The stream may have delivered some of these events in the meantime.
         const last = lastSeq();
         const next = items.filter(({ seq }) => seq > last);
         if (next.length > 0) add(next);
         if (next_cursor === null) break;
       }
-      change({ loaded: true, error: null });
+      update({ loaded: true, error: null });
     } catch (error) {
-      change({ error });
-      // Retry if the coordinator was unreachable; a refusal is final.
-      if (error instanceof HostError && !stopped) setTimeout(() => void (stopped || read()), 2000);
+      update({ error });
+      // Retry if the coordinator was unreachable. Other errors are final.
+      if (error instanceof HostError && !isStopped) setTimeout(() => void (isStopped || read()), 2000);
     } finally {
-      reading = false;
-      if (again) {
-        again = false;
+      isReading = false;
+      if (readRequested) {
+        readRequested = false;
         void read();
       }
     }
   }
 
   /** Notifies watchers at most once per frame. */
-  function change(part: Partial<RunLog>): void {
-    state = { ...state, ...part };
-    if (frame !== 0) return;
+  function update(changes: Partial<RunLog>): void {
+    state = { ...state, ...changes };
+    if (pendingNotification !== 0) return;
     const notify = (): void => {
-      frame = 0;
+      pendingNotification = 0;
       for (const watcher of watchers) watcher();
     };
     // A hidden tab gets no animation frames.
-    frame = document.hidden ? Number(setTimeout(notify, 50)) : requestAnimationFrame(notify);
+    pendingNotification = document.hidden ? Number(setTimeout(notify, 50)) : requestAnimationFrame(notify);
   }
 
   return {

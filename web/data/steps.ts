@@ -1,4 +1,4 @@
-import { type Activity, inputLine } from "./activity.ts";
+import { type Activity, summarizeInput } from "./activity.ts";
 import type { Run } from "./queries.ts";
 
 type Tone = "idle" | "run" | "ok" | "bad" | "wait";
@@ -11,7 +11,7 @@ export interface Step {
   note: string | null;
   tone: Tone;
   from: number;
-  /** null while it is still in progress. */
+  /** null while the step is in progress. */
   to: number | null;
   detail: StepDetail;
 }
@@ -21,8 +21,8 @@ export type StepDetail =
   | Extract<Activity, { kind: "attempt" | "turn" | "tool" | "execution" | "question" | "user" }>;
 
 /** The queue wait, then attempts with their turns, tools, programs and questions, ordered by start time. */
-export function stepsOf(run: Run, activity: readonly Activity[]): Step[] {
-  const steps = activity.map(stepOf).filter((step) => step !== null);
+export function toSteps(run: Run, activity: readonly Activity[]): Step[] {
+  const steps = activity.map(toStep).filter((step) => step !== null);
   const first = steps.find(({ detail }) => detail.kind === "attempt");
   const startedAt = run.claimed_at ?? run.started_at;
   if (startedAt === null && run.status !== "pending") return steps;
@@ -40,65 +40,77 @@ export function stepsOf(run: Run, activity: readonly Activity[]): Step[] {
   return [queue, ...steps];
 }
 
-function stepOf(one: Activity): Step | null {
-  const { from, to } = one;
-  const span = { id: one.key, from, to };
-  switch (one.kind) {
+function toStep(activity: Activity): Step | null {
+  const { from, to } = activity;
+  const span = { id: activity.key, from, to };
+  switch (activity.kind) {
     case "attempt":
       return {
         ...span,
         depth: 0,
-        label: `Attempt ${one.number}`,
-        note: one.result?.reason ?? null,
-        tone: one.to === null ? "run" : toneOfResult(one.result?.status ?? null),
-        detail: one,
+        label: `Attempt ${activity.number}`,
+        note: activity.result?.reason ?? null,
+        tone: activity.to === null ? "run" : resultTone(activity.result?.status ?? null),
+        detail: activity,
       };
     case "turn":
-      return { ...span, depth: 1, label: `Turn ${one.number}`, note: excerpt(one.text), tone: "run", detail: one };
+      return {
+        ...span,
+        depth: 1,
+        label: `Turn ${activity.number}`,
+        note: toExcerpt(activity.text),
+        tone: "run",
+        detail: activity,
+      };
     case "user":
-      return { ...span, depth: 1, label: "Message", note: excerpt(one.text), tone: "idle", detail: one };
+      return { ...span, depth: 1, label: "Message", note: toExcerpt(activity.text), tone: "idle", detail: activity };
     case "tool":
       return {
         ...span,
         depth: 2,
-        label: one.name,
-        note: excerpt(inputLine(one.input)),
-        tone: one.to === null ? "run" : one.output === undefined ? "idle" : one.is_error ? "bad" : "ok",
-        detail: one,
+        label: activity.name,
+        note: toExcerpt(summarizeInput(activity.input)),
+        tone: activity.to === null ? "run" : activity.output === undefined ? "idle" : activity.is_error ? "bad" : "ok",
+        detail: activity,
       };
     case "execution":
       return {
         ...span,
-        depth: one.inTurn ? 2 : 1,
-        label: one.start.command,
-        note: one.end === null ? null : one.end.exit_code === null ? one.end.signal : `exit ${one.end.exit_code}`,
-        tone: one.to === null ? "run" : one.end === null ? "idle" : one.end.success ? "ok" : "bad",
-        detail: one,
+        depth: activity.inTurn ? 2 : 1,
+        label: activity.start.command,
+        note:
+          activity.end === null
+            ? null
+            : activity.end.exit_code === null
+              ? activity.end.signal
+              : `exit ${activity.end.exit_code}`,
+        tone: activity.to === null ? "run" : activity.end === null ? "idle" : activity.end.success ? "ok" : "bad",
+        detail: activity,
       };
     case "question":
       return {
         ...span,
         depth: 2,
-        label: `Asks for ${one.tool}`,
-        note: excerpt(inputLine(one.input)),
-        tone: one.to === null ? "wait" : one.decision === "allow" ? "ok" : "bad",
-        detail: one,
+        label: `Asks for ${activity.tool}`,
+        note: toExcerpt(summarizeInput(activity.input)),
+        tone: activity.to === null ? "wait" : activity.decision === "allow" ? "ok" : "bad",
+        detail: activity,
       };
     default:
       return null;
   }
 }
 
-function toneOfResult(status: string | null): Tone {
+function resultTone(status: string | null): Tone {
   return status === "completed" ? "ok" : status === "failed" ? "bad" : "idle";
 }
 
 /** Cumulative tokens and cost after each turn that reported usage. */
-export function spendingOf(activity: readonly Activity[]): { at: number; tokens: number; cost: number | null }[] {
+export function toSpending(activity: readonly Activity[]): { at: number; tokens: number; cost: number | null }[] {
   let tokens = 0;
   let cost: number | null = null;
   return activity
-    .filter((one): one is Extract<Activity, { kind: "usage" }> => one.kind === "usage")
+    .filter((item): item is Extract<Activity, { kind: "usage" }> => item.kind === "usage")
     .map(({ from, usage }) => {
       tokens += usage.input_tokens + usage.output_tokens;
       if (usage.cost_usd !== null) cost = (cost ?? 0) + usage.cost_usd;
@@ -107,12 +119,12 @@ export function spendingOf(activity: readonly Activity[]): { at: number; tokens:
 }
 
 /** Whether the step's label, input or output contains the search text. */
-export function matches({ label, detail }: Step, wanted: string): boolean {
-  const texts = [label, ...textsOf(detail)];
-  return texts.some((text) => text.toLowerCase().includes(wanted));
+export function matchesText({ label, detail }: Step, searchText: string): boolean {
+  const texts = [label, ...searchableTexts(detail)];
+  return texts.some((text) => text.toLowerCase().includes(searchText));
 }
 
-function textsOf(detail: StepDetail): string[] {
+function searchableTexts(detail: StepDetail): string[] {
   switch (detail.kind) {
     case "turn":
     case "user":
@@ -126,7 +138,7 @@ function textsOf(detail: StepDetail): string[] {
   }
 }
 
-function excerpt(text: string): string | null {
+function toExcerpt(text: string): string | null {
   const line = text.trim().split("\n", 1)[0] ?? "";
   return line === "" ? null : line.length > 80 ? `${line.slice(0, 79)}…` : line;
 }

@@ -10,34 +10,34 @@ export interface Bar {
 
 const height = 64;
 
-/** A bar chart of values over time. */
-export function Bars({ bars, label, from, to, most }: BarsProps) {
-  const top = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumOf(parts)));
+/** A bar chart with stacked bars and labels for the first and the last bar. */
+export function Bars({ bars, label, from, to, formatMax }: BarsProps) {
+  const max = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumOf(parts)));
   const width = 400 / Math.max(1, bars.length);
   const gap = Math.min(4, width * 0.25);
   return (
     <figure className={styles["figure"]}>
-      <span className={`faint ${styles["most"]}`} aria-hidden="true">
-        {most(top)}
+      <span className={`faint ${styles["max"]}`} aria-hidden="true">
+        {formatMax(max)}
       </span>
       <svg viewBox={`0 0 400 ${height + 4}`} preserveAspectRatio="none" role="img" aria-label={label}>
         <line x1="0" x2="400" y1="0.5" y2="0.5" className={styles["top"]} />
         {bars.map(({ key, title, parts }, index) => {
-          let below = 0;
+          let stackedHeight = 0;
           return (
             <g key={key}>
               <title>{title}</title>
               <rect x={index * width} y={0} width={width} height={height} className={styles["hit"]} />
               {parts.map(({ tone, value }) => {
-                const tall = value === 0 ? 0 : Math.max(1.5, (height * value) / top);
-                below += tall;
+                const barHeight = value === 0 ? 0 : Math.max(1.5, (height * value) / max);
+                stackedHeight += barHeight;
                 return (
                   <rect
                     key={tone}
                     x={index * width + gap / 2}
-                    y={height - below}
+                    y={height - stackedHeight}
                     width={width - gap}
-                    height={tall}
+                    height={barHeight}
                     className={styles[tone]}
                   />
                 );
@@ -61,7 +61,7 @@ interface BarsProps {
   from: string;
   to: string;
   /** Formats the highest value for the label at the top. */
-  most: (value: number) => string;
+  formatMax: (value: number) => string;
 }
 
 function sumOf(parts: Bar["parts"]): number {

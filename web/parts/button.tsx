@@ -2,27 +2,27 @@ import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { Icon, type IconName } from "./icon.tsx";
 import styles from "./button.module.css";
 
-export type Look = "plain" | "primary" | "quiet" | "bad";
+export type Variant = "plain" | "primary" | "quiet" | "danger";
 
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
-  look?: Look;
+  variant?: Variant;
   icon?: IconName;
-  /** Only shown on the button. The page binds the key itself. */
+  /** The key shown on the button. The page itself handles the key. */
   shortcut?: string;
   children?: ReactNode;
-  /** Why the button is disabled. It stays focusable, so that screen readers can read the reason. */
-  disabledBecause?: string | null | undefined;
+  /** If set, disables the button and explains why. The button stays focusable, so that screen readers can read the reason. */
+  disabledReason?: string | null | undefined;
 }
 
-export function Button({ look = "plain", icon, shortcut, children, disabledBecause, onClick, ...rest }: Props) {
-  const off = Boolean(disabledBecause);
+export function Button({ variant = "plain", icon, shortcut, children, disabledReason, onClick, ...rest }: Props) {
+  const isDisabled = Boolean(disabledReason);
   return (
     <button
       type="button"
-      className={buttonClass(look)}
-      aria-disabled={off || undefined}
-      title={disabledBecause ?? rest.title}
-      onClick={off ? undefined : onClick}
+      className={buttonClass(variant)}
+      aria-disabled={isDisabled || undefined}
+      title={disabledReason ?? rest.title}
+      onClick={isDisabled ? undefined : onClick}
       {...rest}
     >
       {icon ? <Icon name={icon} /> : null}
@@ -44,6 +44,6 @@ export function IconButton({
   );
 }
 
-export function buttonClass(look: Look = "plain"): string {
-  return `${styles["button"]} ${styles[look]}`;
+export function buttonClass(variant: Variant = "plain"): string {
+  return `${styles["button"]} ${styles[variant]}`;
 }

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button } from "./button.tsx";
-import { count } from "./numbers.ts";
-import { visibleText } from "./visible-text.ts";
+import { formatCount } from "./numbers.ts";
+import { revealDirectionMarks } from "./reveal-direction-marks.ts";
 import styles from "./code.module.css";
 
 /** Preformatted text, such as a command or its output. */
@@ -13,31 +13,31 @@ export function Code({ text, label, tall = false }: { text: string; label?: stri
       aria-label={label}
       role={label ? "region" : undefined}
     >
-      {visibleText(text)}
+      {revealDirectionMarks(text)}
     </pre>
   );
 }
 
-const manyLines = 400;
-const fewLines = 60;
+const maxUnfoldedLines = 400;
+const foldedLines = 60;
 
 /** A diff with added and removed lines in colour. A long diff, such as a lockfile's, starts folded. */
 export function Diff({ text }: { text: string }) {
-  const [all, setAll] = useState(false);
-  const lines = visibleText(text).split("\n");
-  const shown = lines.length > manyLines && !all ? lines.slice(0, fewLines) : lines;
+  const [expanded, setExpanded] = useState(false);
+  const lines = revealDirectionMarks(text).split("\n");
+  const visibleLines = lines.length > maxUnfoldedLines && !expanded ? lines.slice(0, foldedLines) : lines;
   return (
     <>
       <pre className={styles["code"]} tabIndex={0} role="region" aria-label="Changes">
-        {shown.map((line, index) => (
-          <span key={index} className={styles[kindOf(line)]}>
+        {visibleLines.map((line, index) => (
+          <span key={index} className={styles[lineKind(line)]}>
             {line === "" ? " " : line}
           </span>
         ))}
       </pre>
-      {shown.length < lines.length ? (
-        <Button look="quiet" icon="down" onClick={() => setAll(true)}>
-          Show {count(lines.length - shown.length)} more lines
+      {visibleLines.length < lines.length ? (
+        <Button variant="quiet" icon="down" onClick={() => setExpanded(true)}>
+          Show {formatCount(lines.length - visibleLines.length)} more lines
         </Button>
       ) : null}
     </>
@@ -45,28 +45,28 @@ export function Diff({ text }: { text: string }) {
 }
 
 /** The number of lines a diff adds and removes. */
-export function Changes({ diff }: { diff: string }) {
-  const kinds = diff.split("\n").map(kindOf);
-  const number = (kind: "add" | "del"): number => kinds.filter((one) => one === kind).length;
+export function DiffCounts({ diff }: { diff: string }) {
+  const kinds = diff.split("\n").map(lineKind);
+  const countLines = (kind: "add" | "del"): number => kinds.filter((candidate) => candidate === kind).length;
   return (
     <span className={styles["changes"]}>
-      {number("add") > 0 ? <span className={styles["plus"]}>+{number("add")}</span> : null}{" "}
-      {number("del") > 0 ? <span className={styles["minus"]}>−{number("del")}</span> : null}
+      {countLines("add") > 0 ? <span className={styles["plus"]}>+{countLines("add")}</span> : null}{" "}
+      {countLines("del") > 0 ? <span className={styles["minus"]}>−{countLines("del")}</span> : null}
     </span>
   );
 }
 
-function kindOf(line: string): "add" | "del" | "hunk" | "same" {
+function lineKind(line: string): "add" | "del" | "hunk" | "same" {
   if (/^(?:@@|\+\+\+ |--- |diff |index )/.test(line)) return "hunk";
   return line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
 }
 
-/** Builds a diff from a tool's input if the input describes a change to a file. */
-export function diffOf(input: unknown): string | null {
+/** Converts a tool's input to a diff. Returns null if the input does not describe a change to a file. */
+export function toDiff(input: unknown): string | null {
   if (typeof input !== "object" || input === null) return null;
-  const at = (key: string): unknown => Reflect.get(input, key);
+  const field = (key: string): unknown => Reflect.get(input, key);
   for (const key of ["patch", "diff"]) {
-    const value = at(key);
+    const value = field(key);
     if (typeof value === "string" && /^[-+@]/m.test(value)) return value;
   }
   for (const [before, after] of [
@@ -74,17 +74,17 @@ export function diffOf(input: unknown): string | null {
     ["old", "new"],
     ["search", "replace"],
   ] as const) {
-    const [old, now] = [at(before), at(after)];
-    if (typeof old === "string" && typeof now === "string")
-      return [...marked(old, "-"), ...marked(now, "+")].join("\n");
+    const [oldText, newText] = [field(before), field(after)];
+    if (typeof oldText === "string" && typeof newText === "string")
+      return [...prefixLines(oldText, "-"), ...prefixLines(newText, "+")].join("\n");
   }
-  const content = at("content");
-  if (typeof content === "string" && (typeof at("path") === "string" || typeof at("file_path") === "string"))
-    return marked(content, "+").join("\n");
+  const content = field("content");
+  if (typeof content === "string" && (typeof field("path") === "string" || typeof field("file_path") === "string"))
+    return prefixLines(content, "+").join("\n");
   return null;
 }
 
-function marked(text: string, sign: string): string[] {
+function prefixLines(text: string, sign: string): string[] {
   // A trailing line break does not start another line.
   return text === ""
     ? []

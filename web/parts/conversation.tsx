@@ -1,16 +1,16 @@
 import { lazy, memo, type ReactNode, Suspense, useMemo } from "react";
 import type { Usage } from "../../src/model/event.ts";
 import { isTerminal } from "../../src/model/states.ts";
-import { type Activity, inputLine, type ResultEvent, type ToolActivity } from "../data/activity.ts";
+import { type Activity, summarizeInput, type ResultEvent, type ToolActivity } from "../data/activity.ts";
 import type { Run } from "../data/queries.ts";
 import type { RunLog } from "../data/run-events.ts";
-import { Changes, Code, Diff, diffOf } from "./code.tsx";
+import { Code, Diff, DiffCounts, toDiff } from "./code.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonTree } from "./json-tree.tsx";
-import { count, money } from "./numbers.ts";
+import { formatCount, formatMoney } from "./numbers.ts";
 import { OpenQuestion } from "./question-card.tsx";
 import { Status } from "./status.tsx";
-import { fine, useNow } from "./time.tsx";
+import { formatDuration, useNow } from "./time.tsx";
 import { Output, ToolInput } from "./tool-input.tsx";
 import styles from "./conversation.module.css";
 
@@ -22,7 +22,7 @@ export type MessageMenu = (message: { text: string; turn: number }) => ReactNode
 /** One run as a conversation: the prompt, what the agent said and did, and the result. */
 export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?: MessageMenu }) {
   const prompt = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
-  const turns = useMemo(() => turnsOf(log.activity), [log.activity]);
+  const turns = useMemo(() => turnByMessage(log.activity), [log.activity]);
   const hasText = log.activity.some(({ kind }) => kind === "assistant");
   const ended = isTerminal(run.status);
   return (
@@ -32,22 +32,29 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
           {prompt === null ? <JsonTree value={run.parameters} /> : <Text text={prompt} />}
         </Bubble>
       )}
-      {log.activity.map((one) =>
-        one.kind === "user" ? (
+      {log.activity.map((activity) =>
+        activity.kind === "user" ? (
           <Bubble
-            key={one.key}
-            by={one.by}
-            menu={menu && one.heard ? menu({ text: one.text, turn: turns.get(one.key) ?? 1 }) : null}
-            note={one.heard ? null : ended ? "not read" : "not read yet"}
+            key={activity.key}
+            by={activity.by}
+            menu={menu && activity.read ? menu({ text: activity.text, turn: turns.get(activity.key) ?? 1 }) : null}
+            note={activity.read ? null : ended ? "not read" : "not read yet"}
           >
-            <Text text={one.text} />
+            <Text text={activity.text} />
           </Bubble>
         ) : (
-          <ActivityRow key={one.key} one={one} run_id={run.run_id} open={!ended} hasText={hasText} usage={run.usage} />
+          <ActivityRow
+            key={activity.key}
+            activity={activity}
+            run_id={run.run_id}
+            runActive={!ended}
+            hasText={hasText}
+            usage={run.usage}
+          />
         ),
       )}
       {log.partial === "" ? null : (
-        <div className={styles["said"]} aria-live="off">
+        <div className={styles["answer"]} aria-live="off">
           <Text text={log.partial} streaming />
         </div>
       )}
@@ -61,100 +68,101 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
 }
 
 /** A model reads all messages since its last answer as one turn. Messages before its first answer join the prompt. */
-function turnsOf(activity: readonly Activity[]): ReadonlyMap<string, number> {
+function turnByMessage(activity: readonly Activity[]): ReadonlyMap<string, number> {
   const turns = new Map<string, number>();
   let turn = 1;
   let answered = false;
-  for (const one of activity)
-    if (one.kind === "user" && one.heard) {
+  for (const item of activity)
+    if (item.kind === "user" && item.read) {
       if (answered) turn += 1;
       answered = false;
-      turns.set(one.key, turn);
-    } else if (one.kind === "turn") answered = true;
+      turns.set(item.key, turn);
+    } else if (item.kind === "turn") answered = true;
   return turns;
 }
 
 /** The number of turns a run added to its conversation. */
 export function countTurns(activity: readonly Activity[]): number {
-  return Math.max(1, ...turnsOf(activity).values());
+  return Math.max(1, ...turnByMessage(activity).values());
 }
 
 type AgentActivity = Exclude<Activity, { kind: "user" }>;
 
 /** Memoized so that only changed rows render, which keeps typing smooth while text streams in. */
 const ActivityRow = memo(function ActivityRow({
-  one,
+  activity,
   run_id,
-  open,
+  runActive,
   hasText,
   usage,
 }: {
-  one: AgentActivity;
+  activity: AgentActivity;
   run_id: string;
-  open: boolean;
-  /** Whether the agent wrote any text. If not, the result card shows the result's text. */
+  runActive: boolean;
+  /** Whether the agent wrote any text. If it wrote none, the result card shows the result's text. */
   hasText: boolean;
   usage: Usage | null;
 }) {
-  switch (one.kind) {
+  switch (activity.kind) {
     case "attempt":
-      return one.number === 1 ? null : <p className={styles["note"]}>Attempt {one.number}</p>;
+      return activity.number === 1 ? null : <p className={styles["note"]}>Attempt {activity.number}</p>;
     case "turn":
     case "usage":
     case "execution":
       return null;
     case "assistant":
       return (
-        <div className={styles["said"]}>
-          <Text text={one.text} />
+        <div className={styles["answer"]}>
+          <Text text={activity.text} />
         </div>
       );
     case "tool":
-      return <ToolCard tool={one} />;
+      return <ToolCard tool={activity} />;
     case "question":
-      if (one.decision === null && open)
+      if (activity.decision === null && runActive)
         return (
           <div className={styles["card"]} data-tone="wait">
-            <OpenQuestion run_id={run_id} request_id={one.request_id} />
+            <OpenQuestion run_id={run_id} request_id={activity.request_id} />
           </div>
         );
       return (
         <div
           className={styles["card"]}
-          data-tone={one.decision === null ? "wait" : one.decision === "allow" ? "ok" : "bad"}
+          data-tone={activity.decision === null ? "wait" : activity.decision === "allow" ? "ok" : "bad"}
         >
           <div className="row wrap">
-            <Icon name={one.decision === null ? "wait" : one.decision === "allow" ? "ok" : "bad"} />
-            <b className="mono">{one.tool}</b>
+            <Icon name={activity.decision === null ? "wait" : activity.decision === "allow" ? "ok" : "close"} />
+            <b className="mono">{activity.tool}</b>
             <span className="dim">
-              {one.decision === null ? "was not answered" : describeDecision(one.decision, one.by)}
+              {activity.decision === null ? "was not answered" : describeDecision(activity.decision, activity.by)}
             </span>
           </div>
-          <ToolInput input={one.input} />
-          {one.message ? <p className="dim">{one.message}</p> : null}
+          <ToolInput input={activity.input} />
+          {activity.message ? <p className="dim">{activity.message}</p> : null}
         </div>
       );
     case "note":
-      return <p className={styles["note"]}>{one.text}</p>;
+      return <p className={styles["note"]}>{activity.text}</p>;
     case "error":
       return (
         <div className={styles["card"]} data-tone="bad">
           <div className="row">
-            <Icon name="warn" /> <span>{one.text}</span>
+            <Icon name="warn" /> <span>{activity.text}</span>
           </div>
         </div>
       );
     case "result":
-      return <ResultCard event={one.event} usage={usage} withText={!hasText} />;
+      return <ResultCard event={activity.event} usage={usage} withText={!hasText} />;
     default:
-      return one satisfies never;
+      return activity satisfies never;
   }
 });
 
 function describeDecision(decision: string, by: string | null): string {
   if (decision === "expired") return "expired without an answer";
   if (decision === "superseded") return "asked again";
-  return `${decisionLabels[decision] ?? decision} by ${by ?? "nobody"}`;
+  const label = decisionLabels[decision] ?? decision;
+  return by === null ? label : `${label} by ${by}`;
 }
 
 const decisionLabels: Record<string, string> = { allow: "approved", deny: "denied", stop: "stopped" };
@@ -171,7 +179,7 @@ function Bubble({
   children: ReactNode;
 }) {
   return (
-    <div className={styles["asked"]}>
+    <div className={styles["message"]}>
       {by || note ? <span className="faint">{[by, note].filter(Boolean).join(" · ")}</span> : null}
       <div className={styles["bubble"]}>
         {menu}
@@ -181,22 +189,36 @@ function Bubble({
   );
 }
 
+const toolStates = {
+  running: { tone: "run", icon: "run" },
+  /** The run ended before the tool returned. */
+  stopped: { tone: "idle", icon: "stop" },
+  failed: { tone: "bad", icon: "close" },
+  succeeded: { tone: "ok", icon: "ok" },
+} as const;
+
+function toolState({ to, output, is_error }: ToolActivity): keyof typeof toolStates {
+  if (to === null) return "running";
+  if (output === undefined) return "stopped";
+  return is_error ? "failed" : "succeeded";
+}
+
 function ToolCard({ tool }: { tool: ToolActivity }) {
-  const diff = diffOf(tool.input);
-  const state = tool.to === null ? "run" : tool.output === undefined ? "idle" : tool.is_error ? "bad" : "ok";
-  const short = diff !== null && diff.split("\n").length <= 30;
+  const diff = toDiff(tool.input);
+  const { tone, icon } = toolStates[toolState(tool)];
+  const isShort = diff !== null && diff.split("\n").length <= 30;
   return (
-    <details className={styles["card"]} data-tone={state} open={tool.is_error || short || undefined}>
+    <details className={styles["card"]} data-tone={tone} open={tool.is_error || isShort || undefined}>
       <summary>
-        <Icon name={state === "idle" ? "stop" : state} spin={state === "run"} />
+        <Icon name={icon} spin={icon === "run"} />
         <b className="mono">{tool.name}</b>
-        <span className="dim mono ellipsis grow">{inputLine(tool.input)}</span>
-        {diff === null ? null : <Changes diff={diff} />}
+        <span className="dim mono ellipsis grow">{summarizeInput(tool.input)}</span>
+        {diff === null ? null : <DiffCounts diff={diff} />}
         <span className="faint">
-          <Took from={tool.from} to={tool.to} />
+          <ActivityDuration from={tool.from} to={tool.to} />
         </span>
       </summary>
-      <div className={styles["inside"]}>
+      <div className={styles["body"]}>
         {diff === null ? (
           <>
             <h3>Input</h3>
@@ -216,13 +238,13 @@ function ToolCard({ tool }: { tool: ToolActivity }) {
   );
 }
 
-/** Only an activity in progress subscribes to the clock. */
-function Took({ from, to }: { from: number; to: number | null }) {
-  return to === null ? <TookSoFar from={from} /> : <>{fine(Math.max(0, to - from))}</>;
+/** Subscribes to the clock only while the activity is in progress. */
+function ActivityDuration({ from, to }: { from: number; to: number | null }) {
+  return to === null ? <ElapsedTime from={from} /> : <>{formatDuration(Math.max(0, to - from))}</>;
 }
 
-function TookSoFar({ from }: { from: number }) {
-  return <>{fine(Math.max(0, useNow() - from))}</>;
+function ElapsedTime({ from }: { from: number }) {
+  return <>{formatDuration(Math.max(0, useNow() - from))}</>;
 }
 
 function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usage | null; withText: boolean }) {
@@ -238,8 +260,8 @@ function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usa
         {event.reason ? <code>{event.reason}</code> : null}
         {usage === null ? null : (
           <span className="faint push">
-            {count(usage.input_tokens)} tokens in, {count(usage.output_tokens)} out
-            {usage.cost_usd ? ` · ${money(usage.cost_usd)}` : ""}
+            {formatCount(usage.input_tokens)} tokens in, {formatCount(usage.output_tokens)} out
+            {usage.cost_usd ? ` · ${formatMoney(usage.cost_usd)}` : ""}
           </span>
         )}
       </div>

@@ -27,7 +27,7 @@ export function Dialog({
             <Radix.Title className={styles["title"]}>{title}</Radix.Title>
             {note === undefined ? null : <span className="dim">{note}</span>}
             <Radix.Close asChild>
-              <IconButton icon="bad" label="Close" />
+              <IconButton icon="close" label="Close" />
             </Radix.Close>
           </div>
           <div className={styles["body"]}>{children}</div>

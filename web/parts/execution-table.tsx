@@ -3,7 +3,7 @@ import type { Execution } from "../data/queries.ts";
 import { shortId } from "./numbers.ts";
 import { Status } from "./status.tsx";
 import { type Column, Table, tableLink } from "./table.tsx";
-import { Ago, fine } from "./time.tsx";
+import { Ago, formatDuration } from "./time.tsx";
 
 const run: Column<Execution> = {
   head: "Run",
@@ -27,9 +27,10 @@ const columns = (withRun: boolean): Column<Execution>[] => [
   withRun ? run : directory,
   { head: "Isolation", tone: "dim", cell: ({ end }) => end?.isolation ?? "—" },
   {
-    head: "Took",
+    head: "Duration",
     right: true,
-    cell: ({ end }) => (end?.duration_ms === undefined || end.duration_ms === null ? "—" : fine(end.duration_ms)),
+    cell: ({ end }) =>
+      end?.duration_ms === undefined || end.duration_ms === null ? "—" : formatDuration(end.duration_ms),
   },
   { head: "Age", right: true, tone: "faint", cell: ({ start }) => <Ago at={start.started_at} /> },
 ];
@@ -48,7 +49,7 @@ export function ExecutionTable({
 
 function End({ end }: Execution) {
   if (end === null) return <Status status="running" />;
-  if (end.interrupted) return <Status status="cancelled" word="Interrupted" />;
-  const word = end.exit_code === null ? (end.signal ?? "ended") : `exit ${end.exit_code}`;
-  return <Status status={end.success ? "completed" : "failed"} word={word} />;
+  if (end.interrupted) return <Status status="cancelled" label="Interrupted" />;
+  const label = end.exit_code === null ? (end.signal ?? "ended") : `exit ${end.exit_code}`;
+  return <Status status={end.success ? "completed" : "failed"} label={label} />;
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./facts.module.css";
 
-/** A list of names and values. */
+/** A list of named values. */
 export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className={styles["facts"]}>

@@ -22,7 +22,7 @@ export function Field({
   children: (input: Input) => ReactNode;
 }) {
   const id = useId();
-  const about = fault ?? help;
+  const hint = fault ?? help;
   return (
     <div className={styles["field"]}>
       <label htmlFor={id}>
@@ -32,11 +32,11 @@ export function Field({
       {children({
         id,
         "aria-invalid": fault === undefined ? undefined : true,
-        "aria-describedby": about === undefined ? undefined : `${id}-about`,
+        "aria-describedby": hint === undefined ? undefined : `${id}-hint`,
       })}
-      {about === undefined ? null : (
-        <p id={`${id}-about`} className={fault === undefined ? styles["help"] : styles["fault"]}>
-          {about}
+      {hint === undefined ? null : (
+        <p id={`${id}-hint`} className={fault === undefined ? styles["help"] : styles["fault"]}>
+          {hint}
         </p>
       )}
     </div>

@@ -1,21 +1,21 @@
-import { visibleText } from "./visible-text.ts";
+import { revealDirectionMarks } from "./reveal-direction-marks.ts";
 import styles from "./json-tree.module.css";
 
-const manyAtOnce = 200;
+const maxEntries = 200;
 
-/** Formatted, foldable JSON. Long lists are shown in parts. */
+/** Formatted, foldable JSON. Shows only the first entries of a long list. */
 export function JsonTree({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
-  const key = name === undefined ? null : <span className={styles["key"]}>{visibleText(name)}: </span>;
+  const key = name === undefined ? null : <span className={styles["key"]}>{revealDirectionMarks(name)}: </span>;
   if (typeof value !== "object" || value === null)
     return (
       <div className={styles["leaf"]}>
         {key}
-        <span className={styles[value === null ? "null" : typeof value]}>{textOf(value)}</span>
+        <span className={styles[value === null ? "null" : typeof value]}>{formatValue(value)}</span>
       </div>
     );
-  const list = Array.isArray(value);
+  const isArray = Array.isArray(value);
   const entries = Object.entries(value);
-  const [open, close] = list ? ["[", "]"] : ["{", "}"];
+  const [open, close] = isArray ? ["[", "]"] : ["{", "}"];
   if (entries.length === 0)
     return (
       <div className={styles["leaf"]}>
@@ -31,20 +31,20 @@ export function JsonTree({ value, name, depth = 0 }: { value: unknown; name?: st
         {open}
         <span className="faint">
           {" "}
-          {entries.length} {list ? (entries.length === 1 ? "item" : "items") : entries.length === 1 ? "key" : "keys"}{" "}
+          {entries.length} {isArray ? (entries.length === 1 ? "item" : "items") : entries.length === 1 ? "key" : "keys"}{" "}
           {close}
         </span>
       </summary>
       <div className={styles["inside"]}>
-        {entries.slice(0, manyAtOnce).map(([inner, one]) => (
-          <JsonTree key={inner} name={inner} value={one} depth={depth + 1} />
+        {entries.slice(0, maxEntries).map(([childName, child]) => (
+          <JsonTree key={childName} name={childName} value={child} depth={depth + 1} />
         ))}
-        {entries.length > manyAtOnce ? <span className="faint">and {entries.length - manyAtOnce} more</span> : null}
+        {entries.length > maxEntries ? <span className="faint">and {entries.length - maxEntries} more</span> : null}
       </div>
     </details>
   );
 }
 
-function textOf(value: unknown): string {
-  return visibleText(typeof value === "string" ? JSON.stringify(value) : String(value));
+function formatValue(value: unknown): string {
+  return revealDirectionMarks(typeof value === "string" ? JSON.stringify(value) : String(value));
 }

@@ -34,6 +34,6 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
   );
 });
 
-function hostOf(address: string): string {
-  return URL.canParse(address) ? new URL(address).host : "unreadable address";
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : "invalid URL";
 }

@@ -20,22 +20,22 @@ interface Trigger {
 
 /** Renders only the trigger at first. The menu itself loads on first use. */
 export function Menu({ trigger, entries }: { trigger: ReactElement<Trigger>; entries: readonly MenuEntry[] }) {
-  const [used, setUsed] = useState<"by pointer" | "by keyboard" | null>(null);
-  const closed = cloneElement(trigger, {
+  const [openedBy, setOpenedBy] = useState<"pointer" | "keyboard" | null>(null);
+  const closedMenu = cloneElement(trigger, {
     // A click caused by Enter or Space has detail 0.
-    onClick: ({ detail }) => setUsed(detail === 0 ? "by keyboard" : "by pointer"),
+    onClick: ({ detail }) => setOpenedBy(detail === 0 ? "keyboard" : "pointer"),
     onKeyDown: (event) => {
       if (event.key !== "ArrowDown") return;
       event.preventDefault();
-      setUsed("by keyboard");
+      setOpenedBy("keyboard");
     },
     "aria-haspopup": "menu",
     "aria-expanded": false,
   });
-  if (used === null) return closed;
+  if (openedBy === null) return closedMenu;
   return (
-    <Suspense fallback={closed}>
-      <OpenMenu trigger={trigger} entries={entries} byKeyboard={used === "by keyboard"} />
+    <Suspense fallback={closedMenu}>
+      <OpenMenu trigger={trigger} entries={entries} byKeyboard={openedBy === "keyboard"} />
     </Suspense>
   );
 }

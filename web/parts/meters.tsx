@@ -4,17 +4,17 @@ import styles from "./meters.module.css";
 interface Meter {
   name: string;
   value: number;
-  shown: string;
-  /** Leads to the runs that the value counts. */
+  label: string;
+  /** Links to the runs behind the value. */
   link?: Pick<LinkProps, "to" | "search">;
 }
 
-/** Horizontal bars with names, in the given order. */
+/** Horizontal bars, each with a name and a value. */
 export function Meters({ rows, tone }: { rows: readonly Meter[]; tone: "accent" | "bad" | "wait" }) {
-  const most = Math.max(...rows.map(({ value }) => value), Number.MIN_VALUE);
+  const max = Math.max(...rows.map(({ value }) => value), Number.MIN_VALUE);
   return (
     <ul>
-      {rows.map(({ name, value, shown, link }) => (
+      {rows.map(({ name, value, label, link }) => (
         <li key={name} className={styles["meter"]}>
           {link ? (
             <Link {...link} className="ellipsis" title={name}>
@@ -24,9 +24,9 @@ export function Meters({ rows, tone }: { rows: readonly Meter[]; tone: "accent" 
             <span className="ellipsis">{name}</span>
           )}
           <span aria-hidden="true">
-            <span className={styles[tone]} style={{ width: `${Math.max(2, (100 * value) / most)}%` }} />
+            <span className={styles[tone]} style={{ width: `${Math.max(2, (100 * value) / max)}%` }} />
           </span>
-          <span className="dim">{shown}</span>
+          <span className="dim">{label}</span>
         </li>
       ))}
     </ul>

@@ -1,19 +1,19 @@
-export function money(usd: number | null | undefined): string {
+export function formatMoney(usd: number | null | undefined): string {
   if (usd === null || usd === undefined) return "—";
   return usd > 0 && usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
 }
 
-export function count(number: number): string {
-  return number.toLocaleString("en-US");
+export function formatCount(value: number): string {
+  return value.toLocaleString("en-US");
 }
 
-export function bytes(size: number): string {
+export function formatBytes(size: number): string {
   if (size < 1024) return `${size} B`;
   if (size < 1024 * 1024) return `${(size / 1024).toFixed(1)} KB`;
   return `${(size / 1048576).toFixed(1)} MB`;
 }
 
-/** The end of an id, enough to recognize it. */
+/** The last six characters of an id, enough to recognize it. */
 export function shortId(id: string): string {
   return `…${id.slice(-6)}`;
 }

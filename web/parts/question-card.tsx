@@ -6,14 +6,14 @@ import { queries, type Question, queryClient } from "../data/queries.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonField } from "./schema-form.tsx";
-import { Ago, coarse, useNow } from "./time.tsx";
+import { Ago, formatShortDuration, useNow } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
 import { ToolInput } from "./tool-input.tsx";
 import styles from "./question-card.module.css";
 
 type Mode = "view" | "edit" | "deny";
 
-const asks = {
+const effectLabels = {
   read: "wants to read something",
   edit: "wants to change something",
   execute: "wants to run a command",
@@ -26,24 +26,25 @@ export function QuestionCard({
   mode,
   setMode,
   withRun = true,
-  at = false,
+  isCurrent = false,
 }: {
   question: Question;
   mode: Mode;
   setMode: (mode: Mode) => void;
-  /** Links to the run. Off on the run's own page. */
+  /** Whether to link to the run. Off on the run's own page. */
   withRun?: boolean;
-  at?: boolean;
+  /** Whether the keyboard shortcuts act on this question. */
+  isCurrent?: boolean;
 }) {
   const [remember, setRemember] = useState(false);
   const [input, setInput] = useState<unknown>(question.input);
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
-  const answer = (body: Parameters<typeof api.questions.answer>[2], word: string): void => {
+  const answer = (body: Parameters<typeof api.questions.answer>[2], pastTense: string): void => {
     setBusy(true);
     api.questions
       .answer(question.run_id, question.request_id, body)
-      .then(() => toast(`${word} ${question.tool}`), toastError)
+      .then(() => toast(`${pastTense} ${question.tool}`), toastError)
       .finally(() => {
         setBusy(false);
         setMode("view");
@@ -51,8 +52,9 @@ export function QuestionCard({
         void queryClient.invalidateQueries({ queryKey: ["run", question.run_id] });
       });
   };
-  const kept = remember ? ({ remember: "session" } as const) : {};
-  const approve = (): void => answer({ decision: "allow", ...kept, ...(mode === "edit" ? { input } : {}) }, "Approved");
+  const rememberOption = remember ? ({ remember: "session" } as const) : {};
+  const approve = (): void =>
+    answer({ decision: "allow", ...rememberOption, ...(mode === "edit" ? { input } : {}) }, "Approved");
   const deny = (decision: "deny" | "stop"): void =>
     answer(
       { decision, ...(reason.trim() === "" ? {} : { message: reason.trim() }) },
@@ -61,7 +63,7 @@ export function QuestionCard({
   return (
     <article
       className={styles["card"]}
-      data-at={at || undefined}
+      data-current={isCurrent || undefined}
       aria-label={`${question.agent_name} asks for ${question.tool}`}
     >
       <div className="row wrap">
@@ -73,7 +75,7 @@ export function QuestionCard({
             {question.agent_name}
           </Link>
         ) : null}
-        <span className="dim">{question.effect ? asks[question.effect] : "asks for"}</span>
+        <span className="dim">{question.effect ? effectLabels[question.effect] : "asks for"}</span>
         <code>{question.tool}</code>
         {question.parents.map(({ run_id, agent_name }) => (
           <Link key={run_id} to="/runs/$runId" params={{ runId: run_id }} className="dim">
@@ -98,38 +100,38 @@ export function QuestionCard({
       )}
       {mode === "deny" ? (
         <label className={styles["reason"]}>
-          <span className="dim">Why not? The agent reads your reason.</span>
+          <span className="dim">Reason for the agent (optional)</span>
           <textarea rows={2} autoFocus value={reason} onChange={(event) => setReason(event.target.value)} />
         </label>
       ) : null}
       <div className="row wrap">
         {mode === "deny" ? (
           <>
-            <Button look="bad" disabled={busy} onClick={() => deny("deny")}>
+            <Button variant="danger" disabled={busy} onClick={() => deny("deny")}>
               Deny
             </Button>
-            <Button look="bad" icon="stop" disabled={busy} onClick={() => deny("stop")}>
+            <Button variant="danger" icon="stop" disabled={busy} onClick={() => deny("stop")}>
               Deny and stop the run
             </Button>
-            <Button look="quiet" onClick={() => setMode("view")}>
+            <Button variant="quiet" onClick={() => setMode("view")}>
               Back
             </Button>
           </>
         ) : (
           <>
-            <Button look="primary" disabled={busy} shortcut={at ? "A" : ""} onClick={approve}>
+            <Button variant="primary" disabled={busy} shortcut={isCurrent ? "A" : ""} onClick={approve}>
               {mode === "edit" ? "Approve the changed input" : "Approve"}
             </Button>
             {mode === "edit" ? (
-              <Button look="quiet" onClick={() => setMode("view")}>
+              <Button variant="quiet" onClick={() => setMode("view")}>
                 Back
               </Button>
             ) : (
-              <Button shortcut={at ? "E" : ""} onClick={() => setMode("edit")}>
+              <Button shortcut={isCurrent ? "E" : ""} onClick={() => setMode("edit")}>
                 Edit
               </Button>
             )}
-            <Button look="bad" shortcut={at ? "D" : ""} onClick={() => setMode("deny")}>
+            <Button variant="danger" shortcut={isCurrent ? "D" : ""} onClick={() => setMode("deny")}>
               Deny
             </Button>
             <label className={styles["remember"]}>
@@ -146,23 +148,25 @@ export function QuestionCard({
 
 /** An open question on its run's page. */
 export function OpenQuestion({ run_id, request_id }: { run_id: string; request_id: string }) {
-  const questions = useQuery(queries.questionsOf(run_id));
+  const questions = useQuery(queries.questionsOfRun(run_id));
   const [mode, setMode] = useState<Mode>("view");
-  const question = questions.data?.find((one) => one.request_id === request_id);
-  if (question === undefined) return <p className="dim">Nobody has answered.</p>;
+  const question = questions.data?.find((candidate) => candidate.request_id === request_id);
+  if (question === undefined) return <p className="dim">Waiting for an answer.</p>;
   return (
     <>
       <QuestionCard question={question} mode={mode} setMode={setMode} withRun={false} />
       <p className="faint">
-        If nobody answers, the run may park: it stops using a runner until your answer resumes it.
+        While it waits, the run may be parked: it releases its runner and resumes when you answer.
       </p>
     </>
   );
 }
 
 function Expiry({ at }: { at: string }) {
-  const left = Date.parse(at) - useNow();
-  return <span className="faint push">{left > 0 ? `expires in ${coarse(left)}` : "expired"}</span>;
+  const remainingMs = Date.parse(at) - useNow();
+  return (
+    <span className="faint push">{remainingMs > 0 ? `expires in ${formatShortDuration(remainingMs)}` : "expired"}</span>
+  );
 }
 
 const decisionLabels = {
@@ -176,10 +180,10 @@ const decisionLabels = {
 /** A closed question with its decision. */
 export function AnsweredRow({ question }: { question: Question }) {
   const decision = question.decision ?? "expired";
-  const good = decision === "allow";
+  const approved = decision === "allow";
   return (
-    <li className={styles["answered"]} data-good={good}>
-      <Icon name={good ? "ok" : "bad"} />
+    <li className={styles["answered"]} data-approved={approved}>
+      <Icon name={approved ? "ok" : "close"} />
       <b>{decisionLabels[decision]}</b>
       <Link to="/runs/$runId" params={{ runId: question.run_id }}>
         {question.agent_name}

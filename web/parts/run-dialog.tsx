@@ -33,7 +33,7 @@ export function RunDialog({
         {(busy) => (
           <div className={styles["foot"]}>
             <Button onClick={onClose}>Cancel</Button>
-            <Button look="primary" icon="runs" type="submit" disabled={busy}>
+            <Button variant="primary" icon="runs" type="submit" disabled={busy}>
               {titles[mode]}
             </Button>
           </div>

@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../data/client.ts";
-import { faultsOf } from "../data/faults.ts";
+import { faultsByField } from "../data/faults-by-field.ts";
 import type { Agent, Run } from "../data/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { SchemaForm, type Values } from "./schema-form.tsx";
@@ -23,9 +23,9 @@ export function RunForm({
   /** Renders the form's buttons, one of them of type submit. */
   children: (busy: boolean) => ReactNode;
 }) {
-  const continued = mode !== "start";
-  const [values, setValues] = useState<Values>(() => (continued ? {} : (from?.parameters ?? {})));
-  const [prompt, setPrompt] = useState(() => (continued ? "" : (from?.prompt ?? "")));
+  const isContinuation = mode !== "start";
+  const [values, setValues] = useState<Values>(() => (isContinuation ? {} : (from?.parameters ?? {})));
+  const [prompt, setPrompt] = useState(() => (isContinuation ? "" : (from?.prompt ?? "")));
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const id = useId();
@@ -41,29 +41,29 @@ export function RunForm({
         ...(prompt === "" ? {} : { prompt }),
         // The user is present to answer questions.
         ...(agent.type === "autonomous" ? { attended: true } : {}),
-        ...(continued && from?.session_id ? { session_id: from.session_id } : {}),
+        ...(isContinuation && from?.session_id ? { session_id: from.session_id } : {}),
       })
       .then(onStarted, setError)
       .finally(() => setBusy(false));
   };
-  const procedural = agent.type === "procedural";
-  const declares = agent.parameters_schema !== undefined;
+  const isProcedural = agent.type === "procedural";
+  const hasParameters = agent.parameters_schema !== undefined;
   return (
     <form onSubmit={submit} noValidate>
       <div className={styles["form"]}>
         {error === null ? null : <ErrorNote error={error} />}
-        {procedural ? null : (
+        {isProcedural ? null : (
           <div className={styles["field"]}>
-            <label htmlFor={id}>{continued ? "Message" : "Prompt"}</label>
+            <label htmlFor={id}>{isContinuation ? "Message" : "Prompt"}</label>
             <textarea id={id} rows={4} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
           </div>
         )}
-        {(procedural || declares) && !continued ? (
+        {(isProcedural || hasParameters) && !isContinuation ? (
           <SchemaForm
             schema={agent.parameters_schema}
             values={values}
             onChange={setValues}
-            faults={faultsOf(error, "body.parameters")}
+            faults={faultsByField(error, "body.parameters")}
           />
         ) : null}
       </div>

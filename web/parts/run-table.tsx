@@ -3,14 +3,14 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { memo, type RefObject, useLayoutEffect, useRef, useState } from "react";
 import type { RunRow } from "../data/queries.ts";
 import { useRunnerNames } from "../data/runner-names.ts";
-import { withoutAnsi } from "./ansi.tsx";
-import { money } from "./numbers.ts";
+import { stripAnsi } from "./ansi.tsx";
+import { formatMoney } from "./numbers.ts";
 import { Status } from "./status.tsx";
 import { Ago, Duration } from "./time.tsx";
 import styles from "./run-table.module.css";
 
 interface Selection {
-  chosen: ReadonlySet<string>;
+  selectedIds: ReadonlySet<string>;
   toggle(run_id: string): void;
 }
 
@@ -19,27 +19,30 @@ interface Props {
   label: string;
   selection?: Selection;
   /** Index of the row selected with j and k. */
-  at?: number | null;
+  currentIndex?: number | null;
   /** The search text. Rows show where they match it. */
-  found?: string | undefined;
+  searchText?: string | undefined;
 }
 
 /** A virtual list: only visible rows are in the DOM. */
-export function RunTable({ runs, label, selection, at = null, found }: Props) {
+export function RunTable({ runs, label, selection, currentIndex = null, searchText }: Props) {
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const frame = useRef<HTMLDivElement>(null);
-  const narrow = useNarrow(frame);
-  useLayoutEffect(() => setTop(list.current ? list.current.getBoundingClientRect().top + window.scrollY : 0), [narrow]);
+  const isNarrow = useNarrow(frame);
+  useLayoutEffect(
+    () => setTop(list.current ? list.current.getBoundingClientRect().top + window.scrollY : 0),
+    [isNarrow],
+  );
   const rows = useWindowVirtualizer({
     count: runs.length,
-    estimateSize: () => (narrow ? 56 : 33),
+    estimateSize: () => (isNarrow ? 56 : 33),
     overscan: 12,
     scrollMargin: top,
   });
   useLayoutEffect(() => {
-    if (at !== null) rows.scrollToIndex(at, { align: "auto" });
-  }, [at]);
+    if (currentIndex !== null) rows.scrollToIndex(currentIndex, { align: "auto" });
+  }, [currentIndex]);
   const nameOf = useRunnerNames();
   return (
     <div ref={frame} className={styles["frame"]}>
@@ -57,14 +60,14 @@ export function RunTable({ runs, label, selection, at = null, found }: Props) {
                 <span className="hidden-visually">Select</span>
               </span>
             ) : null}
-            {["Status", "Agent", "Summary", "Trigger", "Runner"].map((word) => (
-              <span key={word} role="columnheader">
-                {word}
+            {["Status", "Agent", "Summary", "Trigger", "Runner"].map((head) => (
+              <span key={head} role="columnheader">
+                {head}
               </span>
             ))}
-            {["Duration", "Cost", "Age"].map((word) => (
-              <span key={word} role="columnheader" className={styles["right"]}>
-                {word}
+            {["Duration", "Cost", "Age"].map((head) => (
+              <span key={head} role="columnheader" className={styles["right"]}>
+                {head}
               </span>
             ))}
           </div>
@@ -73,14 +76,14 @@ export function RunTable({ runs, label, selection, at = null, found }: Props) {
           {rows.getVirtualItems().map(({ index, start }) => {
             const run = runs[index]!;
             return (
-              <div key={run.run_id} className={styles["place"]} style={{ transform: `translateY(${start - top}px)` }}>
+              <div key={run.run_id} className={styles["item"]} style={{ transform: `translateY(${start - top}px)` }}>
                 <Row
                   run={run}
                   index={index}
-                  at={index === at}
-                  found={found}
+                  isCurrent={index === currentIndex}
+                  searchText={searchText}
                   runner={nameOf(run.runner_id)}
-                  chosen={selection?.chosen.has(run.run_id) ?? null}
+                  selected={selection?.selectedIds.has(run.run_id) ?? null}
                   toggle={selection?.toggle}
                 />
               </div>
@@ -95,35 +98,35 @@ export function RunTable({ runs, label, selection, at = null, found }: Props) {
 const Row = memo(function Row({
   run,
   index,
-  at,
-  found,
+  isCurrent,
+  searchText,
   runner,
-  chosen,
+  selected,
   toggle,
 }: {
   run: RunRow;
   index: number;
-  at: boolean;
-  found: string | undefined;
+  isCurrent: boolean;
+  searchText: string | undefined;
   runner: string;
-  chosen: boolean | null;
+  selected: boolean | null;
   toggle: ((run_id: string) => void) | undefined;
 }) {
-  const summary = summaryOf(run);
+  const summary = summarizeRun(run);
   return (
     <div
       className={styles["row"]}
       role="row"
       aria-rowindex={index + 2}
-      data-at={at || undefined}
-      data-chosen={chosen || undefined}
+      data-current={isCurrent || undefined}
+      data-selected={selected || undefined}
     >
-      {chosen === null ? null : (
+      {selected === null ? null : (
         <span role="cell" className={styles["check"]}>
           <input
             type="checkbox"
             aria-label={`Select ${run.agent_name} ${run.run_id}`}
-            checked={chosen}
+            checked={selected}
             onChange={() => toggle?.(run.run_id)}
           />
         </span>
@@ -137,10 +140,10 @@ const Row = memo(function Row({
         </Link>
       </span>
       <span role="cell" className={`${styles["summary"]} ${/^[[{]/.test(summary) ? "mono" : ""}`}>
-        {run.match && found ? (
+        {run.match && searchText ? (
           <>
             <span className="faint">{matchLabels[run.match.where]} </span>
-            <Highlight text={run.match.excerpt} words={found} />
+            <Highlight text={run.match.excerpt} searchText={searchText} />
           </>
         ) : (
           summary
@@ -156,7 +159,7 @@ const Row = memo(function Row({
         <Duration from={run.started_at} to={run.finished_at} />
       </span>
       <span role="cell" className={styles["cost"]}>
-        {money(run.usage?.cost_usd)}
+        {formatMoney(run.usage?.cost_usd)}
       </span>
       <span role="cell" className={styles["age"]}>
         <Ago at={run.created_at} />
@@ -174,28 +177,28 @@ function matchTarget({ match }: RunRow): { step?: string; tab?: "result" } {
 }
 
 /** Marks the searched words in the text. */
-function Highlight({ text, words }: { text: string; words: string }) {
-  const wanted = [...words.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)].map(([word]) => word);
+function Highlight({ text, searchText }: { text: string; searchText: string }) {
+  const searchWords = [...searchText.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)].map(([word]) => word);
   return text
     .split(/([\p{L}\p{N}]+)/u)
     .map((piece, index) =>
-      wanted.some((word) => piece.toLowerCase().startsWith(word)) ? <mark key={index}>{piece}</mark> : piece,
+      searchWords.some((word) => piece.toLowerCase().startsWith(word)) ? <mark key={index}>{piece}</mark> : piece,
     );
 }
 
-export function summaryOf(run: RunRow): string {
-  return withoutAnsi(run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "");
+export function summarizeRun(run: RunRow): string {
+  return stripAnsi(run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "");
 }
 
 /** Below this width each run takes two lines. Must match run-table.module.css. */
 const narrowWidth = 560;
 
 function useNarrow(frame: RefObject<HTMLDivElement | null>): boolean {
-  const [narrow, setNarrow] = useState(() => window.innerWidth <= narrowWidth);
+  const [isNarrow, setIsNarrow] = useState(() => window.innerWidth <= narrowWidth);
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => entry && setNarrow(entry.contentRect.width <= narrowWidth));
+    const observer = new ResizeObserver(([entry]) => entry && setIsNarrow(entry.contentRect.width <= narrowWidth));
     observer.observe(frame.current!);
     return () => observer.disconnect();
   }, [frame]);
-  return narrow;
+  return isNarrow;
 }

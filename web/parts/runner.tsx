@@ -1,12 +1,12 @@
 import type { Runner } from "../data/queries.ts";
 import { Icon, type IconName } from "./icon.tsx";
-import { coarse, useNow } from "./time.tsx";
+import { formatShortDuration, useNow } from "./time.tsx";
 import styles from "./runner.module.css";
 
-const states: Record<Runner["status"], { icon: IconName; word: string }> = {
-  online: { icon: "ok", word: "Online" },
-  draining: { icon: "wait", word: "Draining" },
-  lost: { icon: "bad", word: "Lost" },
+const states: Record<Runner["status"], { icon: IconName; label: string }> = {
+  online: { icon: "ok", label: "Online" },
+  draining: { icon: "wait", label: "Draining" },
+  lost: { icon: "close", label: "Lost" },
 };
 
 export function Slots({ slots, running }: Pick<Runner, "slots" | "running">) {
@@ -24,10 +24,10 @@ export function Slots({ slots, running }: Pick<Runner, "slots" | "running">) {
 
 /** A runner's status as icon, text and colour. */
 export function RunnerState({ status }: Pick<Runner, "status">) {
-  const { icon, word } = states[status];
+  const { icon, label } = states[status];
   return (
     <span className={styles["state"]} data-state={status}>
-      <Icon name={icon} /> {word}
+      <Icon name={icon} /> {label}
     </span>
   );
 }
@@ -37,7 +37,7 @@ export function Heartbeat({ at }: { at: string }) {
   const age = useNow() - Date.parse(at);
   return (
     <time dateTime={at} className={age > 10_000 ? styles["late"] : "dim"}>
-      {age < 5000 ? "now" : `${coarse(age)} ago`}
+      {age < 5000 ? "now" : `${formatShortDuration(age)} ago`}
     </time>
   );
 }

@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import { api } from "../data/client.ts";
 import { queryClient, type Schedule } from "../data/queries.ts";
 import { Button } from "./button.tsx";
-import { SlotState, whyOf } from "./slot.tsx";
-import { Mark } from "./status.tsx";
+import { SlotState, slotReason } from "./slot.tsx";
+import { StatusMark } from "./status.tsx";
 import { type Column, Table, tableLink } from "./table.tsx";
 import { Ago, Until } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
@@ -12,17 +12,19 @@ import styles from "./schedule-table.module.css";
 export function ScheduleTable({
   schedules,
   label,
-  cannot,
+  readOnlyReason,
 }: {
   schedules: readonly Schedule[];
   label: string;
   /** Why the user may not change schedules, or null if they may. */
-  cannot: string | null;
+  readOnlyReason: string | null;
 }) {
-  return <Table label={label} columns={columns(cannot)} rows={schedules} keyOf={({ schedule_id }) => schedule_id} />;
+  return (
+    <Table label={label} columns={columns(readOnlyReason)} rows={schedules} keyOf={({ schedule_id }) => schedule_id} />
+  );
 }
 
-const columns = (cannot: string | null): Column<Schedule>[] => [
+const columns = (readOnlyReason: string | null): Column<Schedule>[] => [
   {
     head: "Schedule",
     cell: ({ schedule_id, name }) => (
@@ -41,9 +43,9 @@ const columns = (cannot: string | null): Column<Schedule>[] => [
       </Link>
     ),
   },
-  { head: "When", title: whenOf, cell: (schedule) => <When {...schedule} /> },
+  { head: "When", title: describeTiming, cell: (schedule) => <When {...schedule} /> },
   { head: "Next", cell: (schedule) => <Next schedule={schedule} /> },
-  { head: "Defined by", tone: "dim", cell: definedBy },
+  { head: "Defined by", tone: "dim", cell: describeSource },
   {
     head: "Actions",
     quiet: true,
@@ -51,34 +53,34 @@ const columns = (cannot: string | null): Column<Schedule>[] => [
     cell: (schedule) => (
       <span className={styles["actions"]}>
         <Button
-          look="quiet"
-          disabledBecause={cannot}
+          variant="quiet"
+          disabledReason={readOnlyReason}
           aria-label={`${schedule.enabled ? "Disable" : "Enable"} ${schedule.name}`}
-          onClick={() => enable(schedule, !schedule.enabled)}
+          onClick={() => setEnabled(schedule, !schedule.enabled)}
         >
           {schedule.enabled ? "Disable" : "Enable"}
         </Button>
         <Button
           icon="runs"
-          disabledBecause={cannot}
+          disabledReason={readOnlyReason}
           aria-label={`Run ${schedule.name} now`}
           onClick={() => runNow(schedule)}
         >
-          <span className={styles["word"]}>Run now</span>
+          <span className={styles["label"]}>Run now</span>
         </Button>
       </span>
     ),
   },
 ];
 
-function definedBy({ source, created_by }: Schedule): string {
+function describeSource({ source, created_by }: Schedule): string {
   return source === "api" ? created_by : source === "file" ? "agent file" : "agent";
 }
 
 function LastSlot({ last }: Pick<Schedule, "last">) {
   if (last === null) return <span className="faint">None yet</span>;
   return (
-    <span className={styles["pair"]} title={whyOf(last)}>
+    <span className={styles["pair"]} title={slotReason(last)}>
       <SlotState slot={last} />
       <span className="faint">
         <Ago at={last.at} suffix=" ago" />
@@ -97,19 +99,19 @@ export function When({ cron, every, timezone }: Pick<Schedule, "cron" | "every" 
   );
 }
 
-function whenOf({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">): string {
+function describeTiming({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">): string {
   return every === null ? `${cron} ${timezone}` : `every ${every}`;
 }
 
 function Next({ schedule: { enabled, next } }: { schedule: Schedule }) {
-  if (!enabled) return <Mark icon="wait" tone="idle" status="disabled" word="Disabled" />;
+  if (!enabled) return <StatusMark icon="wait" tone="idle" status="disabled" label="Disabled" />;
   return next[0] === undefined ? <span className="faint">never</span> : <Until at={next[0]} />;
 }
 
-export function enable({ schedule_id, name, source }: Schedule, enabled: boolean): void {
-  const stays = source === "file" ? "This stays in effect until the agent's file changes." : null;
+export function setEnabled({ schedule_id, name, source }: Schedule, enabled: boolean): void {
+  const detail = source === "file" ? "This stays in effect until the agent's file changes." : null;
   void api.schedules.change(schedule_id, { enabled }).then(() => {
-    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, stays);
+    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, detail);
     return refreshSchedules();
   }, toastError);
 }

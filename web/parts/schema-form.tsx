@@ -14,12 +14,12 @@ interface Props {
 
 /** A form generated from a JSON Schema. Values without a matching field type are entered as JSON. */
 export function SchemaForm({ schema, values, onChange, faults }: Props) {
-  const properties = objectOf(schema?.["properties"]);
+  const properties = asObject(schema?.["properties"]);
   const required = new Set(Array.isArray(schema?.["required"]) ? schema["required"] : []);
   const names = Object.keys(properties);
   const set = (name: string, value: unknown): void => {
-    const { [name]: _, ...others } = values;
-    onChange(value === undefined ? others : { ...others, [name]: value });
+    const { [name]: _, ...rest } = values;
+    onChange(value === undefined ? rest : { ...rest, [name]: value });
   };
   if (names.length === 0)
     return (
@@ -27,7 +27,7 @@ export function SchemaForm({ schema, values, onChange, faults }: Props) {
         label="Parameters"
         help="This agent declares no parameters. Values you enter are passed on unchanged."
         value={values}
-        onChange={(value) => onChange(objectOf(value))}
+        onChange={(value) => onChange(asObject(value))}
       />
     );
   return (
@@ -36,7 +36,7 @@ export function SchemaForm({ schema, values, onChange, faults }: Props) {
         <Field
           key={name}
           name={name}
-          schema={objectOf(properties[name])}
+          schema={asObject(properties[name])}
           required={required.has(name)}
           value={values[name]}
           fault={faults?.get(name)}
@@ -64,20 +64,23 @@ function Field({
 }) {
   const id = useId();
   const title = typeof schema["title"] === "string" ? schema["title"] : name;
-  const about = typeof schema["description"] === "string" ? schema["description"] : null;
+  const description = typeof schema["description"] === "string" ? schema["description"] : null;
   const type = Array.isArray(schema["type"])
-    ? (schema["type"] as unknown[]).find((one) => one !== "null")
+    ? (schema["type"] as unknown[]).find((candidate) => candidate !== "null")
     : schema["type"];
-  const fallback = schema["default"];
-  const hint = fallback === undefined ? "" : String(typeof fallback === "object" ? JSON.stringify(fallback) : fallback);
+  const defaultValue = schema["default"];
+  const defaultText =
+    defaultValue === undefined
+      ? ""
+      : String(typeof defaultValue === "object" ? JSON.stringify(defaultValue) : defaultValue);
   const common = {
     id,
     "aria-invalid": fault ? true : undefined,
-    "aria-describedby": about || fault ? `${id}-about` : undefined,
+    "aria-describedby": description || fault ? `${id}-description` : undefined,
   };
   const choices = Array.isArray(schema["enum"]) ? (schema["enum"] as unknown[]) : null;
   if (type === "object" || (type === "array" && !isTextList(schema)))
-    return <JsonField label={title} help={about ?? ""} value={value} onChange={onChange} required={required} />;
+    return <JsonField label={title} help={description ?? ""} value={value} onChange={onChange} required={required} />;
   return (
     <div className={styles["field"]}>
       {type === "boolean" ? (
@@ -85,7 +88,7 @@ function Field({
           <input
             {...common}
             type="checkbox"
-            checked={value === undefined ? fallback === true : value === true}
+            checked={value === undefined ? defaultValue === true : value === true}
             onChange={(event) => onChange(event.target.checked)}
           />
           {title}
@@ -102,7 +105,7 @@ function Field({
               value={value === undefined ? "" : JSON.stringify(value)}
               onChange={(event) => onChange(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
             >
-              <option value="">{hint ? `${hint} (default)` : "none"}</option>
+              <option value="">{defaultText ? `${defaultText} (default)` : "none"}</option>
               {choices.map((choice) => (
                 <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
                   {String(choice)}
@@ -114,7 +117,7 @@ function Field({
               {...common}
               type="number"
               step={type === "integer" ? 1 : "any"}
-              placeholder={hint}
+              placeholder={defaultText}
               value={typeof value === "number" ? value : ""}
               onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.valueAsNumber)}
             />
@@ -130,7 +133,7 @@ function Field({
             <textarea
               {...common}
               rows={4}
-              placeholder={hint}
+              placeholder={defaultText}
               value={typeof value === "string" ? value : ""}
               onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.value)}
             />
@@ -138,16 +141,16 @@ function Field({
             <input
               {...common}
               type="text"
-              placeholder={hint}
+              placeholder={defaultText}
               value={typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value)}
               onChange={(event) => onChange(event.target.value === "" && !required ? undefined : event.target.value)}
             />
           )}
         </>
       )}
-      {about || fault ? (
-        <p id={`${id}-about`} className={fault ? styles["fault"] : styles["help"]}>
-          {fault ?? about}
+      {description || fault ? (
+        <p id={`${id}-description`} className={fault ? styles["fault"] : styles["help"]}>
+          {fault ?? description}
         </p>
       ) : null}
     </div>
@@ -201,10 +204,10 @@ export function JsonField({
         spellCheck={false}
         value={text}
         aria-invalid={fault ? true : undefined}
-        aria-describedby={`${id}-about`}
+        aria-describedby={`${id}-description`}
         onChange={(event) => change(event.target.value)}
       />
-      <p id={`${id}-about`} className={fault ? styles["fault"] : styles["help"]}>
+      <p id={`${id}-description`} className={fault ? styles["fault"] : styles["help"]}>
         {fault ?? help}
       </p>
     </div>
@@ -212,9 +215,9 @@ export function JsonField({
 }
 
 function isTextList(schema: Schema): boolean {
-  return objectOf(schema["items"])["type"] === "string";
+  return asObject(schema["items"])["type"] === "string";
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
+function asObject(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }

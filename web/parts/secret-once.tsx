@@ -2,24 +2,24 @@ import type { ReactNode } from "react";
 import { Command } from "./command.tsx";
 import styles from "./secret-once.module.css";
 
-/** Shows a secret that cannot be read again, since Drover does not return it a second time. */
+/** Shows a new secret. Drover returns each secret only once. */
 export function SecretOnce({
-  what,
+  description,
   text,
-  copy = "Copy the secret",
+  copyLabel = "Copy the secret",
   children,
 }: {
-  what: string;
+  description: string;
   text: string;
-  copy?: string;
+  copyLabel?: string;
   children?: ReactNode;
 }) {
   return (
     <div className={styles["once"]} role="status">
       <p>
-        {what} <b>This is the only time it is shown.</b>
+        {description} <b>This is the only time it is shown.</b>
       </p>
-      <Command text={text} label={copy} />
+      <Command text={text} label={copyLabel} />
       {children}
     </div>
   );

@@ -5,45 +5,51 @@ import styles from "./status.module.css";
 
 type Tone = "ok" | "bad" | "wait" | "park" | "run" | "idle";
 
-const appearances: Record<RunStatus, { icon: IconName; tone: Tone; word: string; spin?: true }> = {
-  pending: { icon: "idle", tone: "idle", word: "Pending" },
-  claimed: { icon: "run", tone: "run", word: "Claimed", spin: true },
-  running: { icon: "run", tone: "run", word: "Running", spin: true },
-  waiting: { icon: "wait", tone: "wait", word: "Waiting" },
-  parked: { icon: "park", tone: "park", word: "Parked" },
-  stopping: { icon: "stop", tone: "idle", word: "Stopping" },
-  completed: { icon: "ok", tone: "ok", word: "Completed" },
-  failed: { icon: "bad", tone: "bad", word: "Failed" },
-  cancelled: { icon: "bad", tone: "idle", word: "Cancelled" },
+const appearances: Record<RunStatus, { icon: IconName; tone: Tone; label: string; spin?: true }> = {
+  pending: { icon: "idle", tone: "idle", label: "Pending" },
+  claimed: { icon: "run", tone: "run", label: "Claimed", spin: true },
+  running: { icon: "run", tone: "run", label: "Running", spin: true },
+  waiting: { icon: "wait", tone: "wait", label: "Waiting" },
+  parked: { icon: "park", tone: "park", label: "Parked" },
+  stopping: { icon: "stop", tone: "idle", label: "Stopping" },
+  completed: { icon: "ok", tone: "ok", label: "Completed" },
+  failed: { icon: "close", tone: "bad", label: "Failed" },
+  cancelled: { icon: "close", tone: "idle", label: "Cancelled" },
 };
 
-interface MarkProps {
+interface StatusMarkProps {
   icon: IconName;
   tone: Tone;
-  word: ReactNode;
+  label: ReactNode;
   /** The status that the mark shows, for styles and tests. */
   status: string;
   spin?: boolean;
 }
 
-/** Shows a status as icon, text and colour, so that none of the three is required to read it. */
-export function Mark({ icon, tone, word, status, spin = false }: MarkProps) {
+/** Shows a status as icon, text and colour, so that it can be read without seeing colours. */
+export function StatusMark({ icon, tone, label, status, spin = false }: StatusMarkProps) {
   return (
     <span className={`${styles["status"]} ${styles[tone]}`} data-status={status}>
       <Icon name={icon} spin={spin} />
-      {word}
+      {label}
     </span>
   );
 }
 
-export function Status({ status, word, iconOnly = false }: { status: RunStatus; word?: string; iconOnly?: boolean }) {
-  const { word: usual, ...look } = appearances[status];
-  const text = word ?? usual;
-  return <Mark status={status} {...look} word={iconOnly ? <span className="hidden-visually">{text}</span> : text} />;
+export function Status({ status, label, iconOnly = false }: { status: RunStatus; label?: string; iconOnly?: boolean }) {
+  const { label: defaultLabel, ...appearance } = appearances[status];
+  const text = label ?? defaultLabel;
+  return (
+    <StatusMark
+      status={status}
+      {...appearance}
+      label={iconOnly ? <span className="hidden-visually">{text}</span> : text}
+    />
+  );
 }
 
-export function statusWord(status: RunStatus): string {
-  return appearances[status].word;
+export function statusLabel(status: RunStatus): string {
+  return appearances[status].label;
 }
 
 export function toneOf(status: RunStatus): Tone {

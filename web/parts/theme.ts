@@ -2,10 +2,10 @@ import type { IconName } from "./icon.tsx";
 
 export type Theme = "light" | "dark" | "system";
 
-export const themes: readonly { name: Theme; word: string; icon: IconName }[] = [
-  { name: "light", word: "Light theme", icon: "sun" },
-  { name: "dark", word: "Dark theme", icon: "moon" },
-  { name: "system", word: "System theme", icon: "settings" },
+export const themes: readonly { name: Theme; label: string; icon: IconName }[] = [
+  { name: "light", label: "Light theme", icon: "sun" },
+  { name: "dark", label: "Dark theme", icon: "moon" },
+  { name: "system", label: "System theme", icon: "settings" },
 ];
 
 const key = "drover.theme";
@@ -13,8 +13,8 @@ const systemDark = matchMedia("(prefers-color-scheme: dark)");
 systemDark.addEventListener("change", apply);
 
 export function getTheme(): Theme {
-  const kept = localStorage.getItem(key);
-  return kept === "light" || kept === "dark" ? kept : "system";
+  const stored = localStorage.getItem(key);
+  return stored === "light" || stored === "dark" ? stored : "system";
 }
 
 export function setTheme(theme: Theme): void {

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** One clock for the whole page. */
+/** The callbacks of all components that show the current time. One timer serves the whole page. */
 const tickers = new Set<() => void>();
 let now = Date.now();
 setInterval(() => {
@@ -20,48 +20,50 @@ export function useNow(): number {
 
 /** Time since `at`, with the exact time on hover. */
 export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
-  const past = useNow() - Date.parse(at);
+  const ageMs = useNow() - Date.parse(at);
   return (
-    <time dateTime={at} title={exact(at)}>
-      {coarse(past)}
-      {past < 5000 ? "" : suffix}
+    <time dateTime={at} title={formatDateTime(at)}>
+      {formatShortDuration(ageMs)}
+      {ageMs < 5000 ? "" : suffix}
     </time>
   );
 }
 
 /** Time until `at`, with the exact time on hover. */
 export function Until({ at }: { at: string }) {
-  const left = Date.parse(at) - useNow();
+  const remainingMs = Date.parse(at) - useNow();
   return (
-    <time dateTime={at} title={exact(at)}>
-      {left < 1000 ? "now" : `in ${left < 5000 ? `${Math.floor(left / 1000)}s` : coarse(left)}`}
+    <time dateTime={at} title={formatDateTime(at)}>
+      {remainingMs < 1000
+        ? "now"
+        : `in ${remainingMs < 5000 ? `${Math.floor(remainingMs / 1000)}s` : formatShortDuration(remainingMs)}`}
     </time>
   );
 }
 
 /** The time from start to end, still counting if there is no end yet. */
 export function Duration({ from, to }: { from: string | null; to: string | null }) {
-  const at = useNow();
+  const current = useNow();
   if (from === null) return <>—</>;
   return (
-    <span title={exact(from)}>
-      {fine((to === null ? Math.max(at, Date.parse(from)) : Date.parse(to)) - Date.parse(from))}
+    <span title={formatDateTime(from)}>
+      {formatDuration((to === null ? Math.max(current, Date.parse(from)) : Date.parse(to)) - Date.parse(from))}
     </span>
   );
 }
 
-export function exact(at: string): string {
+export function formatDateTime(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
 /** The browser's timezone. */
-export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Formats a time with its zone, since offsets change with daylight saving. Uses UTC if the browser does not know the zone. */
-export function inZone(at: string, timeZone: string): string {
-  const known = isZone(timeZone) ? timeZone : "UTC";
+export function formatInZone(at: string, timeZone: string): string {
+  const supportedZone = isKnownZone(timeZone) ? timeZone : "UTC";
   return new Date(at).toLocaleString(undefined, {
-    timeZone: known,
+    timeZone: supportedZone,
     weekday: "short",
     day: "numeric",
     month: "short",
@@ -73,7 +75,7 @@ export function inZone(at: string, timeZone: string): string {
   });
 }
 
-export function isZone(timeZone: string): boolean {
+export function isKnownZone(timeZone: string): boolean {
   try {
     Intl.DateTimeFormat(undefined, { timeZone });
     return true;
@@ -83,7 +85,8 @@ export function isZone(timeZone: string): boolean {
   }
 }
 
-export function coarse(ms: number): string {
+/** A duration in its largest unit, such as `3m`, or `now` below five seconds. */
+export function formatShortDuration(ms: number): string {
   if (ms < 5000) return "now";
   const seconds = Math.floor(ms / 1000);
   if (seconds < 60) return `${seconds}s`;
@@ -92,12 +95,13 @@ export function coarse(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-export function fine(ms: number): string {
+/** A precise duration, such as `850ms`, `4.2s` or `3m 05s`. */
+export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds}s`;
-  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
-  if (minutes < 60) return `${minutes}m ${String(rest).padStart(2, "0")}s`;
+  const [minutes, remainder] = [Math.floor(seconds / 60), seconds % 60];
+  if (minutes < 60) return `${minutes}m ${String(remainder).padStart(2, "0")}s`;
   return `${Math.floor(minutes / 60)}h ${String(minutes % 60).padStart(2, "0")}m`;
 }

@@ -11,7 +11,7 @@ interface Toast {
 }
 
 let toasts: readonly Toast[] = [];
-let last = 0;
+let lastId = 0;
 const watchers = new Set<() => void>();
 
 export function toast(text: string, detail: string | null = null): void {
@@ -23,14 +23,14 @@ export function toastError(error: unknown): void {
   add({ tone: "bad", text: message, detail: [next, code].filter(Boolean).join(" · ") || null });
 }
 
-function add(made: Omit<Toast, "id">): void {
-  const id = ++last;
-  set([...toasts.slice(-3), { ...made, id }]);
-  setTimeout(() => close(id), made.tone === "bad" ? 12_000 : 5000);
+function add(content: Omit<Toast, "id">): void {
+  const id = ++lastId;
+  set([...toasts.slice(-3), { ...content, id }]);
+  setTimeout(() => close(id), content.tone === "bad" ? 12_000 : 5000);
 }
 
 function close(id: number): void {
-  set(toasts.filter((one) => one.id !== id));
+  set(toasts.filter((candidate) => candidate.id !== id));
 }
 
 function set(next: readonly Toast[]): void {
@@ -39,7 +39,7 @@ function set(next: readonly Toast[]): void {
 }
 
 export function Toasts() {
-  const shown = useSyncExternalStore(
+  const visible = useSyncExternalStore(
     (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
@@ -48,7 +48,7 @@ export function Toasts() {
   );
   return (
     <div className={styles["toasts"]} role="status" aria-live="polite">
-      {shown.map(({ id, tone, text, detail }) => (
+      {visible.map(({ id, tone, text, detail }) => (
         <div key={id} className={`${styles["toast"]} ${styles[tone]}`}>
           <Icon name={tone === "ok" ? "ok" : "warn"} />
           <div className={styles["text"]}>
@@ -56,7 +56,7 @@ export function Toasts() {
             {detail === null ? null : <div className="faint">{detail}</div>}
           </div>
           <button type="button" aria-label="Dismiss" onClick={() => close(id)}>
-            <Icon name="bad" small />
+            <Icon name="close" small />
           </button>
         </div>
       ))}

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** The text, updated after typing pauses. */
+/** Returns the text once it has not changed for 200 ms, so that requests wait until the user stops typing. */
 export function useDebounced(text: string): string {
   const [debounced, setDebounced] = useState(text);
   useEffect(() => {

@@ -32,7 +32,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
   const [schema, setSchema] = useState<Record<string, unknown> | undefined>(
     agent ? agent.parameters_schema : exampleSchema,
   );
-  const [others, setOthers] = useState<unknown>(() => restOf(agent));
+  const [otherValues, setOtherValues] = useState<unknown>(() => otherFields(agent));
   const [preview, setPreview] = useState<Values>({});
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -41,7 +41,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
     setBusy(true);
     setError(null);
     const definition = {
-      ...(others as Partial<Definition>),
+      ...(otherValues as Partial<Definition>),
       type,
       description: description || null,
       command: type === "procedural" ? command : null,
@@ -135,12 +135,12 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
               )}
             </Field>
             <details className={styles["advanced"]}>
-              <summary>Everything else</summary>
+              <summary>Advanced</summary>
               <JsonField
                 label="Other fields"
                 help="limits, budget, demands, tags, permissions and the other fields of an agent file."
-                value={others}
-                onChange={setOthers}
+                value={otherValues}
+                onChange={setOtherValues}
                 rows={8}
               />
             </details>
@@ -163,7 +163,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
       </div>
       <div className={formStyles["foot"]}>
         <Button onClick={() => onDone(null)}>Cancel</Button>
-        <Button look="primary" type="submit" disabled={busy}>
+        <Button variant="primary" type="submit" disabled={busy}>
           Save
         </Button>
       </div>
@@ -171,17 +171,26 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
   );
 }
 
-/** The agent's fields that have no input of their own in this form. */
-function restOf(agent: Agent | null): Record<string, unknown> | undefined {
+/** The agent's fields that have no separate input in this form. */
+function otherFields(agent: Agent | null): Record<string, unknown> | undefined {
   if (agent === null) return undefined;
-  const own = ["name", "type", "command", "description", "model", "provider", "timeout_seconds", "parameters_schema"];
-  const listed = [
+  const editedFields = [
+    "name",
+    "type",
+    "command",
+    "description",
+    "model",
+    "provider",
+    "timeout_seconds",
+    "parameters_schema",
+  ];
+  const hiddenFields = [
     "source",
     "runner_id",
     "fault",
     ...(typeof agent.system_prompt === "string" ? ["system_prompt"] : []),
   ];
   return Object.fromEntries(
-    Object.entries(agent).filter(([key, value]) => ![...own, ...listed].includes(key) && value !== null),
+    Object.entries(agent).filter(([key, value]) => ![...editedFields, ...hiddenFields].includes(key) && value !== null),
   );
 }

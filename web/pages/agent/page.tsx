@@ -7,7 +7,7 @@ import { type Agent, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
@@ -21,12 +21,12 @@ import styles from "./page.module.css";
 export function Page() {
   const { name = "" } = useParams({ strict: false });
   const agents = useQuery(queries.agents());
-  const agent = agents.data?.find((one) => one.name === name);
+  const agent = agents.data?.find((candidate) => candidate.name === name);
   if (agents.isPending) return <Skeleton />;
   if (agents.isError) return <ErrorNote error={agents.error} />;
   if (agent === undefined)
     return (
-      <Card title={`No agent named ${name}`}>
+      <Card title={`The agent ${name} does not exist`}>
         <Link to="/agents">Show all agents</Link>
       </Card>
     );
@@ -37,8 +37,8 @@ function AgentPage({ agent }: { agent: Agent }) {
   const [editing, setEditing] = useState(false);
   const navigate = useNavigate();
   const me = useQuery(queries.me());
-  const runs = useQuery(queries.someRuns({ agent_name: agent.name }, 10));
-  const cannot =
+  const runs = useQuery(queries.recentRuns({ agent_name: agent.name }, 10));
+  const readOnlyReason =
     agent.source === "file"
       ? "A file defines this agent. Edit the file instead."
       : agent.source === "runner"
@@ -58,10 +58,10 @@ function AgentPage({ agent }: { agent: Agent }) {
         <h1>{agent.name}</h1>
         <span className={styles["type"]}>{agent.type}</span>
         <span className="row push">
-          <Button icon="edit" disabledBecause={cannot} onClick={() => setEditing(true)}>
+          <Button icon="edit" disabledReason={readOnlyReason} onClick={() => setEditing(true)}>
             Edit
           </Button>
-          <Button look="bad" icon="trash" disabledBecause={cannot} onClick={remove}>
+          <Button variant="danger" icon="trash" disabledReason={readOnlyReason} onClick={remove}>
             Delete
           </Button>
         </span>
@@ -73,14 +73,14 @@ function AgentPage({ agent }: { agent: Agent }) {
         <Editor agent={agent} onDone={() => setEditing(false)} />
       ) : (
         <div className={styles["panes"]}>
-          <Card title="Run it">
+          <Card title="Run">
             <RunForm
               agent={agent}
               onStarted={(run) => void navigate({ to: "/runs/$runId", params: { runId: run.run_id } })}
             >
               {(busy) => (
                 <div className={formStyles["foot"]}>
-                  <Button look="primary" icon="runs" type="submit" disabled={busy}>
+                  <Button variant="primary" icon="runs" type="submit" disabled={busy}>
                     Run
                   </Button>
                 </div>
@@ -93,7 +93,7 @@ function AgentPage({ agent }: { agent: Agent }) {
               {typeof agent.system_prompt === "string" ? (
                 <Code text={agent.system_prompt} label="System prompt" />
               ) : null}
-              <JsonTree value={definitionOf(agent)} />
+              <JsonTree value={otherFields(agent)} />
             </div>
           </Card>
         </div>
@@ -122,10 +122,10 @@ function AgentPage({ agent }: { agent: Agent }) {
   );
 }
 
-/** The agent's schedules, whether defined in its file, by a command or here. */
+/** The agent's schedules from its file, the command line and the dashboard. */
 function Schedules({ agent }: { agent: Agent }) {
   const query = useInfiniteQuery(queries.schedules(agent.name));
-  const cannot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   const schedules = (query.data?.pages ?? []).flatMap(({ items }) => items);
   return (
     <div style={{ marginTop: 16 }}>
@@ -133,14 +133,14 @@ function Schedules({ agent }: { agent: Agent }) {
         title="Schedules"
         note={
           <Link to="/schedules/new" search={{ agent: agent.name }}>
-            add one
+            add a schedule
           </Link>
         }
         flush
       >
         {query.isError ? <ErrorNote error={query.error} /> : null}
         {schedules.length > 0 ? (
-          <ScheduleTable schedules={schedules} label={`Schedules of ${agent.name}`} cannot={cannot} />
+          <ScheduleTable schedules={schedules} label={`Schedules of ${agent.name}`} readOnlyReason={readOnlyReason} />
         ) : (
           <p className="faint" style={{ padding: 14 }}>
             No schedules. This agent runs only when someone starts it.
@@ -151,7 +151,7 @@ function Schedules({ agent }: { agent: Agent }) {
   );
 }
 
-function definitionOf(agent: Agent): Record<string, unknown> {
+function otherFields(agent: Agent): Record<string, unknown> {
   const hidden = new Set(["name", "command", "system_prompt", "description", "title", "fault"]);
   return Object.fromEntries(Object.entries(agent).filter(([key, value]) => !hidden.has(key) && value !== null));
 }

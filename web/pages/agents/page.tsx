@@ -6,7 +6,8 @@ import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import styles from "./page.module.css";
@@ -17,14 +18,14 @@ export function Page() {
   const agents = useQuery(queries.agents());
   const me = useQuery(queries.me());
   const [search, setSearch] = useState("");
-  const [asked, setAsked] = useState<Agent | null>(null);
+  const [agentToRun, setAgentToRun] = useState<Agent | null>(null);
   const navigate = useNavigate();
-  const wanted = search.toLowerCase();
-  const shown = (agents.data ?? [])
+  const searchText = search.toLowerCase();
+  const visibleAgents = (agents.data ?? [])
     .filter(({ name, description, title }) =>
-      `${name} ${title ?? ""} ${description ?? ""}`.toLowerCase().includes(wanted),
+      `${name} ${title ?? ""} ${description ?? ""}`.toLowerCase().includes(searchText),
     )
-    .sort((one, other) => one.name.localeCompare(other.name));
+    .sort((a, b) => a.name.localeCompare(b.name));
   return (
     <>
       <div className="row wrap" style={{ marginBottom: 12 }}>
@@ -39,9 +40,9 @@ export function Page() {
         />
         <span className="push">
           <Button
-            look="primary"
+            variant="primary"
             icon="plus"
-            disabledBecause={me.data?.role === "admin" ? null : "Only an admin can create agents"}
+            disabledReason={me.data?.role === "admin" ? null : "Only an admin can create agents"}
             onClick={() => void navigate({ to: "/agents/new" })}
           >
             New agent
@@ -51,28 +52,38 @@ export function Page() {
       {agents.isError ? <ErrorNote error={agents.error} /> : null}
       {agents.isPending ? (
         <Skeleton />
-      ) : shown.length === 0 ? (
+      ) : visibleAgents.length === 0 ? (
         <Card flush>
-          <Empty icon="agents" title={search === "" ? "No agents yet" : "No agent matches"}>
-            <p>Create a small project with a working agent:</p>
-            <Command text="drover init" />
-          </Empty>
+          {search === "" ? (
+            <EmptyState icon="agents" title="No agents yet">
+              <p>Create a small project with a working agent:</p>
+              <Command text="drover init" />
+            </EmptyState>
+          ) : (
+            <EmptyState icon="agents" title="No agent matches">
+              <Button onClick={() => setSearch("")}>Show all agents</Button>
+            </EmptyState>
+          )}
         </Card>
       ) : (
         <ul className={styles["grid"]}>
-          {shown.map((agent) => (
-            <AgentCard key={`${agent.name}@${agent.runner_id ?? ""}`} agent={agent} run={() => setAsked(agent)} />
+          {visibleAgents.map((agent) => (
+            <AgentCard
+              key={`${agent.name}@${agent.runner_id ?? ""}`}
+              agent={agent}
+              onRun={() => setAgentToRun(agent)}
+            />
           ))}
         </ul>
       )}
-      <Suspense>{asked ? <RunDialog agent={asked} onClose={() => setAsked(null)} /> : null}</Suspense>
+      <Suspense>{agentToRun ? <RunDialog agent={agentToRun} onClose={() => setAgentToRun(null)} /> : null}</Suspense>
     </>
   );
 }
 
-function AgentCard({ agent, run }: { agent: Agent; run: () => void }) {
+function AgentCard({ agent, onRun }: { agent: Agent; onRun: () => void }) {
   const nameOf = useRunnerNames();
-  const from = { file: "from a file", api: "created here", runner: `from ${nameOf(agent.runner_id)}` }[agent.source];
+  const origin = { file: "from a file", api: "created here", runner: `from ${nameOf(agent.runner_id)}` }[agent.source];
   return (
     <li className={styles["card"]}>
       <div className="row">
@@ -81,7 +92,7 @@ function AgentCard({ agent, run }: { agent: Agent; run: () => void }) {
         </Link>
         <span className={styles["type"]}>{agent.type}</span>
         <span className={styles["run"]}>
-          <Button icon="runs" onClick={run} aria-label={`Run ${agent.name}`}>
+          <Button icon="runs" onClick={onRun} aria-label={`Run ${agent.name}`}>
             Run
           </Button>
         </span>
@@ -100,7 +111,7 @@ function AgentCard({ agent, run }: { agent: Agent; run: () => void }) {
         ) : (
           (agent.model ?? agent.executor ?? "any executor")
         )}{" "}
-        · {from}
+        · {origin}
       </p>
     </li>
   );

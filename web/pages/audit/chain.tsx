@@ -5,33 +5,33 @@ import { queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command, CopyButton } from "../../parts/command.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { count } from "../../parts/numbers.ts";
+import { formatCount } from "../../parts/numbers.ts";
 import { Ago } from "../../parts/time.tsx";
 import styles from "./page.module.css";
 
 /** The state of the audit chain, and a button that verifies that no record was changed or removed. */
 export function Chain() {
   const state = useQuery(queries.audit());
-  const proof = useMutation({
+  const verification = useMutation({
     mutationFn: () => api.audit.verify(),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ["audit"] }),
   });
   return (
     <Card
-      title="The chain"
+      title="Audit chain"
       note="each record is sealed together with the previous one"
       actions={
         <Button
-          look="primary"
+          variant="primary"
           icon="audit"
-          disabled={proof.isPending}
-          disabledBecause={state.data?.key_present === false ? "The audit key is missing on this coordinator" : null}
-          onClick={() => proof.mutate()}
+          disabled={verification.isPending}
+          disabledReason={state.data?.key_present === false ? "The audit key is missing on this coordinator" : null}
+          onClick={() => verification.mutate()}
         >
-          {proof.isPending ? "Verifying" : "Verify"}
+          {verification.isPending ? "Verifying" : "Verify"}
         </Button>
       }
     >
@@ -40,10 +40,10 @@ export function Chain() {
         {state.isPending ? <Skeleton rows={2} /> : null}
         {state.data ? <Facts state={state.data} /> : null}
         <div role="status" aria-live="polite">
-          {proof.isError ? <ErrorNote error={proof.error} /> : null}
-          {proof.data ? <Proof proof={proof.data} /> : null}
+          {verification.isError ? <ErrorNote error={verification.error} /> : null}
+          {verification.data ? <VerificationResult verification={verification.data} /> : null}
         </div>
-        <details className={styles["elsewhere"]}>
+        <details className={styles["commands"]}>
           <summary>On the command line</summary>
           <div className="stack tight">
             <Command text="drover audit verify" />
@@ -61,7 +61,7 @@ function Facts({ state }: { state: Output<"GET /audit"> }) {
     <dl className={styles["facts"]}>
       <div>
         <dt>Records</dt>
-        <dd>{count(rows)}</dd>
+        <dd>{formatCount(rows)}</dd>
       </div>
       <div>
         <dt>Last sealed</dt>
@@ -96,16 +96,16 @@ function Facts({ state }: { state: Output<"GET /audit"> }) {
   );
 }
 
-function Proof({ proof: { whole, rows, faults } }: { proof: Output<"POST /audit/verify"> }) {
+function VerificationResult({ verification: { whole, rows, faults } }: { verification: Output<"POST /audit/verify"> }) {
   return (
-    <div className={styles["proof"]} data-whole={whole}>
+    <div className={styles["verification"]} data-whole={whole}>
       <Icon name={whole ? "ok" : "warn"} />
       <div>
-        <b>{whole ? "The chain is whole" : "The chain is broken"}</b>
+        <b>{whole ? "The chain is intact" : "The chain is broken"}</b>
         <p className="dim">
           {whole
-            ? `All ${count(rows)} records are unchanged.`
-            : `The first ${count(rows)} records are unchanged. Later records cannot be trusted:`}
+            ? `All ${formatCount(rows)} records are unchanged.`
+            : `The first ${formatCount(rows)} records are unchanged. Later records cannot be trusted:`}
         </p>
         {faults.map(({ what, row_no, batch_no }) => (
           <p key={`${what} ${row_no} ${batch_no}`}>

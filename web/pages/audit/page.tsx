@@ -3,7 +3,8 @@ import { queries } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { ExecutionTable } from "../../parts/execution-table.tsx";
 import { Chain } from "./chain.tsx";
@@ -21,9 +22,9 @@ export function Page() {
           {query.isPending ? (
             <Skeleton />
           ) : executions.length === 0 ? (
-            <Empty icon="audit" title="No programs started yet">
+            <EmptyState icon="audit" title="No programs started yet">
               <Command text={'drover exec "echo hello"'} />
-            </Empty>
+            </EmptyState>
           ) : (
             <ExecutionTable executions={executions} withRun />
           )}

@@ -10,7 +10,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { draftKey, useDraft } from "./draft.ts";
-import { Message } from "./message.tsx";
+import { MessageInput } from "./message-input.tsx";
 import { Queue } from "./queue.tsx";
 import { sendInput, countFinishedSteps, useDelivery } from "./use-delivery.ts";
 import styles from "./composer.module.css";
@@ -19,7 +19,7 @@ interface Props {
   agent: Agent;
   session_id: string | null;
   /** The conversation's newest run. */
-  last: string | null;
+  lastRunId: string | null;
   /** If set, the next message forks the conversation after this many turns. */
   fork: number | null;
 }
@@ -27,9 +27,9 @@ interface Props {
 /** Starts or continues a conversation. Queues messages while a run is active. */
 export function Composer(props: Props) {
   const { agent, session_id } = props;
-  const asksForParameters =
-    agent.type === "procedural" || (session_id === null && required(agent.parameters_schema).length > 0);
-  if (asksForParameters) return <ParameterForm agent={agent} session_id={session_id} />;
+  const needsParameters =
+    agent.type === "procedural" || (session_id === null && requiredParameters(agent.parameters_schema).length > 0);
+  if (needsParameters) return <ParameterForm agent={agent} session_id={session_id} />;
   const draft = draftKey(agent.name, session_id, props.fork);
   return <MessageComposer key={draft} draft={draft} {...props} />;
 }
@@ -40,17 +40,17 @@ function ParameterForm({ agent, session_id }: Pick<Props, "agent" | "session_id"
     <div className={styles["composer"]}>
       <RunForm
         agent={agent}
-        onStarted={(made) => {
+        onStarted={(run) => {
           refresh();
-          if (agent.type === "autonomous" && made.session_id)
-            void navigate({ to: "/chat", search: { session: made.session_id } });
+          if (agent.type === "autonomous" && run.session_id)
+            void navigate({ to: "/chat", search: { session: run.session_id } });
           else if (session_id !== null) void navigate({ to: "/chat", search: { agent: agent.name } });
         }}
       >
         {(sending) => (
           <div className={styles["foot"]}>
             <span className="faint ellipsis">{agent.command ? `Runs ${agent.command}` : ""}</span>
-            <Button look="primary" icon="runs" type="submit" disabled={sending}>
+            <Button variant="primary" icon="runs" type="submit" disabled={sending}>
               Run
             </Button>
           </div>
@@ -60,35 +60,35 @@ function ParameterForm({ agent, session_id }: Pick<Props, "agent" | "session_id"
   );
 }
 
-function MessageComposer({ agent, session_id, last, fork, draft }: Props & { draft: string }) {
+function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & { draft: string }) {
   const [text, setText] = useDraft(draft);
-  const run = useQuery({ ...queries.run(last ?? ""), enabled: last !== null }).data;
-  const log = useRunEvents(session_id === null ? null : last);
+  const run = useQuery({ ...queries.run(lastRunId ?? ""), enabled: lastRunId !== null }).data;
+  const log = useRunEvents(session_id === null ? null : lastRunId);
   const runners = useQuery(queries.runners()).data;
   const queue = useMessageQueue(session_id);
   const navigate = useNavigate();
-  const busy = run !== undefined && !isTerminal(run.status) && session_id !== null;
+  const isActive = run !== undefined && !isTerminal(run.status) && session_id !== null;
   const takesInput = runners?.find(({ runner_id }) => runner_id === run?.runner_id)?.executor.can?.input === true;
-  const submit = async (prompt: string, more: Partial<Parameters<typeof api.submit>[0]>): Promise<void> => {
-    const made = await api.submit({ agent_name: agent.name, prompt, attended: true, ...more });
+  const submit = async (prompt: string, options: Partial<Parameters<typeof api.submit>[0]>): Promise<void> => {
+    const created = await api.submit({ agent_name: agent.name, prompt, attended: true, ...options });
     refresh();
-    if (made.session_id && made.session_id !== session_id)
-      await navigate({ to: "/chat", search: { session: made.session_id } });
+    if (created.session_id && created.session_id !== session_id)
+      await navigate({ to: "/chat", search: { session: created.session_id } });
   };
-  const resume = session_id === null ? {} : ({ mode: "resume", session_id } as const);
+  const resumeOptions = session_id === null ? {} : ({ mode: "resume", session_id } as const);
   useDelivery({
     queue,
     run,
     log,
     takesInput,
-    startTurn: (message, idempotency_key) => submit(message, { ...resume, idempotency_key }),
+    startTurn: (message, idempotency_key) => submit(message, { ...resumeOptions, idempotency_key }),
   });
   const sendNow = (message: QueuedMessage): void =>
     void (async () => {
-      if (!busy) await submit(message.text, { ...resume, idempotency_key: message.id });
+      if (!isActive) await submit(message.text, { ...resumeOptions, idempotency_key: message.id });
       else if (!(await sendInput(run.run_id, message.text)))
         return toast("Message queued", "The run cannot take it right now.");
-      if (busy) queue.markSent(message.id);
+      if (isActive) queue.markSent(message.id);
       else queue.remove(message.id);
     })().catch(toastError);
   const withdraw = (message: QueuedMessage): void => {
@@ -107,7 +107,7 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
             This conversation stays unchanged.
           </span>
           <IconButton
-            icon="bad"
+            icon="close"
             label="Cancel fork"
             onClick={() => void navigate({ to: "/chat", search: session_id ? { session: session_id } : {} })}
           />
@@ -115,31 +115,37 @@ function MessageComposer({ agent, session_id, last, fork, draft }: Props & { dra
       )}
       <Queue
         messages={queue.messages}
-        when={
-          busy ? (takesInput ? "sent after this step" : "sent as the next turn") : "not sent: the run did not complete"
+        statusLabel={
+          isActive
+            ? takesInput
+              ? "sent after this step"
+              : "sent as the next turn"
+            : "not sent: the run did not complete"
         }
-        sendNow={busy && !takesInput ? null : sendNow}
+        sendNow={isActive && !takesInput ? null : sendNow}
         withdraw={withdraw}
       />
-      <Message
+      <MessageInput
         text={text}
         setText={setText}
         placeholder={
           fork !== null
             ? "Continue differently"
-            : busy
+            : isActive
               ? "The agent is working. Messages are queued."
               : `Message ${agent.name}`
         }
-        word={fork !== null ? "Fork" : busy ? "Queue" : "Send"}
+        sendLabel={fork !== null ? "Fork" : isActive ? "Queue" : "Send"}
         send={async () => {
           if (fork !== null && session_id !== null)
             await submit(text, { mode: "fork", session_id, fork_at_turn: fork });
-          else if (busy) queue.add(text, countFinishedSteps(log.activity));
-          else await submit(text, resume);
+          else if (isActive) queue.add(text, countFinishedSteps(log.activity));
+          else await submit(text, resumeOptions);
         }}
-        fork={fork === null && session_id !== null && !busy ? () => submit(text, { mode: "fork", session_id }) : null}
-        stop={busy ? stop : null}
+        fork={
+          fork === null && session_id !== null && !isActive ? () => submit(text, { mode: "fork", session_id }) : null
+        }
+        stop={isActive ? stop : null}
       />
     </div>
   );
@@ -149,7 +155,7 @@ function refresh(): void {
   for (const key of ["runs", "session"]) void queryClient.invalidateQueries({ queryKey: [key] });
 }
 
-function required(schema: Agent["parameters_schema"]): readonly unknown[] {
+function requiredParameters(schema: Agent["parameters_schema"]): readonly unknown[] {
   const names = schema?.["required"];
   return Array.isArray(names) ? names : [];
 }

@@ -5,19 +5,19 @@ export function draftKey(agent: string, session_id: string | null, fork: number 
   return `drover.draft.${session_id ?? agent}${fork === null ? "" : `.${fork}`}`;
 }
 
-export function keepDraft(key: string, text: string): void {
+export function saveDraft(key: string, text: string): void {
   if (text === "") localStorage.removeItem(key);
   else localStorage.setItem(key, text);
 }
 
-/** Stored in the browser, so that a reload does not lose it. */
+/** A draft stored in the browser, so that a reload does not lose it. */
 export function useDraft(key: string): [text: string, setText: (text: string) => void] {
   const [text, setText] = useState(() => localStorage.getItem(key) ?? "");
   return [
     text,
     (next) => {
       setText(next);
-      keepDraft(key, next);
+      saveDraft(key, next);
     },
   ];
 }

@@ -5,11 +5,11 @@ import { type Agent, queries, type RunRow } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { shortId } from "../../parts/numbers.ts";
-import { summaryOf } from "../../parts/run-table.tsx";
-import { Status, statusWord } from "../../parts/status.tsx";
+import { summarizeRun } from "../../parts/run-table.tsx";
+import { Status, statusLabel } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { Composer } from "./composer.tsx";
-import { lineageOf } from "./lineage.ts";
+import { toLineage } from "./lineage.ts";
 import type { ChatSearch } from "./search.ts";
 import { Thread } from "./thread.tsx";
 import styles from "./page.module.css";
@@ -18,18 +18,18 @@ import styles from "./page.module.css";
 export function Page() {
   // The route validates the search parameters.
   const search = useSearch({ strict: false }) as ChatSearch;
-  const [listing, setListing] = useState(false);
+  const [listOpen, setListOpen] = useState(false);
   const agents = useQuery(queries.agents());
   const session = useQuery({ ...queries.session(search.session ?? ""), enabled: search.session !== undefined });
   const name = session.data?.agent_name ?? search.agent;
-  const agent = agents.data?.find((one) => one.name === name) ?? null;
-  const procedural = agent?.type === "procedural" && search.session === undefined;
-  const latest = useQuery({ ...queries.someRuns({ agent_name: name ?? "" }, 10), enabled: procedural });
-  const { inherited, own, complete } = lineageOf(session.data ?? null);
-  const run_ids = procedural ? (latest.data ?? []).map(({ run_id }) => run_id).toReversed() : own;
-  useEffect(() => setListing(false), [search.session, search.agent]);
+  const agent = agents.data?.find((candidate) => candidate.name === name) ?? null;
+  const isProcedural = agent?.type === "procedural" && search.session === undefined;
+  const latest = useQuery({ ...queries.recentRuns({ agent_name: name ?? "" }, 10), enabled: isProcedural });
+  const { inherited, runIds, complete } = toLineage(session.data ?? null);
+  const run_ids = isProcedural ? (latest.data ?? []).map(({ run_id }) => run_id).toReversed() : runIds;
+  useEffect(() => setListOpen(false), [search.session, search.agent]);
   return (
-    <div className={styles["chat"]} data-listing={listing || undefined}>
+    <div className={styles["chat"]} data-listing={listOpen || undefined}>
       <SessionList current={search.session ?? null} agent={name ?? null} agents={agents.data ?? []} />
       <div className={styles["main"]}>
         <div className={styles["head"]}>
@@ -38,8 +38,8 @@ export function Page() {
             <IconButton
               icon="menu"
               label="Conversations"
-              aria-expanded={listing}
-              onClick={() => setListing(!listing)}
+              aria-expanded={listOpen}
+              onClick={() => setListOpen(!listOpen)}
             />
           </span>
           <AgentPicker agents={agents.data ?? []} name={name ?? null} />
@@ -59,14 +59,16 @@ export function Page() {
           inherited={inherited}
           run_ids={run_ids}
           loading={search.session !== undefined && session.isPending}
-          forkable={complete && search.session !== undefined && agent?.type === "autonomous" ? search.session : null}
+          forkableSessionId={
+            complete && search.session !== undefined && agent?.type === "autonomous" ? search.session : null
+          }
         />
         {agent ? (
           <Composer
             key={`composer ${search.session ?? agent.name}`}
             agent={agent}
             session_id={search.session ?? null}
-            last={run_ids.at(-1) ?? null}
+            lastRunId={run_ids.at(-1) ?? null}
             fork={search.fork ?? null}
           />
         ) : null}
@@ -77,9 +79,7 @@ export function Page() {
 
 function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string | null }) {
   const navigate = useNavigate();
-  const names = [...new Map(agents.map((one) => [one.name, one.type]))].sort(([one], [other]) =>
-    one.localeCompare(other),
-  );
+  const names = [...new Map(agents.map((agent) => [agent.name, agent.type]))].sort(([a], [b]) => a.localeCompare(b));
   return (
     <select
       className={styles["picker"]}
@@ -93,9 +93,9 @@ function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string 
       {(["autonomous", "procedural"] as const).map((type) => (
         <optgroup key={type} label={type}>
           {names
-            .filter(([, one]) => one === type)
-            .map(([one]) => (
-              <option key={one}>{one}</option>
+            .filter(([, agentType]) => agentType === type)
+            .map(([agentName]) => (
+              <option key={agentName}>{agentName}</option>
             ))}
         </optgroup>
       ))}
@@ -113,19 +113,19 @@ function SessionList({
   agent: string | null;
   agents: readonly Agent[];
 }) {
-  const runs = useQuery(queries.someRuns({}, 200));
-  const procedural = new Set(agents.filter(({ type }) => type === "procedural").map(({ name }) => name));
-  const listed = new Map<string, { run: RunRow; search: ChatSearch; isCurrent: boolean }>();
+  const runs = useQuery(queries.recentRuns({}, 200));
+  const proceduralNames = new Set(agents.filter(({ type }) => type === "procedural").map(({ name }) => name));
+  const conversations = new Map<string, { run: RunRow; search: ChatSearch; isCurrent: boolean }>();
   for (const run of runs.data ?? []) {
     const { session_id, agent_name } = run;
     if (session_id === null) continue;
-    const isOne = procedural.has(agent_name);
-    const key = isOne ? agent_name : session_id;
-    if (!listed.has(key))
-      listed.set(key, {
+    const isProcedural = proceduralNames.has(agent_name);
+    const key = isProcedural ? agent_name : session_id;
+    if (!conversations.has(key))
+      conversations.set(key, {
         run,
-        search: isOne ? { agent: agent_name } : { session: session_id },
-        isCurrent: isOne ? agent_name === agent : session_id === current,
+        search: isProcedural ? { agent: agent_name } : { session: session_id },
+        isCurrent: isProcedural ? agent_name === agent : session_id === current,
       });
   }
   return (
@@ -133,7 +133,7 @@ function SessionList({
       <Link to="/chat" search={{}} activeOptions={{ exact: true, includeSearch: true }} className={styles["new"]}>
         <Icon name="plus" /> New conversation
       </Link>
-      {[...listed].slice(0, 30).map(([key, { run, search, isCurrent }]) => (
+      {[...conversations].slice(0, 30).map(([key, { run, search, isCurrent }]) => (
         <Link
           key={key}
           to="/chat"
@@ -147,7 +147,7 @@ function SessionList({
           <span className="faint">
             <Ago at={run.created_at} />
           </span>
-          <span className={`dim ellipsis ${styles["summary"]}`}>{summaryOf(run) || statusWord(run.status)}</span>
+          <span className={`dim ellipsis ${styles["summary"]}`}>{summarizeRun(run) || statusLabel(run.status)}</span>
         </Link>
       ))}
     </nav>

@@ -3,15 +3,15 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import styles from "./composer.module.css";
 
-/** Queued messages, each with when it will be sent. */
+/** The queued messages. `statusLabel` says when unsent messages will be sent. */
 export function Queue({
   messages,
-  when,
+  statusLabel,
   sendNow,
   withdraw,
 }: {
   messages: readonly QueuedMessage[];
-  when: string;
+  statusLabel: string;
   sendNow: ((message: QueuedMessage) => void) | null;
   withdraw: (message: QueuedMessage) => void;
 }) {
@@ -22,15 +22,15 @@ export function Queue({
         <li key={message.id}>
           <Icon name={message.sent ? "send" : "wait"} />
           <span className="ellipsis grow">{message.text}</span>
-          <span className="faint">{message.sent ? "sent, not read yet" : when}</span>
+          <span className="faint">{message.sent ? "sent, not read yet" : statusLabel}</span>
           {message.sent ? null : (
             <>
               {sendNow ? (
-                <Button look="quiet" onClick={() => sendNow(message)}>
+                <Button variant="quiet" onClick={() => sendNow(message)}>
                   Send now
                 </Button>
               ) : null}
-              <IconButton icon="bad" label={`Withdraw ${message.text}`} onClick={() => withdraw(message)} />
+              <IconButton icon="close" label={`Withdraw ${message.text}`} onClick={() => withdraw(message)} />
             </>
           )}
         </li>

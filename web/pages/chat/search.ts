@@ -5,11 +5,11 @@ export interface ChatSearch {
   fork?: number;
 }
 
-export function readChatSearch(given: Record<string, unknown>): ChatSearch {
-  const fork = Number(given["fork"]);
+export function readChatSearch(params: Record<string, unknown>): ChatSearch {
+  const fork = Number(params["fork"]);
   return {
-    ...(typeof given["agent"] === "string" ? { agent: given["agent"] } : {}),
-    ...(typeof given["session"] === "string" ? { session: given["session"] } : {}),
+    ...(typeof params["agent"] === "string" ? { agent: params["agent"] } : {}),
+    ...(typeof params["session"] === "string" ? { session: params["session"] } : {}),
     ...(Number.isInteger(fork) && fork > 0 ? { fork } : {}),
   };
 }

@@ -6,13 +6,14 @@ import { useRunEvents } from "../../data/run-events.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { copyText } from "../../parts/command.tsx";
 import { Conversation, countTurns, type MessageMenu } from "../../parts/conversation.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { shortId } from "../../parts/numbers.ts";
 import { Ago } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { draftKey, keepDraft } from "./draft.ts";
+import { draftKey, saveDraft } from "./draft.ts";
 import styles from "./page.module.css";
 
 interface Props {
@@ -21,29 +22,29 @@ interface Props {
   inherited: readonly string[];
   run_ids: readonly string[];
   loading: boolean;
-  /** The session's id if its turns can be counted and forked at, else null. */
-  forkable: string | null;
+  /** The session's id, or null if the conversation cannot be forked at a turn. */
+  forkableSessionId: string | null;
 }
 
-export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) {
-  const box = useRef<HTMLDivElement>(null);
+export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }: Props) {
+  const scrollBox = useRef<HTMLDivElement>(null);
   const followsEnd = useRef(true);
   /** The number of turns each run added. */
   const turns = useRef(new Map<string, number>());
   useEffect(() => {
-    const element = box.current!;
+    const element = scrollBox.current!;
     const observer = new ResizeObserver(() => {
       if (followsEnd.current) element.scrollTop = element.scrollHeight;
     });
     observer.observe(element.firstElementChild!);
     return () => observer.disconnect();
   }, []);
-  const all = [...inherited, ...run_ids];
+  const allRunIds = [...inherited, ...run_ids];
   const turnsBefore = (run_id: string): number =>
-    all.slice(0, all.indexOf(run_id)).reduce((sum, one) => sum + (turns.current.get(one) ?? 1), 0);
+    allRunIds.slice(0, allRunIds.indexOf(run_id)).reduce((sum, earlier) => sum + (turns.current.get(earlier) ?? 1), 0);
   return (
     <div
-      ref={box}
+      ref={scrollBox}
       className={styles["thread"]}
       tabIndex={0}
       role="log"
@@ -55,20 +56,20 @@ export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) 
       <div className={styles["runs"]}>
         {loading ? (
           <Skeleton rows={4} />
-        ) : all.length === 0 ? (
-          <Empty icon="chat" title={agent ? `Talk to ${agent.name}` : "Choose an agent"}>
+        ) : allRunIds.length === 0 ? (
+          <EmptyState icon="chat" title={agent ? `Talk to ${agent.name}` : "Choose an agent"}>
             <p>
               {agent?.description ??
                 "An autonomous agent answers in a conversation; a procedural one asks for its parameters and returns its result."}
             </p>
-          </Empty>
+          </EmptyState>
         ) : (
-          all.map((run_id, index) => (
+          allRunIds.map((run_id, index) => (
             <RunSection
               key={run_id}
               run_id={run_id}
               forkedHere={inherited.length > 0 && index === inherited.length}
-              forkable={agent ? forkable : null}
+              forkableSessionId={agent ? forkableSessionId : null}
               turnsBefore={() => turnsBefore(run_id)}
               onTurns={(count) => void turns.current.set(run_id, count)}
             />
@@ -82,13 +83,13 @@ export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) 
 function RunSection({
   run_id,
   forkedHere,
-  forkable,
+  forkableSessionId,
   turnsBefore,
   onTurns,
 }: {
   run_id: string;
   forkedHere: boolean;
-  forkable: string | null;
+  forkableSessionId: string | null;
   turnsBefore: () => number;
   onTurns: (count: number) => void;
 }) {
@@ -98,14 +99,14 @@ function RunSection({
   if (run.data === undefined) return <Skeleton rows={2} />;
   const { agent_name, created_at } = run.data;
   const menu: MessageMenu | undefined =
-    forkable === null
+    forkableSessionId === null
       ? undefined
       : ({ text, turn }) => (
           <TurnMenu
             text={text}
             run_id={run_id}
             agent_name={agent_name}
-            session_id={forkable}
+            session_id={forkableSessionId}
             turn={() => turnsBefore() + turn}
           />
         );
@@ -146,9 +147,9 @@ function TurnMenu({
   const forkAfter = (turns: number): void =>
     void navigate({ to: "/chat", search: { session: session_id, fork: turns } });
   const askAgain = (): void => {
-    const before = turn() - 1;
-    keepDraft(draftKey(agent_name, before === 0 ? null : session_id, before === 0 ? null : before), text);
-    if (before > 0) forkAfter(before);
+    const keptTurns = turn() - 1;
+    saveDraft(draftKey(agent_name, keptTurns === 0 ? null : session_id, keptTurns === 0 ? null : keptTurns), text);
+    if (keptTurns > 0) forkAfter(keptTurns);
     // Nothing precedes the first turn, so start a new conversation.
     else void navigate({ to: "/chat", search: { agent: agent_name } });
   };

@@ -30,28 +30,28 @@ export function useDelivery({
   takesInput: boolean;
   startTurn: (text: string, idempotency_key: string) => Promise<void>;
 }): void {
-  const busy = useRef(false);
-  const [delivered, setDelivered] = useState(0);
+  const isDelivering = useRef(false);
+  const [deliveredCount, setDeliveredCount] = useState(0);
   const next = run === undefined ? null : nextDelivery(queue.messages, run, log, takesInput);
   useEffect(() => {
-    if (next === null || run === undefined || busy.current) return;
-    busy.current = true;
-    const { how, message } = next;
+    if (next === null || run === undefined || isDelivering.current) return;
+    isDelivering.current = true;
+    const { action, message } = next;
     const deliver = async (): Promise<boolean> => {
-      if (how === "input" && !(await sendInput(run.run_id, message.text))) return false;
-      if (how === "turn") await startTurn(message.text, message.id);
-      if (how === "input") queue.markSent(message.id);
+      if (action === "input" && !(await sendInput(run.run_id, message.text))) return false;
+      if (action === "turn") await startTurn(message.text, message.id);
+      if (action === "input") queue.markSent(message.id);
       else queue.remove(message.id);
       return true;
     };
     void withTabLock(run.run_id, deliver)
       .catch((error: unknown) => (toastError(error), false))
-      .then((done) => {
-        busy.current = false;
-        // A refused message is retried after the run's next step.
-        if (done) setDelivered((count) => count + 1);
+      .then((delivered) => {
+        isDelivering.current = false;
+        // Retry a refused message after the run's next step.
+        if (delivered) setDeliveredCount((count) => count + 1);
       });
-  }, [next?.how, next?.message.id, run?.run_id, run?.status, countFinishedSteps(log.activity), delivered]);
+  }, [next?.action, next?.message.id, run?.run_id, run?.status, countFinishedSteps(log.activity), deliveredCount]);
 }
 
 function nextDelivery(
@@ -59,19 +59,19 @@ function nextDelivery(
   run: Run,
   { activity, loaded }: RunLog,
   takesInput: boolean,
-): { how: "input" | "turn" | "forget"; message: QueuedMessage } | null {
+): { action: "input" | "turn" | "forget"; message: QueuedMessage } | null {
   const [message] = messages;
   if (message === undefined || !loaded) return null;
-  const heard = activity.some((one) => one.kind === "user" && one.heard && one.text === message.text);
-  if (message.sent && heard) return { how: "forget", message };
-  if (run.status === "completed") return { how: "turn", message };
+  const wasRead = activity.some((item) => item.kind === "user" && item.read && item.text === message.text);
+  if (message.sent && wasRead) return { action: "forget", message };
+  if (run.status === "completed") return { action: "turn", message };
   if (isTerminal(run.status) || message.sent) return null;
-  const active = run.status === "running" || run.status === "waiting";
-  return takesInput && active && countFinishedSteps(activity) > message.after ? { how: "input", message } : null;
+  const isActive = run.status === "running" || run.status === "waiting";
+  return takesInput && isActive && countFinishedSteps(activity) > message.after ? { action: "input", message } : null;
 }
 
-/** The run is not active, or its executor takes no input while it works. */
-const refusals: ReadonlySet<string> = new Set(["DROVER-API-030", "DROVER-API-033"]);
+/** The errors for a run that is not active and for an executor that takes no input while it works. */
+const inputRefusedCodes: ReadonlySet<string> = new Set(["DROVER-API-030", "DROVER-API-033"]);
 
 /** Returns false if the run cannot take input, so that the message waits for the next turn. */
 export async function sendInput(run_id: string, text: string): Promise<boolean> {
@@ -79,7 +79,7 @@ export async function sendInput(run_id: string, text: string): Promise<boolean> 
     await api.runs.input(run_id, text);
     return true;
   } catch (error) {
-    if (error instanceof RequestError && refusals.has(error.code)) return false;
+    if (error instanceof RequestError && inputRefusedCodes.has(error.code)) return false;
     throw error;
   }
 }
@@ -88,9 +88,9 @@ export async function sendInput(run_id: string, text: string): Promise<boolean> 
  * Lets one tab send at a time. Browsers have no locks on plain HTTP outside loopback; there, the idempotency key keeps
  * a turn that is sent twice from starting two runs.
  */
-async function withTabLock(run_id: string, act: () => Promise<boolean>): Promise<boolean> {
-  if (!("locks" in navigator)) return act();
+async function withTabLock(run_id: string, action: () => Promise<boolean>): Promise<boolean> {
+  if (!("locks" in navigator)) return action();
   return navigator.locks.request(`drover.queue.${run_id}`, { ifAvailable: true }, async (lock) =>
-    lock === null ? false : act(),
+    lock === null ? false : action(),
   );
 }

@@ -5,7 +5,8 @@ import { api } from "../../data/client.ts";
 import { queries, queryClient } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { AnsweredRow, QuestionCard } from "../../parts/question-card.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
@@ -14,20 +15,21 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 export function Page() {
   const open = useQuery(queries.questions(true));
   const closed = useQuery(queries.questions(false));
-  const [at, setAt] = useState(0);
+  const [currentIndex, setCurrentIndex] = useState(0);
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
   const questions = open.data?.items ?? [];
-  const current = questions[Math.min(at, questions.length - 1)];
+  const current = questions[Math.min(currentIndex, questions.length - 1)];
   const modeOf = (id: string) => (mode?.id === id ? mode.mode : "view");
-  const id = (one: { run_id: string; request_id: string }): string => `${one.run_id} ${one.request_id}`;
+  const idOf = (question: { run_id: string; request_id: string }): string =>
+    `${question.run_id} ${question.request_id}`;
   useKeys({
-    j: () => setAt(Math.min(at + 1, questions.length - 1)),
-    k: () => setAt(Math.max(at - 1, 0)),
-    e: () => current && setMode({ id: id(current), mode: "edit" }),
-    d: () => current && setMode({ id: id(current), mode: "deny" }),
+    j: () => setCurrentIndex(Math.min(currentIndex + 1, questions.length - 1)),
+    k: () => setCurrentIndex(Math.max(currentIndex - 1, 0)),
+    e: () => current && setMode({ id: idOf(current), mode: "edit" }),
+    d: () => current && setMode({ id: idOf(current), mode: "deny" }),
     a: () =>
       current &&
-      modeOf(id(current)) === "view" &&
+      modeOf(idOf(current)) === "view" &&
       void api.questions.answer(current.run_id, current.request_id, { decision: "allow" }).then(() => {
         toast(`Approved ${current.tool}`);
         return queryClient.invalidateQueries({ queryKey: ["questions"] });
@@ -48,21 +50,21 @@ export function Page() {
           {open.isPending ? (
             <Skeleton rows={3} />
           ) : questions.length === 0 ? (
-            <Empty icon="inbox" title="Nothing is waiting for an answer">
+            <EmptyState icon="inbox" title="No open questions">
               <p>
                 When an agent needs a decision, its question appears here and the agent waits. To try it, run the
                 checklist agent:
               </p>
               <Command text={"drover run checklist --steps 'Buy milk'"} />
-            </Empty>
+            </EmptyState>
           ) : (
             questions.map((question, index) => (
               <QuestionCard
-                key={id(question)}
+                key={idOf(question)}
                 question={question}
-                at={question === current && index === Math.min(at, questions.length - 1)}
-                mode={modeOf(id(question))}
-                setMode={(next) => setMode(next === "view" ? null : { id: id(question), mode: next })}
+                isCurrent={question === current && index === Math.min(currentIndex, questions.length - 1)}
+                mode={modeOf(idOf(question))}
+                setMode={(next) => setMode(next === "view" ? null : { id: idOf(question), mode: next })}
               />
             ))
           )}
@@ -71,7 +73,7 @@ export function Page() {
           <Card title="Answered" note="newest last" flush>
             <ul>
               {closed.data.items.slice(-20).map((question) => (
-                <AnsweredRow key={id(question)} question={question} />
+                <AnsweredRow key={idOf(question)} question={question} />
               ))}
             </ul>
           </Card>

@@ -2,7 +2,7 @@ import type { Stats } from "../../data/queries.ts";
 import { type Bar, Bars } from "../../parts/bars.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Meters } from "../../parts/meters.tsx";
-import { count, money } from "../../parts/numbers.ts";
+import { formatCount, formatMoney } from "../../parts/numbers.ts";
 
 /** Throughput, cost and failures over the selected time range. */
 export function Figures({ stats, span }: { stats: Stats; span: string }) {
@@ -16,34 +16,36 @@ export function Figures({ stats, span }: { stats: Stats; span: string }) {
 }
 
 function Throughput({ stats, span }: { stats: Stats; span: string }) {
-  const ended = stats.throughput;
-  const completed = sum(ended, ({ completed: some }) => some);
+  const buckets = stats.throughput;
+  const completed = sum(buckets, (bucket) => bucket.completed);
   const share =
     stats.runs_finished === 0 ? null : `${((100 * completed) / stats.runs_finished).toFixed(1)} % completed`;
   const byDay = stats.bucket_seconds >= 86_400;
-  const bars = ended.map((bucket): Bar => ({
+  const bars = buckets.map((bucket): Bar => ({
     key: bucket.at,
-    title: `${whenOf(bucket.at, byDay)} · ${bucket.completed} completed, ${bucket.failed} failed, ${bucket.cancelled} cancelled`,
+    title: `${formatBucketTime(bucket.at, byDay)} · ${bucket.completed} completed, ${bucket.failed} failed, ${bucket.cancelled} cancelled`,
     parts: [
       { tone: "accent", value: bucket.completed },
       { tone: "idle", value: bucket.cancelled },
       { tone: "bad", value: bucket.failed },
     ],
   }));
-  const words = (["completed", "failed", "cancelled"] as const).map((key) => `${sum(ended, (one) => one[key])} ${key}`);
+  const totals = (["completed", "failed", "cancelled"] as const).map(
+    (key) => `${sum(buckets, (bucket) => bucket[key])} ${key}`,
+  );
   return (
     <Card
       title={`Last ${span}`}
-      note={[`${count(stats.runs_finished)} ${stats.runs_finished === 1 ? "run" : "runs"}`, share]
+      note={[`${formatCount(stats.runs_finished)} ${stats.runs_finished === 1 ? "run" : "runs"}`, share]
         .filter(Boolean)
         .join(" · ")}
     >
       <Bars
         bars={bars}
-        label={`Finished runs: ${words.join(", ")}`}
-        from={whenOf(stats.since, byDay)}
+        label={`Finished runs: ${totals.join(", ")}`}
+        from={formatBucketTime(stats.since, byDay)}
         to="now"
-        most={(value) => (value >= 1 ? count(value) : "")}
+        formatMax={(value) => (value >= 1 ? formatCount(value) : "")}
       />
     </Card>
   );
@@ -51,15 +53,15 @@ function Throughput({ stats, span }: { stats: Stats; span: string }) {
 
 function Cost({ stats: { cost } }: { stats: Stats }) {
   const spent = sum(cost, ({ cost_usd }) => cost_usd ?? 0);
-  const tokens = sum(cost, tokensOf);
-  // A local model uses tokens but costs no money.
+  const tokens = sum(cost, totalTokens);
+  // A local model uses tokens but costs nothing.
   const unit = spent > 0 ? moneyUnit : tokenUnit;
   const agents = groupBy(cost, ({ agent_name }) => agent_name, unit.valueOf).toSorted(([, a], [, b]) => b - a);
   const days = groupBy(cost, ({ day }) => day, unit.valueOf).toSorted(([a], [b]) => a.localeCompare(b));
   return (
     <Card
       title="Cost by agent"
-      note={[spent > 0 ? money(spent) : null, tokens > 0 ? `${count(tokens)} tokens` : null]
+      note={[spent > 0 ? formatMoney(spent) : null, tokens > 0 ? `${formatCount(tokens)} tokens` : null]
         .filter(Boolean)
         .join(" · ")}
     >
@@ -70,7 +72,7 @@ function Cost({ stats: { cost } }: { stats: Stats }) {
           rows={agents.slice(0, 6).map(([name, value]) => ({
             name,
             value,
-            shown: unit.show(value),
+            label: unit.show(value),
             link: { to: "/runs", search: { agent: name } },
           }))}
           tone="accent"
@@ -81,13 +83,13 @@ function Cost({ stats: { cost } }: { stats: Stats }) {
           <Bars
             bars={days.map(([day, value]) => ({
               key: day,
-              title: [`${day} · ${unit.show(value)}`, ...agentsOf(cost, day, unit)].join("\n"),
+              title: [`${day} · ${unit.show(value)}`, ...agentLines(cost, day, unit)].join("\n"),
               parts: [{ tone: "accent", value }],
             }))}
             label={`Cost by day: ${days.map(([day, value]) => `${day} ${unit.show(value)}`).join(", ")}`}
             from={days[0]![0]}
             to={days.at(-1)![0]}
-            most={unit.show}
+            formatMax={unit.show}
           />
         </div>
       ) : null}
@@ -102,21 +104,21 @@ interface Unit {
   show: (value: number) => string;
 }
 
-const moneyUnit: Unit = { valueOf: ({ cost_usd }) => cost_usd ?? 0, show: money };
-const tokenUnit: Unit = { valueOf: tokensOf, show: (value) => count(Math.round(value)) };
+const moneyUnit: Unit = { valueOf: ({ cost_usd }) => cost_usd ?? 0, show: formatMoney };
+const tokenUnit: Unit = { valueOf: totalTokens, show: (value) => formatCount(Math.round(value)) };
 
-function tokensOf({ input_tokens, output_tokens }: CostRow): number {
+function totalTokens({ input_tokens, output_tokens }: CostRow): number {
   return input_tokens + output_tokens;
 }
 
-function agentsOf(cost: readonly CostRow[], day: string, unit: Unit): string[] {
+function agentLines(cost: readonly CostRow[], day: string, unit: Unit): string[] {
   return cost.filter((row) => row.day === day).map((row) => `${row.agent_name} ${unit.show(unit.valueOf(row))}`);
 }
 
 function Failures({ stats: { failures } }: { stats: Stats }) {
-  const all = sum(failures, ({ count: number }) => number);
+  const total = sum(failures, ({ count: number }) => number);
   return (
-    <Card title="Failures by reason" note={all === 0 ? undefined : count(all)}>
+    <Card title="Failures by reason" note={total === 0 ? undefined : formatCount(total)}>
       {failures.length === 0 ? (
         <p className="faint">Nothing failed.</p>
       ) : (
@@ -124,7 +126,7 @@ function Failures({ stats: { failures } }: { stats: Stats }) {
           rows={failures.slice(0, 6).map(({ reason, count: number }) => ({
             name: reason,
             value: number,
-            shown: count(number),
+            label: formatCount(number),
             link: { to: "/runs", search: { status: ["failed"] } },
           }))}
           tone="bad"
@@ -135,7 +137,7 @@ function Failures({ stats: { failures } }: { stats: Stats }) {
 }
 
 function sum<T>(items: readonly T[], valueOf: (item: T) => number): number {
-  return items.reduce((total, item) => total + valueOf(item), 0);
+  return items.reduce((subtotal, item) => subtotal + valueOf(item), 0);
 }
 
 function groupBy<T>(items: readonly T[], keyOf: (item: T) => string, valueOf: (item: T) => number): [string, number][] {
@@ -144,7 +146,7 @@ function groupBy<T>(items: readonly T[], keyOf: (item: T) => string, valueOf: (i
   return [...sums].filter(([, value]) => value > 0);
 }
 
-function whenOf(at: string, byDay: boolean): string {
+function formatBucketTime(at: string, byDay: boolean): string {
   return new Date(at).toLocaleString(
     undefined,
     byDay ? { dateStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" },

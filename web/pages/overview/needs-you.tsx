@@ -3,13 +3,13 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { queries, type RunRow } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { QuestionCard } from "../../parts/question-card.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import styles from "./needs-you.module.css";
 
-const shown = 3;
+const maxQuestions = 3;
 
 /** Open questions, and runs parked by a budget or a usage limit. */
 export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
@@ -24,7 +24,7 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
         <p className={`faint ${styles["none"]}`}>Nothing is waiting for an answer.</p>
       ) : (
         <>
-          {questions.slice(0, shown).map((question) => {
+          {questions.slice(0, maxQuestions).map((question) => {
             const id = `${question.run_id} ${question.request_id}`;
             return (
               <QuestionCard
@@ -35,9 +35,9 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
               />
             );
           })}
-          {questions.length > shown ? (
+          {questions.length > maxQuestions ? (
             <p className={styles["none"]}>
-              <Link to="/inbox">{(open.data?.count ?? questions.length) - shown} more in the inbox</Link>
+              <Link to="/inbox">{(open.data?.count ?? questions.length) - maxQuestions} more in the inbox</Link>
             </p>
           ) : null}
           <ul>

@@ -4,7 +4,7 @@ import { Card } from "../../parts/card.tsx";
 import { Heartbeat, RunnerState, Slots } from "../../parts/runner.tsx";
 import styles from "./page.module.css";
 
-const shown = 6;
+const maxRunners = 6;
 
 /** Runners and their last heartbeats. Lost and draining runners come first. */
 export function Runners({ runners }: { runners: readonly Runner[] }) {
@@ -16,7 +16,7 @@ export function Runners({ runners }: { runners: readonly Runner[] }) {
         <p className={`faint ${styles["none"]}`}>No runner is registered, so nothing can run.</p>
       ) : (
         <ul>
-          {sorted.slice(0, shown).map((runner) => (
+          {sorted.slice(0, maxRunners).map((runner) => (
             <li key={runner.runner_id} className={styles["runner"]}>
               <RunnerState status={runner.status} />
               <span className="ellipsis grow">
@@ -26,9 +26,9 @@ export function Runners({ runners }: { runners: readonly Runner[] }) {
               <Heartbeat at={runner.last_seen_at} />
             </li>
           ))}
-          {runners.length > shown ? (
+          {runners.length > maxRunners ? (
             <li className={styles["none"]}>
-              <Link to="/runners">{runners.length - shown} more</Link>
+              <Link to="/runners">{runners.length - maxRunners} more</Link>
             </li>
           ) : null}
         </ul>

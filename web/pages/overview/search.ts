@@ -3,13 +3,13 @@ export interface OverviewSearch {
   last?: number;
 }
 
-export const spans: readonly { hours: number; word: string }[] = [
-  { hours: 24, word: "24 hours" },
-  { hours: 168, word: "7 days" },
-  { hours: 720, word: "30 days" },
+export const spans: readonly { hours: number; label: string }[] = [
+  { hours: 24, label: "24 hours" },
+  { hours: 168, label: "7 days" },
+  { hours: 720, label: "30 days" },
 ];
 
-export function readOverviewSearch(given: Record<string, unknown>): OverviewSearch {
-  const last = Number(given["last"]);
+export function readOverviewSearch(params: Record<string, unknown>): OverviewSearch {
+  const last = Number(params["last"]);
   return spans.some(({ hours }) => hours === last) ? { last } : {};
 }

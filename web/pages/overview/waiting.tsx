@@ -1,7 +1,7 @@
 import type { Stats } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { Meters } from "../../parts/meters.tsx";
-import { count } from "../../parts/numbers.ts";
+import { formatCount } from "../../parts/numbers.ts";
 
 /** Labels for the reasons that `GET /runs/{run_id}/why` returns. */
 const reasons: Record<string, string> = {
@@ -25,15 +25,15 @@ const reasons: Record<string, string> = {
 
 /** The number of waiting runs by reason. */
 export function Waiting({ stats: { waiting } }: { stats: Stats }) {
-  const all = waiting.reduce((sum, one) => sum + one.count, 0);
-  if (all === 0) return null;
+  const total = waiting.reduce((sum, group) => sum + group.count, 0);
+  if (total === 0) return null;
   return (
-    <Card title="Waiting for" note={`${count(all)} ${all === 1 ? "run" : "runs"}`}>
+    <Card title="Waiting for" note={`${formatCount(total)} ${total === 1 ? "run" : "runs"}`}>
       <Meters
-        rows={waiting.slice(0, 6).map((one) => ({
-          name: reasons[one.reason] ?? one.reason,
-          value: one.count,
-          shown: count(one.count),
+        rows={waiting.slice(0, 6).map((group) => ({
+          name: reasons[group.reason] ?? group.reason,
+          value: group.count,
+          label: formatCount(group.count),
           link: { to: "/runs", search: { status: ["pending", "waiting", "parked"] } },
         }))}
         tone="wait"

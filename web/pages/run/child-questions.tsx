@@ -4,16 +4,16 @@ import { queries } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { QuestionCard } from "../../parts/question-card.tsx";
 
-/** Open questions of the run's child runs, shown here so that nobody has to look for the child. */
+/** Open questions of the run's child runs, shown here so that users need not open the child. */
 export function ChildQuestions({ run_id }: { run_id: string }) {
   const open = useQuery(queries.questions(true)).data?.items ?? [];
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
-  const asked = open.filter(({ parents }) => parents.some((parent) => parent.run_id === run_id));
-  if (asked.length === 0) return null;
+  const questions = open.filter(({ parents }) => parents.some((parent) => parent.run_id === run_id));
+  if (questions.length === 0) return null;
   return (
     <div style={{ marginTop: 12 }}>
       <Card title="Questions from child runs" flush>
-        {asked.map((question) => {
+        {questions.map((question) => {
           const id = `${question.run_id} ${question.request_id}`;
           return (
             <QuestionCard

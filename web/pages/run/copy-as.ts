@@ -1,7 +1,7 @@
 import type { Run } from "../../data/queries.ts";
 
 /** A curl command that repeats the run's request. */
-export function asCurl(run: Run): string {
+export function toCurlCommand(run: Run): string {
   const body = {
     agent_name: run.agent_name,
     ...(Object.keys(run.parameters).length > 0 ? { parameters: run.parameters } : {}),
@@ -13,17 +13,18 @@ export function asCurl(run: Run): string {
   ].join(" \\\n");
 }
 
-export function asCli(run: Run): string {
+/** A `drover run` command that repeats the run's request. */
+export function toDroverCommand(run: Run): string {
   const options = Object.entries(run.parameters).map(([name, value]) => {
-    const given = typeof value === "string" ? value : JSON.stringify(value);
-    return `--${name} ${quote(given)}`;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `--${name} ${quote(text)}`;
   });
   return ["drover run", quote(run.agent_name), ...(run.prompt === null ? [] : [quote(run.prompt)]), ...options].join(
     " ",
   );
 }
 
-/** Quotes the text as one shell word. */
+/** Quotes the text as one shell argument. */
 function quote(text: string): string {
   return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

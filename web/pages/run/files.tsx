@@ -6,29 +6,38 @@ import type { Run } from "../../data/queries.ts";
 import { Button, buttonClass } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Code, Diff } from "../../parts/code.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { bytes } from "../../parts/numbers.ts";
+import { formatBytes } from "../../parts/numbers.ts";
 import { saveAs } from "../../parts/save-as.ts";
 import { toastError } from "../../parts/toasts.tsx";
 import styles from "./files.module.css";
 
 const Markdown = lazy(async () => ({ default: (await import("../../parts/markdown.tsx")).Markdown }));
 
-const mostShown = 512 * 1024;
+const maxPreviewBytes = 512 * 1024;
 
-export function Files({ run, files, chosen }: { run: Run; files: readonly StoredFile[]; chosen: string | null }) {
+export function Files({
+  run,
+  files,
+  selectedPath,
+}: {
+  run: Run;
+  files: readonly StoredFile[];
+  selectedPath: string | null;
+}) {
   const navigate = useNavigate();
   if (files.length === 0)
     return (
       <Card flush>
-        <Empty icon="file" title="This run left no files">
-          <p>Files that a run leaves in its work directory are kept with it.</p>
-        </Empty>
+        <EmptyState icon="file" title="This run left no files">
+          <p>Drover keeps the files that a run leaves in its work directory.</p>
+        </EmptyState>
       </Card>
     );
-  const file = files.find(({ path }) => path === chosen) ?? files[0]!;
+  const file = files.find(({ path }) => path === selectedPath) ?? files[0]!;
   const choose = (path: string): void =>
     void navigate({
       to: "/runs/$runId",
@@ -43,19 +52,19 @@ export function Files({ run, files, chosen }: { run: Run; files: readonly Stored
         title="Files"
         note={`${files.length}`}
         actions={
-          <Button look="quiet" icon="download" onClick={() => void saveAll(run, files).catch(toastError)}>
+          <Button variant="quiet" icon="download" onClick={() => void saveAll(run, files).catch(toastError)}>
             Download all
           </Button>
         }
         flush
       >
         <ul className={styles["list"]}>
-          {files.map((one) => (
-            <li key={one.path}>
-              <button type="button" aria-pressed={one === file} onClick={() => choose(one.path)}>
+          {files.map((listed) => (
+            <li key={listed.path}>
+              <button type="button" aria-pressed={listed === file} onClick={() => choose(listed.path)}>
                 <Icon name="file" />
-                <span className="ellipsis mono grow">{one.path}</span>
-                <span className="faint">{bytes(one.size)}</span>
+                <span className="ellipsis mono grow">{listed.path}</span>
+                <span className="faint">{formatBytes(listed.size)}</span>
               </button>
             </li>
           ))}
@@ -63,9 +72,9 @@ export function Files({ run, files, chosen }: { run: Run; files: readonly Stored
       </Card>
       <Card
         title={<span className="mono">{file.path}</span>}
-        note={`${bytes(file.size)} · ${file.media_type}`}
+        note={`${formatBytes(file.size)} · ${file.media_type}`}
         actions={
-          <a className={buttonClass("plain")} href={addressOf(run, file)} download>
+          <a className={buttonClass("plain")} href={urlOf(run, file)} download>
             <Icon name="download" /> Download
           </a>
         }
@@ -77,18 +86,19 @@ export function Files({ run, files, chosen }: { run: Run; files: readonly Stored
 }
 
 function Preview({ run, file }: { run: Run; file: StoredFile }) {
-  const kind = kindOf(file);
+  const kind = previewKind(file);
   const text = useQuery({
     queryKey: ["file", file.sha256],
     enabled: kind !== "image" && kind !== "none",
     staleTime: Infinity,
     queryFn: async () => {
-      const answer = await fetch(addressOf(run, file));
-      if (!answer.ok) throw new Error(`The file could not be read: ${answer.status}.`);
-      return answer.text();
+      const response = await fetch(urlOf(run, file));
+      if (!response.ok)
+        throw new Error(`Cannot read the file: the coordinator responded with status ${response.status}.`);
+      return response.text();
     },
   });
-  if (kind === "image") return <img className={styles["image"]} src={addressOf(run, file)} alt={file.path} />;
+  if (kind === "image") return <img className={styles["image"]} src={urlOf(run, file)} alt={file.path} />;
   if (kind === "none") return <p className="dim">No preview for this type of file.</p>;
   if (text.isError) return <ErrorNote error={text.error} />;
   if (text.data === undefined) return <Skeleton />;
@@ -111,14 +121,14 @@ function Preview({ run, file }: { run: Run; file: StoredFile }) {
 }
 
 function Csv({ text }: { text: string }) {
-  const rows = text.trim().split("\n").slice(0, 500).map(cellsOf);
+  const rows = text.trim().split("\n").slice(0, 500).map(parseCells);
   return (
     <div className={styles["csv"]} tabIndex={0} role="region" aria-label="Table">
       <table>
         <tbody>
-          {rows.map((cells, at) => (
-            <tr key={at}>
-              {cells.map((cell, index) => (at === 0 ? <th key={index}>{cell}</th> : <td key={index}>{cell}</td>))}
+          {rows.map((cells, row) => (
+            <tr key={row}>
+              {cells.map((cell, index) => (row === 0 ? <th key={index}>{cell}</th> : <td key={index}>{cell}</td>))}
             </tr>
           ))}
         </tbody>
@@ -128,15 +138,15 @@ function Csv({ text }: { text: string }) {
 }
 
 /** Quoted cells may contain commas and doubled quotes. */
-function cellsOf(line: string): string[] {
+function parseCells(line: string): string[] {
   return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
   );
 }
 
-function kindOf({ path, media_type, size }: StoredFile): "image" | "markdown" | "diff" | "csv" | "text" | "none" {
+function previewKind({ path, media_type, size }: StoredFile): "image" | "markdown" | "diff" | "csv" | "text" | "none" {
   if (/^image\/(?:png|jpeg|gif|webp)$/.test(media_type)) return "image";
-  if (size > mostShown) return "none";
+  if (size > maxPreviewBytes) return "none";
   if (/\.(?:diff|patch)$/.test(path)) return "diff";
   if (media_type === "text/markdown" || path.endsWith(".md")) return "markdown";
   if (media_type === "text/csv" || path.endsWith(".csv")) return "csv";
@@ -146,7 +156,7 @@ function kindOf({ path, media_type, size }: StoredFile): "image" | "markdown" | 
     : "none";
 }
 
-function addressOf(run: Run, { path }: StoredFile): string {
+function urlOf(run: Run, { path }: StoredFile): string {
   return `/runs/${run.run_id}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
@@ -154,9 +164,10 @@ async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
   const { zip } = await import("./zip.ts");
   const contents = await Promise.all(
     files.map(async (file) => {
-      const answer = await fetch(addressOf(run, file));
-      if (!answer.ok) throw new Error(`${file.path} could not be read: ${answer.status}.`);
-      return { path: file.path, bytes: new Uint8Array(await answer.arrayBuffer()) };
+      const response = await fetch(urlOf(run, file));
+      if (!response.ok)
+        throw new Error(`Cannot read ${file.path}: the coordinator responded with status ${response.status}.`);
+      return { path: file.path, bytes: new Uint8Array(await response.arrayBuffer()) };
     }),
   );
   saveAs(zip(contents), `${run.agent_name}-${run.run_id.slice(-6)}.zip`);

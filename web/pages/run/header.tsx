@@ -8,11 +8,11 @@ import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
 import { copyText, CopyButton } from "../../parts/command.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { count, money, shortId } from "../../parts/numbers.ts";
+import { formatCount, formatMoney, shortId } from "../../parts/numbers.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago, Duration } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { asCli, asCurl } from "./copy-as.ts";
+import { toDroverCommand, toCurlCommand } from "./copy-as.ts";
 import styles from "./header.module.css";
 
 const RunDialog = lazy(async () => ({ default: (await import("../../parts/run-dialog.tsx")).RunDialog }));
@@ -22,7 +22,7 @@ export function Header({ run }: { run: Run }) {
     <>
       <div className={`row wrap ${styles["head"]}`}>
         <h1>{run.agent_name}</h1>
-        <Status status={run.status} {...(run.status === "waiting" ? { word: "Waiting for you" } : {})} />
+        <Status status={run.status} {...(run.status === "waiting" ? { label: "Waiting for you" } : {})} />
         {run.reason ? <code className={styles["reason"]}>{run.reason}</code> : null}
         <Actions run={run} />
       </div>
@@ -37,15 +37,15 @@ export function Header({ run }: { run: Run }) {
 }
 
 function Actions({ run }: { run: Run }) {
-  const [asked, setAsked] = useState<"start" | "resume" | "fork" | null>(null);
+  const [dialogMode, setDialogMode] = useState<"start" | "resume" | "fork" | null>(null);
   const navigate = useNavigate();
   const agent = useQuery({
     ...queries.agents(),
     select: (agents) => agents.find(({ name }) => name === run.agent_name),
   }).data;
-  const ended = isTerminal(run.status);
-  const procedural = agent?.type === "procedural";
-  const continues = procedural
+  const hasEnded = isTerminal(run.status);
+  const isProcedural = agent?.type === "procedural";
+  const continueDisabledReason = isProcedural
     ? "A procedural agent has no conversation to continue"
     : run.session_id === null
       ? "This run has no session"
@@ -54,55 +54,57 @@ function Actions({ run }: { run: Run }) {
     void api.runs
       .stop(run.run_id)
       .then(() => (toast("Stopping"), queryClient.invalidateQueries({ queryKey: ["run", run.run_id] })), toastError);
-  const again = (): void =>
+  const retry = (): void =>
     void api.runs
       .retry(run.run_id)
-      .then((made) => navigate({ to: "/runs/$runId", params: { runId: made.run_id } }), toastError);
-  const copy = (text: string, what: string): void =>
-    void copyText(text).then(() => toast(`Copied ${what}`), toastError);
+      .then((created) => navigate({ to: "/runs/$runId", params: { runId: created.run_id } }), toastError);
+  const copy = (text: string, name: string): void =>
+    void copyText(text).then(() => toast(`Copied ${name}`), toastError);
   return (
     <span className={styles["actions"]}>
       <Menu
         trigger={
-          <Button look="quiet" icon="copy">
+          <Button variant="quiet" icon="copy">
             Copy as
           </Button>
         }
         entries={[
-          { text: "curl", icon: "runs", onSelect: () => copy(asCurl(run), "as curl") },
-          { text: "Command line", icon: "keyboard", onSelect: () => copy(asCli(run), "as a command") },
+          { text: "curl", icon: "runs", onSelect: () => copy(toCurlCommand(run), "as curl") },
+          { text: "Command line", icon: "keyboard", onSelect: () => copy(toDroverCommand(run), "as a command") },
           { text: "Link to this page", icon: "link", onSelect: () => copy(location.href, "the link") },
         ]}
       />
-      <Button icon="chat" disabledBecause={continues} onClick={() => setAsked("resume")}>
+      <Button icon="chat" disabledReason={continueDisabledReason} onClick={() => setDialogMode("resume")}>
         Resume
       </Button>
-      <Button icon="fork" disabledBecause={continues} onClick={() => setAsked("fork")}>
+      <Button icon="fork" disabledReason={continueDisabledReason} onClick={() => setDialogMode("fork")}>
         Fork
       </Button>
       <Button
         icon="edit"
-        disabledBecause={agent ? null : "This agent no longer exists"}
-        onClick={() => setAsked("start")}
+        disabledReason={agent ? null : "This agent no longer exists"}
+        onClick={() => setDialogMode("start")}
       >
         Edit and re-run
       </Button>
-      {ended ? (
-        <Button icon="again" onClick={again}>
+      {hasEnded ? (
+        <Button icon="retry" onClick={retry}>
           Re-run
         </Button>
       ) : (
         <Button
-          look="bad"
+          variant="danger"
           icon="stop"
-          disabledBecause={run.status === "stopping" ? "Already stopping" : null}
+          disabledReason={run.status === "stopping" ? "Already stopping" : null}
           onClick={stop}
         >
           Stop
         </Button>
       )}
       <Suspense>
-        {agent && asked ? <RunDialog agent={agent} from={run} mode={asked} onClose={() => setAsked(null)} /> : null}
+        {agent && dialogMode ? (
+          <RunDialog agent={agent} from={run} mode={dialogMode} onClose={() => setDialogMode(null)} />
+        ) : null}
       </Suspense>
     </span>
   );
@@ -110,7 +112,7 @@ function Actions({ run }: { run: Run }) {
 
 function Facts({ run }: { run: Run }) {
   const nameOf = useRunnerNames();
-  const children = useQuery(queries.someRuns({ parent_run_id: run.run_id }, 100)).data ?? [];
+  const children = useQuery(queries.recentRuns({ parent_run_id: run.run_id }, 100)).data ?? [];
   const tokens = run.usage ? run.usage.input_tokens + run.usage.output_tokens : null;
   return (
     <div className={styles["facts"]}>
@@ -136,8 +138,8 @@ function Facts({ run }: { run: Run }) {
       )}
       {run.mode === "start" ? null : <span>{run.mode}</span>}
       {run.attempt > 1 ? <span>attempt {run.attempt}</span> : null}
-      {tokens === null ? null : <span>{count(tokens)} tokens</span>}
-      {run.usage?.cost_usd ? <span>{money(run.usage.cost_usd)}</span> : null}
+      {tokens === null ? null : <span>{formatCount(tokens)} tokens</span>}
+      {run.usage?.cost_usd ? <span>{formatMoney(run.usage.cost_usd)}</span> : null}
       {run.session_id ? (
         <Link to="/runs" search={{ session: run.session_id }}>
           session <span className="mono">{shortId(run.session_id)}</span>
@@ -149,8 +151,8 @@ function Facts({ run }: { run: Run }) {
           {children.length === 1 ? "1 run" : `${children.length === 100 ? "100 or more" : children.length} runs`}
         </Link>
       ) : null}
-      {run.parent_run_id ? <RunLink word="started by" run_id={run.parent_run_id} /> : null}
-      {run.retry_of ? <RunLink word="retry of" run_id={run.retry_of} /> : null}
+      {run.parent_run_id ? <RunLink label="started by" run_id={run.parent_run_id} /> : null}
+      {run.retry_of ? <RunLink label="retry of" run_id={run.retry_of} /> : null}
       {run.forked_from ? (
         <Link to="/runs" search={{ session: run.forked_from }}>
           forked from <span className="mono">{shortId(run.forked_from)}</span>
@@ -169,10 +171,10 @@ function Facts({ run }: { run: Run }) {
   );
 }
 
-function RunLink({ word, run_id }: { word: string; run_id: string }) {
+function RunLink({ label, run_id }: { label: string; run_id: string }) {
   return (
     <Link to="/runs/$runId" params={{ runId: run_id }}>
-      {word} <span className="mono">{shortId(run_id)}</span>
+      {label} <span className="mono">{shortId(run_id)}</span>
     </Link>
   );
 }

@@ -2,33 +2,34 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isTerminal } from "../../../src/model/states.ts";
 import { useConnection } from "../../data/live.ts";
-import { type LogLine, logLines } from "../../data/log-lines.ts";
+import { type LogLine, toLogLines } from "../../data/log-lines.ts";
 import type { Run } from "../../data/queries.ts";
 import type { RunLog } from "../../data/run-events.ts";
 import { Ansi } from "../../parts/ansi.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { count } from "../../parts/numbers.ts";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { formatCount } from "../../parts/numbers.ts";
 import { saveAs } from "../../parts/save-as.ts";
-import { exact } from "../../parts/time.tsx";
+import { formatDateTime } from "../../parts/time.tsx";
 import styles from "./log.module.css";
 
 export function Log({ run, log }: { run: Run; log: RunLog }) {
-  const all = useMemo(() => logLines(log.events), [log.events]);
+  const all = useMemo(() => toLogLines(log.events), [log.events]);
   const [search, setSearch] = useState("");
   const [stream, setStream] = useState<"all" | "stdout" | "stderr">("all");
   const [wrap, setWrap] = useState(true);
-  const [times, setTimes] = useState<Times>("none");
+  const [timeFormat, setTimeFormat] = useState<TimeFormat>("none");
   const lines = useMemo(() => {
-    const wanted = search.toLowerCase();
+    const searchText = search.toLowerCase();
     return all.filter(
       (line) =>
-        (stream === "all" || line.stream === stream) && (wanted === "" || line.text.toLowerCase().includes(wanted)),
+        (stream === "all" || line.stream === stream) &&
+        (searchText === "" || line.text.toLowerCase().includes(searchText)),
     );
   }, [all, search, stream]);
   const connection = useConnection();
-  const live = !isTerminal(run.status);
+  const isActive = !isTerminal(run.status);
   return (
     <Card flush>
       <div className={styles["tools"]}>
@@ -47,37 +48,41 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
         <label>
           <input type="checkbox" checked={wrap} onChange={() => setWrap(!wrap)} /> Wrap
         </label>
-        <select aria-label="Times" value={times} onChange={(event) => setTimes(event.target.value as Times)}>
+        <select
+          aria-label="Times"
+          value={timeFormat}
+          onChange={(event) => setTimeFormat(event.target.value as TimeFormat)}
+        >
           <option value="none">No times</option>
           <option value="clock">Time of day</option>
           <option value="since">Since the start</option>
         </select>
         <span className="faint push" role="status">
-          {live && connection === "reconnecting"
-            ? "Reconnecting; nothing will be missed"
-            : `${count(lines.length)} lines`}
+          {isActive && connection === "reconnecting"
+            ? "Reconnecting; no output will be lost"
+            : `${formatCount(lines.length)} lines`}
         </span>
-        <Button icon="download" look="quiet" onClick={() => download(run, all)}>
+        <Button icon="download" variant="quiet" onClick={() => download(run, all)}>
           Raw
         </Button>
       </div>
       {lines.length === 0 ? (
-        <Empty icon="file" title={search === "" ? "No output yet" : "No line matches"}>
-          <p>{live ? "It appears here as it is written." : "This run wrote nothing."}</p>
-        </Empty>
+        <EmptyState icon="file" title={search === "" ? "No output yet" : "No line matches"}>
+          <p>{isActive ? "Output appears here as the run writes it." : "This run wrote nothing."}</p>
+        </EmptyState>
       ) : (
-        <Lines lines={lines} wrap={wrap} timeOf={timesOf(times, run)} loaded={log.loaded} />
+        <Lines lines={lines} wrap={wrap} formatTime={timeFormatter(timeFormat, run)} loaded={log.loaded} />
       )}
     </Card>
   );
 }
 
-type Times = "none" | "clock" | "since";
+type TimeFormat = "none" | "clock" | "since";
 
-function timesOf(times: Times, { started_at, created_at }: Run): ((at: string) => string) | null {
+function timeFormatter(format: TimeFormat, { started_at, created_at }: Run): ((at: string) => string) | null {
   const start = Date.parse(started_at ?? created_at);
-  if (times === "none") return null;
-  return times === "clock" ? clockTime : (at) => `+${((Date.parse(at) - start) / 1000).toFixed(3)}s`;
+  if (format === "none") return null;
+  return format === "clock" ? clockTime : (at) => `+${((Date.parse(at) - start) / 1000).toFixed(3)}s`;
 }
 
 function clockTime(at: string): string {
@@ -88,21 +93,21 @@ function clockTime(at: string): string {
 function Lines({
   lines,
   wrap,
-  timeOf,
+  formatTime,
   loaded,
 }: {
   lines: readonly LogLine[];
   wrap: boolean;
-  timeOf: ((at: string) => string) | null;
+  formatTime: ((at: string) => string) | null;
   loaded: boolean;
 }) {
-  const box = useRef<HTMLDivElement>(null);
-  const linked = useMemo(() => Number(/^#L(\d+)$/.exec(location.hash)?.[1] ?? 0), []);
-  const [marked, setMarked] = useState(linked);
-  const [follow, setFollow] = useState(linked === 0);
+  const scrollBox = useRef<HTMLDivElement>(null);
+  const linkedLine = useMemo(() => Number(/^#L(\d+)$/.exec(location.hash)?.[1] ?? 0), []);
+  const [markedLine, setMarkedLine] = useState(linkedLine);
+  const [follow, setFollow] = useState(linkedLine === 0);
   const rows = useVirtualizer({
     count: lines.length,
-    getScrollElement: () => box.current,
+    getScrollElement: () => scrollBox.current,
     estimateSize: () => 20,
     overscan: 30,
   });
@@ -110,25 +115,25 @@ function Lines({
     if (follow) rows.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, wrap]);
   useEffect(() => {
-    if (!loaded || linked === 0) return;
-    const index = lines.findIndex(({ no }) => no === linked);
+    if (!loaded || linkedLine === 0) return;
+    const index = lines.findIndex(({ no }) => no === linkedLine);
     if (index >= 0) rows.scrollToIndex(index, { align: "center" });
   }, [loaded]);
-  const scrolled = (): void => {
-    const { scrollTop, clientHeight, scrollHeight } = box.current!;
+  const onScroll = (): void => {
+    const { scrollTop, clientHeight, scrollHeight } = scrollBox.current!;
     setFollow(scrollTop + clientHeight > scrollHeight - 40);
   };
   const mark = (no: number): void => {
-    setMarked(no);
+    setMarkedLine(no);
     history.replaceState(history.state, "", `#L${no}`);
   };
   return (
     <div className={styles["frame"]}>
       <div
-        ref={box}
+        ref={scrollBox}
         className={styles["box"]}
         data-wrap={wrap}
-        onScroll={scrolled}
+        onScroll={onScroll}
         tabIndex={0}
         role="log"
         aria-label="Log"
@@ -143,16 +148,16 @@ function Lines({
                 ref={rows.measureElement}
                 data-index={index}
                 data-stream={stream}
-                data-marked={no === marked || undefined}
+                data-marked={no === markedLine || undefined}
                 className={styles["line"]}
                 style={{ transform: `translateY(${start}px)` }}
               >
                 <button type="button" tabIndex={-1} aria-label={`Link to line ${no}`} onClick={() => mark(no)}>
                   {no}
                 </button>
-                {timeOf ? (
-                  <time dateTime={at} title={exact(at)}>
-                    {timeOf(at)}
+                {formatTime ? (
+                  <time dateTime={at} title={formatDateTime(at)}>
+                    {formatTime(at)}
                   </time>
                 ) : null}
                 <span>

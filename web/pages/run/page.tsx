@@ -3,7 +3,7 @@ import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { queries } from "../../data/queries.ts";
 import { useRunEvents } from "../../data/run-events.ts";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Audit } from "./audit.tsx";
 import { ChildQuestions } from "./child-questions.tsx";
@@ -19,7 +19,7 @@ const Conversation = lazy(async () => ({ default: (await import("../../parts/con
 const Log = lazy(async () => ({ default: (await import("./log.tsx")).Log }));
 const Files = lazy(async () => ({ default: (await import("./files.tsx")).Files }));
 
-const words: Record<Tab, string> = {
+const tabLabels: Record<Tab, string> = {
   timeline: "Timeline",
   conversation: "Conversation",
   log: "Log",
@@ -58,30 +58,30 @@ function RunPage({ run_id }: { run_id: string }) {
       <WhyWaiting run={run} />
       <ChildQuestions run_id={run_id} />
       <nav className={styles["tabs"]} aria-label="Run sections">
-        {tabs.map((one) => (
+        {tabs.map((section) => (
           <Link
-            key={one}
+            key={section}
             to="/runs/$runId"
             params={{ runId: run_id }}
-            search={one === "timeline" ? {} : { tab: one }}
+            search={section === "timeline" ? {} : { tab: section }}
             replace
             resetScroll={false}
-            // Without this, the first tab, which has no parameters, would always be current.
+            // Without this, the link of the first tab, which has no search parameters, would always be current.
             activeOptions={{ exact: true, includeSearch: true }}
-            aria-current={one === tab ? "page" : undefined}
+            aria-current={section === tab ? "page" : undefined}
           >
-            {words[one]}
-            {counts[one] ? <span className="faint"> {counts[one]}</span> : null}
+            {tabLabels[section]}
+            {counts[section] ? <span className="faint"> {counts[section]}</span> : null}
           </Link>
         ))}
       </nav>
       {log.error ? <ErrorNote error={log.error} /> : null}
       <Suspense fallback={<Skeleton rows={5} />}>
-        {tab === "timeline" ? <Timeline run={run} log={log} chosen={step ?? null} /> : null}
+        {tab === "timeline" ? <Timeline run={run} log={log} selectedId={step ?? null} /> : null}
         {tab === "conversation" ? <Conversation run={run} log={log} /> : null}
         {tab === "log" ? <Log run={run} log={log} /> : null}
         {tab === "result" ? <Result run={run} /> : null}
-        {tab === "files" ? <Files run={run} files={files.data ?? []} chosen={file ?? null} /> : null}
+        {tab === "files" ? <Files run={run} files={files.data ?? []} selectedPath={file ?? null} /> : null}
         {tab === "audit" ? <Audit executions={executions.data ?? []} /> : null}
         {tab === "raw" ? <Raw log={log} /> : null}
       </Suspense>

@@ -2,21 +2,21 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef } from "react";
 import type { RunLog } from "../../data/run-events.ts";
 import { Card } from "../../parts/card.tsx";
-import { count } from "../../parts/numbers.ts";
+import { formatCount } from "../../parts/numbers.ts";
 import styles from "./raw.module.css";
 
 /** Every stored event as JSON. */
 export function Raw({ log: { events } }: { log: RunLog }) {
-  const box = useRef<HTMLDivElement>(null);
+  const scrollBox = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: events.length,
-    getScrollElement: () => box.current,
+    getScrollElement: () => scrollBox.current,
     estimateSize: () => 24,
     overscan: 20,
   });
   return (
-    <Card title="Events" note={`${count(events.length)}, in the order they were stored`} flush>
-      <div ref={box} className={styles["box"]} tabIndex={0} role="region" aria-label="Raw events">
+    <Card title="Events" note={`${formatCount(events.length)}, in the order they were stored`} flush>
+      <div ref={scrollBox} className={styles["box"]} tabIndex={0} role="region" aria-label="Raw events">
         <div style={{ height: rows.getTotalSize(), position: "relative" }}>
           {rows.getVirtualItems().map(({ index, start, key }) => {
             const { seq, at, event } = events[index]!;

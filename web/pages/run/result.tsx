@@ -3,7 +3,7 @@ import { isTerminal } from "../../../src/model/states.ts";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
 import { CopyButton } from "../../parts/command.tsx";
-import { Empty } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { Status } from "../../parts/status.tsx";
 
@@ -25,9 +25,9 @@ export function Result({ run }: { run: Run }) {
         </Card>
       ) : (
         <Card flush>
-          <Empty icon="runs" title="No result yet">
+          <EmptyState icon="runs" title="No result yet">
             <p>The result appears here when the run finishes.</p>
-          </Empty>
+          </EmptyState>
         </Card>
       )}
       {hasData ? (

@@ -7,11 +7,11 @@ export interface RunSearch {
   file?: string;
 }
 
-export function readRunSearch(given: Record<string, unknown>): RunSearch {
-  const tab = tabs.find((one) => one === given["tab"]);
+export function readRunSearch(params: Record<string, unknown>): RunSearch {
+  const tab = tabs.find((candidate) => candidate === params["tab"]);
   return {
     ...(tab ? { tab } : {}),
-    ...(typeof given["step"] === "string" ? { step: given["step"] } : {}),
-    ...(typeof given["file"] === "string" ? { file: given["file"] } : {}),
+    ...(typeof params["step"] === "string" ? { step: params["step"] } : {}),
+    ...(typeof params["file"] === "string" ? { file: params["file"] } : {}),
   };
 }

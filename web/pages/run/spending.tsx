@@ -1,4 +1,4 @@
-import { count, money } from "../../parts/numbers.ts";
+import { formatCount, formatMoney } from "../../parts/numbers.ts";
 import styles from "./timeline.module.css";
 
 interface Point {
@@ -23,21 +23,21 @@ export function Spending({ points, from, to }: { points: readonly Point[]; from:
         viewBox="0 0 1000 32"
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${count(last.tokens)} tokens${last.cost === null ? "" : `, ${money(last.cost)}`}, in ${points.length} turns`}
+        aria-label={`${formatCount(last.tokens)} tokens${last.cost === null ? "" : `, ${formatMoney(last.cost)}`}, in ${points.length} turns`}
       >
         <path d={`M0 30${line}H1000V30Z`} className={styles["area"]} />
         <path d={`M0 30${line}H1000`} className={styles["curve"]} />
         {points.map(({ at, tokens, cost }, index) => (
           <rect key={index} x={x(at) - 6} y={0} width={12} height={32} className={styles["hit"]}>
             <title>
-              {`After turn ${index + 1}: ${count(tokens)} tokens${cost === null ? "" : `, ${money(cost)}`}`}
+              {`After turn ${index + 1}: ${formatCount(tokens)} tokens${cost === null ? "" : `, ${formatMoney(cost)}`}`}
             </title>
           </rect>
         ))}
       </svg>
       <span className={styles["time"]}>
-        {count(last.tokens)}
-        {last.cost ? <span className="faint"> {money(last.cost)}</span> : null}
+        {formatCount(last.tokens)}
+        {last.cost ? <span className="faint"> {formatMoney(last.cost)}</span> : null}
       </span>
     </div>
   );

@@ -5,18 +5,18 @@ import { OpenQuestion } from "../../parts/question-card.tsx";
 import type { Step } from "../../data/steps.ts";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
-import { bytes, count, money } from "../../parts/numbers.ts";
-import { exact, fine } from "../../parts/time.tsx";
+import { formatBytes, formatCount, formatMoney } from "../../parts/numbers.ts";
+import { formatDateTime, formatDuration } from "../../parts/time.tsx";
 import { Output, ToolInput } from "../../parts/tool-input.tsx";
 import styles from "./step-details.module.css";
 
 export function StepDetails({ run, step }: { run: Run; step: Step }) {
-  const took = step.to === null ? "in progress" : fine(step.to - step.from);
+  const duration = step.to === null ? "in progress" : formatDuration(step.to - step.from);
   return (
     <div className={styles["sticky"]}>
       <Card
         title={<span className="mono">{step.label}</span>}
-        note={`${took} · ${exact(new Date(step.from).toISOString())}`}
+        note={`${duration} · ${formatDateTime(new Date(step.from).toISOString())}`}
       >
         <div className={styles["body"]}>
           <Detail run={run} step={step} />
@@ -49,16 +49,16 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
       return (
         <>
           {detail.text === "" ? (
-            <p className="dim">The model called tools without saying anything.</p>
+            <p className="dim">The model called tools without writing any text.</p>
           ) : (
             <Code text={detail.text} />
           )}
           {detail.usage === null ? null : (
             <Facts
               facts={{
-                "Tokens in": count(detail.usage.input_tokens),
-                "Tokens out": count(detail.usage.output_tokens),
-                Cost: detail.usage.cost_usd ? money(detail.usage.cost_usd) : null,
+                "Tokens in": formatCount(detail.usage.input_tokens),
+                "Tokens out": formatCount(detail.usage.output_tokens),
+                Cost: detail.usage.cost_usd ? formatMoney(detail.usage.cost_usd) : null,
               }}
             />
           )}
@@ -69,21 +69,21 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
         <>
           <Code text={detail.text} />
           <p className="dim">
-            {detail.by === null ? "Sent" : `Sent by ${detail.by}`} while it worked
-            {detail.heard ? "." : "; the agent has not read it."}
+            {detail.by === null ? "Sent" : `Sent by ${detail.by}`} while the run was active
+            {detail.read ? "." : "; the agent has not read it."}
           </p>
         </>
       );
     case "tool":
       return (
         <>
-          <Part title="Input">
+          <Section title="Input">
             <ToolInput input={detail.input} />
-          </Part>
+          </Section>
           {detail.output === undefined ? null : (
-            <Part title={detail.is_error ? "Error" : "Output"}>
+            <Section title={detail.is_error ? "Error" : "Output"}>
               <Output value={detail.output} />
-            </Part>
+            </Section>
           )}
         </>
       );
@@ -92,13 +92,13 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
         return <OpenQuestion run_id={run.run_id} request_id={detail.request_id} />;
       return (
         <>
-          <Part title={detail.tool}>
+          <Section title={detail.tool}>
             <ToolInput input={detail.input} />
-          </Part>
+          </Section>
           <p className="dim">
             {detail.decision === null
-              ? "Nobody answered."
-              : `${detail.decision} by ${detail.by ?? "nobody"}${detail.message ? `: ${detail.message}` : ""}`}
+              ? "Not answered."
+              : `${detail.decision}${detail.by ? ` by ${detail.by}` : ""}${detail.message ? `: ${detail.message}` : ""}`}
           </p>
         </>
       );
@@ -114,14 +114,14 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
               Stopped: end?.stopped,
               Error: end?.error?.message,
               Directory: start.working_directory,
-              Timeout: start.timeout_ms === null ? null : fine(start.timeout_ms),
+              Timeout: start.timeout_ms === null ? null : formatDuration(start.timeout_ms),
               Isolation: end?.isolation,
-              CPU: end?.resources ? fine(end.resources.user_ms + end.resources.system_ms) : null,
-              Memory: end?.resources ? bytes(end.resources.max_rss_kb * 1024) : null,
-              stdout: end ? bytes(end.stdout_bytes) : null,
-              stderr: end ? bytes(end.stderr_bytes) : null,
-              "Left running": end?.leftovers || null,
-              Environment: start.environment ? `${start.environment.given.length} variables given` : null,
+              CPU: end?.resources ? formatDuration(end.resources.user_ms + end.resources.system_ms) : null,
+              Memory: end?.resources ? formatBytes(end.resources.max_rss_kb * 1024) : null,
+              stdout: end ? formatBytes(end.stdout_bytes) : null,
+              stderr: end ? formatBytes(end.stderr_bytes) : null,
+              "Processes left": end?.leftovers || null,
+              Environment: start.environment ? `${start.environment.given.length} variables` : null,
             }}
           />
         </>
@@ -132,7 +132,7 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
   }
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
+function Section({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className={styles["part"]}>
       <h3>{title}</h3>

@@ -2,38 +2,40 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import type { RunLog } from "../../data/run-events.ts";
 import type { Run } from "../../data/queries.ts";
-import { matches, spendingOf, type Step, stepsOf } from "../../data/steps.ts";
+import { matchesText, toSpending, type Step, toSteps } from "../../data/steps.ts";
 import { Card } from "../../parts/card.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { fine, useNow } from "../../parts/time.tsx";
+import { formatDuration, useNow } from "../../parts/time.tsx";
 import { isTerminal } from "../../../src/model/states.ts";
 import { Spending } from "./spending.tsx";
 import { StepDetails } from "./step-details.tsx";
 import styles from "./timeline.module.css";
 
 /** A waterfall of the run's steps, with details of the selected step beside it. */
-export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: string | null }) {
-  const steps = useMemo(() => stepsOf(run, log.activity), [run, log.activity]);
-  const spending = useMemo(() => spendingOf(log.activity), [log.activity]);
-  const [find, setFind] = useState("");
+export function Timeline({ run, log, selectedId }: { run: Run; log: RunLog; selectedId: string | null }) {
+  const steps = useMemo(() => toSteps(run, log.activity), [run, log.activity]);
+  const spending = useMemo(() => toSpending(log.activity), [log.activity]);
+  const [search, setSearch] = useState("");
   const [onlyFailures, setOnlyFailures] = useState(false);
   const navigate = useNavigate();
-  const at = useNow();
+  const now = useNow();
   const from = Date.parse(run.created_at);
   const ends = steps.map(({ to }) => to ?? 0);
   const to = Math.max(
     from + 1,
-    isTerminal(run.status) ? Math.max(...ends, Date.parse(run.finished_at ?? run.created_at)) : at,
+    isTerminal(run.status) ? Math.max(...ends, Date.parse(run.finished_at ?? run.created_at)) : now,
   );
-  const step = steps.find(({ id }) => id === chosen) ?? chooseFirst(steps);
+  const selected = steps.find(({ id }) => id === selectedId) ?? selectByDefault(steps);
   const failures = steps.filter(({ tone, depth }) => tone === "bad" && depth > 0).length;
-  const wanted = find.trim().toLowerCase();
-  const searching = wanted !== "" || onlyFailures;
-  const { isFolded, toggle, childrenOf } = useFolds(steps, step);
-  const shown = steps.filter(
-    (one) =>
-      (wanted === "" || matches(one, wanted)) && (!onlyFailures || one.tone === "bad") && (searching || !isFolded(one)),
+  const searchText = search.trim().toLowerCase();
+  const isFiltered = searchText !== "" || onlyFailures;
+  const { isFolded, toggle, childrenOf } = useFolds(steps, selected);
+  const visibleSteps = steps.filter(
+    (item) =>
+      (searchText === "" || matchesText(item, searchText)) &&
+      (!onlyFailures || item.tone === "bad") &&
+      (isFiltered || !isFolded(item)),
   );
   const choose = (id: string): void =>
     void navigate({
@@ -47,14 +49,14 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
   return (
     <div className={styles["panes"]}>
       <Card flush>
-        {steps.length > fewSteps ? (
+        {steps.length > minStepsForSearch ? (
           <div className={styles["tools"]}>
             <input
               type="search"
               aria-label="Find a step"
               placeholder="Find in names, inputs and outputs"
-              value={find}
-              onChange={(event) => setFind(event.target.value)}
+              value={search}
+              onChange={(event) => setSearch(event.target.value)}
             />
             {failures > 0 ? (
               <label>
@@ -63,23 +65,23 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
               </label>
             ) : null}
             <span className="faint push" role="status">
-              {searching ? `${shown.length} of ${steps.length}` : `${steps.length}`} steps
+              {isFiltered ? `${visibleSteps.length} of ${steps.length}` : `${steps.length}`} steps
             </span>
           </div>
         ) : null}
         <ol className={styles["steps"]} aria-label="Steps">
-          {shown.map((one) => {
-            const inside = searching ? 0 : childrenOf(one);
-            const open = inside > 0 && !isFolded(one, true);
+          {visibleSteps.map((item) => {
+            const children = isFiltered ? 0 : childrenOf(item);
+            const open = children > 0 && !isFolded(item, true);
             return (
-              <li key={one.id} className={styles["place"]}>
-                {inside > 0 ? (
+              <li key={item.id} className={styles["item"]}>
+                {children > 0 ? (
                   <button
                     type="button"
                     className={styles["fold"]}
                     aria-expanded={open}
-                    aria-label={`${open ? "Fold" : "Unfold"} ${one.label}`}
-                    onClick={() => toggle(one.id)}
+                    aria-label={`${open ? "Fold" : "Unfold"} ${item.label}`}
+                    onClick={() => toggle(item.id)}
                   >
                     <Icon name={open ? "down" : "right"} small />
                   </button>
@@ -87,63 +89,61 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
                 <button
                   type="button"
                   className={styles["step"]}
-                  data-depth={one.depth}
-                  aria-pressed={one === step}
-                  onClick={() => choose(one.id)}
+                  data-depth={item.depth}
+                  aria-pressed={item === selected}
+                  onClick={() => choose(item.id)}
                 >
                   <span
-                    className={`${styles["label"]} ${one.detail.kind === "tool" || one.detail.kind === "execution" ? "mono" : ""}`}
+                    className={`${styles["label"]} ${item.detail.kind === "tool" || item.detail.kind === "execution" ? "mono" : ""}`}
                   >
-                    <span className={one.tone === "bad" ? styles["failed"] : undefined}>{one.label}</span>
-                    {inside > 0 && !open ? <span className="dim"> +{inside}</span> : null}
-                    {one.note ? <span className="faint"> {one.note}</span> : null}
+                    <span className={item.tone === "bad" ? styles["failed"] : undefined}>{item.label}</span>
+                    {children > 0 && !open ? <span className="dim"> +{children}</span> : null}
+                    {item.note ? <span className="faint"> {item.note}</span> : null}
                   </span>
-                  <Bar step={one} from={from} to={to} />
-                  <span className={styles["time"]}>{timeOf(one, at)}</span>
+                  <Bar step={item} from={from} to={to} />
+                  <span className={styles["time"]}>{formatStepTime(item, now)}</span>
                 </button>
               </li>
             );
           })}
         </ol>
-        {shown.length === 0 ? (
-          <p className={`faint ${styles["none"]}`}>
-            {steps.length === 0 ? "Nothing has started." : "No step matches."}
-          </p>
+        {visibleSteps.length === 0 ? (
+          <p className={`faint ${styles["none"]}`}>{steps.length === 0 ? "No steps yet." : "No step matches."}</p>
         ) : null}
         {spending.length > 0 ? <Spending points={spending} from={from} to={to} /> : null}
         <Axis span={to - from} />
       </Card>
-      {step ? <StepDetails run={run} step={step} /> : null}
+      {selected ? <StepDetails run={run} step={selected} /> : null}
     </div>
   );
 }
 
-/** Runs with fewer steps need no search. */
-const fewSteps = 8;
+/** Runs with more steps than this show a search field. */
+const minStepsForSearch = 8;
 /** In runs with more steps, turns whose tools all succeeded start folded. */
-const manySteps = 40;
+const maxUnfoldedSteps = 40;
 
-/** Turns fold away their tools. In a long run, turns without failures or questions start folded. */
-function useFolds(steps: readonly Step[], chosen: Step | null) {
+/** Lets the user fold the tools of a turn. In a long run, turns whose tools all succeeded start folded. */
+function useFolds(steps: readonly Step[], selected: Step | null) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const groups = useMemo(() => {
     const turnOf = new Map<Step, Step>();
-    const inside = new Map<Step, Step[]>();
+    const children = new Map<Step, Step[]>();
     let turn: Step | null = null;
     for (const step of steps) {
       if (step.depth < 2) turn = step.detail.kind === "turn" ? step : null;
       else if (turn) {
         turnOf.set(step, turn);
-        inside.set(turn, [...(inside.get(turn) ?? []), step]);
+        children.set(turn, [...(children.get(turn) ?? []), step]);
       }
     }
-    return { turnOf, inside };
+    return { turnOf, children };
   }, [steps]);
-  const holdsChosen = chosen ? groups.turnOf.get(chosen) : undefined;
+  const selectedTurn = selected ? groups.turnOf.get(selected) : undefined;
   const isClosed = (turn: Step): boolean => {
-    const inside = groups.inside.get(turn) ?? [];
+    const children = groups.children.get(turn) ?? [];
     const foldedByDefault =
-      steps.length > manySteps && turn !== holdsChosen && inside.every(({ tone }) => tone === "ok");
+      steps.length > maxUnfoldedSteps && turn !== selectedTurn && children.every(({ tone }) => tone === "ok");
     return foldedByDefault !== toggled.has(turn.id);
   };
   return {
@@ -158,12 +158,12 @@ function useFolds(steps: readonly Step[], chosen: Step | null) {
         if (!next.delete(id)) next.add(id);
         return next;
       }),
-    childrenOf: (step: Step): number => groups.inside.get(step)?.length ?? 0,
+    childrenOf: (step: Step): number => groups.children.get(step)?.length ?? 0,
   };
 }
 
 /** Selects the first open question, else the first failure, else the first program or tool. */
-function chooseFirst(steps: readonly Step[]): Step | null {
+function selectByDefault(steps: readonly Step[]): Step | null {
   return (
     steps.find(({ tone }) => tone === "wait") ??
     steps.find(({ tone, depth }) => tone === "bad" && depth > 0) ??
@@ -173,9 +173,9 @@ function chooseFirst(steps: readonly Step[]): Step | null {
   );
 }
 
-function timeOf({ from, to, tone }: Step, now: number): string {
-  const took = fine((to ?? Math.max(now, from)) - from);
-  return to === null && tone === "wait" ? `waits ${took}` : took;
+function formatStepTime({ from, to, tone }: Step, now: number): string {
+  const duration = formatDuration((to ?? Math.max(now, from)) - from);
+  return to === null && tone === "wait" ? `waiting ${duration}` : duration;
 }
 
 function Bar({ step, from, to }: { step: Step; from: number; to: number }) {
@@ -200,7 +200,7 @@ function Axis({ span }: { span: number }) {
       <span />
       <span className={styles["marks"]}>
         {[0, 0.25, 0.5, 0.75, 1].map((part) => (
-          <span key={part}>{part === 0 ? "0" : fine(span * part)}</span>
+          <span key={part}>{part === 0 ? "0" : formatDuration(span * part)}</span>
         ))}
       </span>
       <span />

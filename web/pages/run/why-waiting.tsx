@@ -3,24 +3,24 @@ import { api } from "../../data/client.ts";
 import { queries, queryClient, type Run } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { exact } from "../../parts/time.tsx";
+import { formatDateTime } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import styles from "./why-waiting.module.css";
 
-const parked = {
+const parkedTexts = {
   approval: "is waiting for an answer and uses no runner until then",
   budget: "has spent its budget",
   usage_limit: "has reached the usage limit of its account",
 };
 
 export function WhyWaiting({ run }: { run: Run }) {
-  const why = useQuery({ ...queries.why(run.run_id), enabled: run.status === "pending", refetchInterval: 5000 });
+  const reasons = useQuery({ ...queries.why(run.run_id), enabled: run.status === "pending", refetchInterval: 5000 });
   const lines =
     run.status === "pending"
-      ? (why.data?.why ?? []).map(({ detail }) => detail)
+      ? (reasons.data?.why ?? []).map(({ detail }) => detail)
       : run.status === "parked" && run.parked_why
         ? [
-            `The run ${parked[run.parked_why]}${run.parked_until ? `, and continues automatically at ${exact(run.parked_until)}` : ""}.`,
+            `The run ${parkedTexts[run.parked_why]}${run.parked_until ? `, and continues automatically at ${formatDateTime(run.parked_until)}` : ""}.`,
           ]
         : [];
   if (lines.length === 0) return null;

@@ -15,7 +15,7 @@ export function zip(entries: readonly Entry[]): Blob {
   let offset = 0;
   for (const { path, bytes } of entries) {
     const name = new TextEncoder().encode(path);
-    const about: Field[] = [
+    const fileFields: Field[] = [
       [2, 20],
       [2, utf8Names],
       [2, 0],
@@ -27,8 +27,11 @@ export function zip(entries: readonly Entry[]): Blob {
       [2, name.length],
       [2, 0],
     ];
-    const local = record([[4, 0x04034b50], ...about]);
-    directory.push(record([[4, 0x02014b50], [2, 20], ...about, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]]), name);
+    const local = record([[4, 0x04034b50], ...fileFields]);
+    directory.push(
+      record([[4, 0x02014b50], [2, 20], ...fileFields, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]]),
+      name,
+    );
     parts.push(local, name, bytes);
     offset += local.length + name.length + bytes.length;
   }
@@ -50,11 +53,11 @@ type Field = [bytes: 2 | 4, value: number];
 
 function record(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
   const view = new DataView(new ArrayBuffer(fields.reduce((sum, [bytes]) => sum + bytes, 0)));
-  let at = 0;
+  let offset = 0;
   for (const [bytes, value] of fields) {
-    if (bytes === 2) view.setUint16(at, value, true);
-    else view.setUint32(at, value, true);
-    at += bytes;
+    if (bytes === 2) view.setUint16(offset, value, true);
+    else view.setUint32(offset, value, true);
+    offset += bytes;
   }
   return new Uint8Array(view.buffer);
 }

@@ -4,7 +4,8 @@ import { queries, queryClient, type Runner } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Heartbeat, RunnerState, Slots } from "../../parts/runner.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
@@ -22,10 +23,10 @@ export function Page() {
         {runners.isPending ? (
           <Skeleton />
         ) : runners.data?.length === 0 ? (
-          <Empty icon="runners" title="No runner is registered">
-            <p>Start one here with every profile Drover finds:</p>
+          <EmptyState icon="runners" title="No runner is registered">
+            <p>Start a runner here with every profile that Drover detects:</p>
             <Command text="drover runner" />
-          </Empty>
+          </EmptyState>
         ) : (
           <Table
             label="Runners"
@@ -39,7 +40,7 @@ export function Page() {
   );
 }
 
-const columns = (may: boolean): Column<Runner>[] => [
+const columns = (canDrain: boolean): Column<Runner>[] => [
   { head: "State", cell: (runner) => <RunnerState status={runner.status} /> },
   {
     head: "Profile",
@@ -68,23 +69,23 @@ const columns = (may: boolean): Column<Runner>[] => [
   { head: "Slots", cell: (runner) => <Slots {...runner} /> },
   { head: "Heartbeat", right: true, cell: ({ last_seen_at }) => <Heartbeat at={last_seen_at} /> },
   { head: "Since", right: true, tone: "faint", cell: ({ registered_at }) => <Ago at={registered_at} /> },
-  { head: "Actions", quiet: true, right: true, cell: (runner) => <Drain runner={runner} may={may} /> },
+  { head: "Actions", quiet: true, right: true, cell: (runner) => <Drain runner={runner} canDrain={canDrain} /> },
 ];
 
-function Drain({ runner, may }: { runner: Runner; may: boolean }) {
-  const draining = runner.status === "draining";
-  const drain = (): void =>
-    void api.runners.drain(runner.runner_id, !draining).then(() => {
-      toast(draining ? "The runner takes new runs again" : "Draining: the runner takes no new runs");
+function Drain({ runner, canDrain }: { runner: Runner; canDrain: boolean }) {
+  const isDraining = runner.status === "draining";
+  const toggleDrain = (): void =>
+    void api.runners.drain(runner.runner_id, !isDraining).then(() => {
+      toast(isDraining ? "The runner accepts new runs again" : "Draining: the runner accepts no new runs");
       return queryClient.invalidateQueries({ queryKey: ["runners"] });
     }, toastError);
   return (
     <Button
-      look="quiet"
-      disabledBecause={may ? (runner.status === "lost" ? "The runner is lost" : null) : "Your token is read-only"}
-      onClick={drain}
+      variant="quiet"
+      disabledReason={canDrain ? (runner.status === "lost" ? "The runner is lost" : null) : "Your token is read-only"}
+      onClick={toggleDrain}
     >
-      {draining ? "Resume" : "Drain"}
+      {isDraining ? "Resume" : "Drain"}
     </Button>
   );
 }

@@ -5,7 +5,7 @@ import type { Agent } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { Chip, chipClass } from "../../parts/chip.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { statusWord } from "../../parts/status.tsx";
+import { statusLabel } from "../../parts/status.tsx";
 import { type RunsSearch, spans } from "./search.ts";
 import styles from "./filters.module.css";
 
@@ -18,41 +18,41 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
     );
     void navigate({ to: "/runs", search: next, replace: true });
   };
-  const chosen = new Set(search.status ?? []);
+  const selectedStatuses = new Set(search.status ?? []);
   const names = [...new Set(agents.map(({ name }) => name))].sort();
   return (
     <>
       <SearchBox text={search.search ?? ""} onChange={(text) => set({ search: text === "" ? undefined : text })} />
       <Menu
-        trigger={<Chip what="Status" value={search.status?.map(statusWord).join(", ") ?? "any"} />}
+        trigger={<Chip label="Status" value={search.status?.map(statusLabel).join(", ") ?? "any"} />}
         entries={runStatuses.map((status) => ({
-          text: statusWord(status),
-          checked: chosen.has(status),
+          text: statusLabel(status),
+          checked: selectedStatuses.has(status),
           onSelect: () => {
-            const next = runStatuses.filter((one) => (one === status) !== chosen.has(one));
+            const next = runStatuses.filter((candidate) => (candidate === status) !== selectedStatuses.has(candidate));
             set({ status: next.length > 0 ? next : undefined });
           },
         }))}
       />
       <Menu
-        trigger={<Chip what="Agent" value={search.agent ?? "any"} />}
+        trigger={<Chip label="Agent" value={search.agent ?? "any"} />}
         entries={[
           { text: "Any", onSelect: () => set({ agent: undefined }) },
           ...names.map((name) => ({ text: name, onSelect: () => set({ agent: name }) })),
         ]}
       />
       <Menu
-        trigger={<Chip what="Last" value={spans.find(({ hours }) => hours === search.last)?.word ?? "any time"} />}
+        trigger={<Chip label="Last" value={spans.find(({ hours }) => hours === search.last)?.label ?? "any time"} />}
         entries={[
           { text: "Any time", onSelect: () => set({ last: undefined }) },
-          ...spans.map(({ hours, word }) => ({ text: `Last ${word}`, onSelect: () => set({ last: hours }) })),
+          ...spans.map(({ hours, label }) => ({ text: `Last ${label}`, onSelect: () => set({ last: hours }) })),
         ]}
       />
       {(["session", "parent"] as const).map((name) =>
         search[name] === undefined ? null : (
           <span key={name} className={chipClass}>
             {name === "session" ? "Session" : "Started by"} <b className="mono">…{search[name].slice(-6)}</b>
-            <IconButton icon="bad" label={`Any ${name}`} onClick={() => set({ [name]: undefined })} />
+            <IconButton icon="close" label={`Any ${name}`} onClick={() => set({ [name]: undefined })} />
           </span>
         ),
       )}
@@ -60,14 +60,14 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
   );
 }
 
-/** Searches when typing pauses, not after each letter. */
+/** Searches when the user stops typing or presses Enter. */
 function SearchBox({ text, onChange }: { text: string; onChange: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
-  const search = useEffectEvent(onChange);
+  const onPause = useEffectEvent(onChange);
   useEffect(() => setTyped(text), [text]);
   useEffect(() => {
     if (typed.trim() === text) return;
-    const timer = setTimeout(() => search(typed.trim()), 250);
+    const timer = setTimeout(() => onPause(typed.trim()), 250);
     return () => clearTimeout(timer);
   }, [typed, text]);
   return (

@@ -6,9 +6,9 @@ import { api } from "../../data/client.ts";
 import { queries, queryClient, type RunRow } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { count } from "../../parts/numbers.ts";
+import { formatCount } from "../../parts/numbers.ts";
 import { RunTable } from "../../parts/run-table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { isTerminal } from "../../../src/model/states.ts";
@@ -22,27 +22,30 @@ export function Page() {
   const filter = useMemo(() => toFilter(search), [search]);
   const query = useInfiniteQuery(queries.runs(filter));
   const all = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
-  const { shown, fresh, showFresh } = useSteadyList(all, JSON.stringify(filter));
-  const [at, setAt] = useState<number | null>(null);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const { visibleRuns, newCount, showNew } = useSteadyList(all, JSON.stringify(filter));
+  const [currentIndex, setCurrentIndex] = useState<number | null>(null);
+  const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   const navigate = useNavigate();
   const agents = useQuery(queries.agents());
   const toggle = (run_id: string): void =>
-    setChosen((before) => {
+    setSelectedIds((before) => {
       const next = new Set(before);
       if (!next.delete(run_id)) next.add(run_id);
       return next;
     });
   const move = (by: number): void =>
-    setAt((before) => Math.max(0, Math.min(shown.length - 1, before === null ? 0 : before + by)));
+    setCurrentIndex((before) => Math.max(0, Math.min(visibleRuns.length - 1, before === null ? 0 : before + by)));
   useKeys({
     j: () => move(1),
     k: () => move(-1),
-    x: () => at !== null && shown[at] && toggle(shown[at].run_id),
-    Enter: () => at !== null && shown[at] && void navigate({ to: "/runs/$runId", params: { runId: shown[at].run_id } }),
+    x: () => currentIndex !== null && visibleRuns[currentIndex] && toggle(visibleRuns[currentIndex].run_id),
+    Enter: () =>
+      currentIndex !== null &&
+      visibleRuns[currentIndex] &&
+      void navigate({ to: "/runs/$runId", params: { runId: visibleRuns[currentIndex].run_id } }),
   });
   useLoadMore(query.hasNextPage && !query.isFetchingNextPage, () => void query.fetchNextPage());
-  const rows = shown.filter(({ run_id }) => chosen.has(run_id));
+  const selectedRuns = visibleRuns.filter(({ run_id }) => selectedIds.has(run_id));
   return (
     <>
       <div className="row wrap" style={{ marginBottom: 12 }}>
@@ -50,17 +53,17 @@ export function Page() {
         <Filters search={search} agents={agents.data ?? []} />
         <span className="row push">
           <span role="status" aria-live="polite">
-            {fresh > 0 ? <Button onClick={showFresh}>{fresh} new</Button> : null}
+            {newCount > 0 ? <Button onClick={showNew}>{newCount} new</Button> : null}
           </span>
-          <Button look="primary" icon="runs" onClick={() => void navigate({ to: "/agents" })}>
+          <Button variant="primary" icon="runs" onClick={() => void navigate({ to: "/agents" })}>
             Run an agent
           </Button>
         </span>
       </div>
-      {rows.length > 0 ? <Bulk rows={rows} clear={() => setChosen(new Set())} /> : null}
+      {selectedRuns.length > 0 ? <BulkActions rows={selectedRuns} clear={() => setSelectedIds(new Set())} /> : null}
       {query.data?.pages[0]?.indexing ? (
         <p className="dim" role="status" style={{ marginBottom: 8 }}>
-          Older runs are still being indexed: some may be missing here for a while.
+          Older runs are still being indexed, so some may be missing from this list.
         </p>
       ) : null}
       {query.isError ? <ErrorNote error={query.error} /> : null}
@@ -68,18 +71,24 @@ export function Page() {
         <Card flush>
           <Skeleton rows={10} />
         </Card>
-      ) : shown.length > 0 ? (
+      ) : visibleRuns.length > 0 ? (
         <Card flush>
-          <RunTable runs={shown} label="Runs" selection={{ chosen, toggle }} at={at} found={filter.search} />
+          <RunTable
+            runs={visibleRuns}
+            label="Runs"
+            selection={{ selectedIds, toggle }}
+            currentIndex={currentIndex}
+            searchText={filter.search}
+          />
         </Card>
       ) : query.isError ? null : (
-        <FirstRun filtered={hasFilter(search)} />
+        <FirstRun hasFilter={hasFilter(search)} />
       )}
-      {shown.length > 0 ? (
+      {visibleRuns.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
-          {count(shown.length)}
-          {query.hasNextPage ? " so far, more as you scroll" : shown.length === 1 ? " run" : " runs"} · <kbd>j</kbd>{" "}
-          <kbd>k</kbd> move · <kbd>Enter</kbd> open · <kbd>x</kbd> select
+          {formatCount(visibleRuns.length)}
+          {query.hasNextPage ? " runs so far; scroll to load more" : visibleRuns.length === 1 ? " run" : " runs"} ·{" "}
+          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> open · <kbd>x</kbd> select
         </p>
       ) : null}
     </>
@@ -95,13 +104,13 @@ function useSteadyList(all: readonly RunRow[], key: string) {
   }, [all.length, key, newest, seen]);
   // Run ids sort by time.
   const limit = seen?.key === key ? seen.newest : newest;
-  const shown = useMemo(() => all.filter(({ run_id }) => run_id <= limit), [all, limit]);
-  return { shown, fresh: all.length - shown.length, showFresh: () => setSeen({ key, newest }) };
+  const visibleRuns = useMemo(() => all.filter(({ run_id }) => run_id <= limit), [all, limit]);
+  return { visibleRuns, newCount: all.length - visibleRuns.length, showNew: () => setSeen({ key, newest }) };
 }
 
-function useLoadMore(possible: boolean, load: () => void): void {
+function useLoadMore(hasMore: boolean, load: () => void): void {
   useEffect(() => {
-    if (!possible) return;
+    if (!hasMore) return;
     const loadIfNearEnd = (): void => {
       if (window.innerHeight + window.scrollY > document.documentElement.scrollHeight - 800) load();
     };
@@ -111,19 +120,19 @@ function useLoadMore(possible: boolean, load: () => void): void {
   });
 }
 
-function Bulk({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
-  const open = rows.filter(({ status }) => !isTerminal(status));
+function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
+  const active = rows.filter(({ status }) => !isTerminal(status));
   const ended = rows.filter(({ status }) => isTerminal(status));
-  const each = async (
-    what: string,
+  const applyToAll = async (
+    pastTense: string,
     runs: readonly RunRow[],
-    act: (run_id: string) => Promise<unknown>,
+    action: (run_id: string) => Promise<unknown>,
   ): Promise<void> => {
-    const results = await Promise.allSettled(runs.map(({ run_id }) => act(run_id)));
-    const failed = results.find((result) => result.status === "rejected");
-    if (failed) toastError(failed.reason);
-    const done = results.filter(({ status }) => status === "fulfilled").length;
-    if (done > 0) toast(`${what} ${done === 1 ? "1 run" : `${done} runs`}`);
+    const results = await Promise.allSettled(runs.map(({ run_id }) => action(run_id)));
+    const failure = results.find((result) => result.status === "rejected");
+    if (failure) toastError(failure.reason);
+    const succeeded = results.filter(({ status }) => status === "fulfilled").length;
+    if (succeeded > 0) toast(`${pastTense} ${succeeded === 1 ? "1 run" : `${succeeded} runs`}`);
     clear();
     await queryClient.invalidateQueries({ queryKey: ["runs"] });
   };
@@ -131,21 +140,21 @@ function Bulk({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
     <div className="row" style={{ marginBottom: 12 }}>
       <span>{rows.length} selected</span>
       <Button
-        look="bad"
+        variant="danger"
         icon="stop"
-        disabledBecause={open.length === 0 ? "All selected runs have finished" : null}
-        onClick={() => void each("Stopped", open, (run_id) => api.runs.stop(run_id))}
+        disabledReason={active.length === 0 ? "All selected runs have finished" : null}
+        onClick={() => void applyToAll("Stopped", active, (run_id) => api.runs.stop(run_id))}
       >
-        Stop {open.length > 0 ? open.length : ""}
+        Stop {active.length > 0 ? active.length : ""}
       </Button>
       <Button
-        icon="again"
-        disabledBecause={ended.length === 0 ? "None of the selected runs has finished" : null}
-        onClick={() => void each("Re-ran", ended, (run_id) => api.runs.retry(run_id))}
+        icon="retry"
+        disabledReason={ended.length === 0 ? "None of the selected runs has finished" : null}
+        onClick={() => void applyToAll("Re-ran", ended, (run_id) => api.runs.retry(run_id))}
       >
         Re-run {ended.length > 0 ? ended.length : ""}
       </Button>
-      <Button look="quiet" onClick={clear}>
+      <Button variant="quiet" onClick={clear}>
         Clear
       </Button>
     </div>

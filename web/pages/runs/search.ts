@@ -13,24 +13,24 @@ export interface RunsSearch {
   search?: string;
 }
 
-export const spans: readonly { hours: number; word: string }[] = [
-  { hours: 1, word: "hour" },
-  { hours: 24, word: "24 hours" },
-  { hours: 168, word: "7 days" },
-  { hours: 720, word: "30 days" },
+export const spans: readonly { hours: number; label: string }[] = [
+  { hours: 1, label: "hour" },
+  { hours: 24, label: "24 hours" },
+  { hours: 168, label: "7 days" },
+  { hours: 720, label: "30 days" },
 ];
 
-export function readSearch(given: Record<string, unknown>): RunsSearch {
+export function readRunsSearch(params: Record<string, unknown>): RunsSearch {
   const search: RunsSearch = {};
-  const listed = typeof given["status"] === "string" ? given["status"].split(",") : given["status"];
-  const status = runStatuses.filter((one) => Array.isArray(listed) && listed.includes(one));
-  if (status.length > 0) search.status = status;
+  const requested = typeof params["status"] === "string" ? params["status"].split(",") : params["status"];
+  const statuses = runStatuses.filter((status) => Array.isArray(requested) && requested.includes(status));
+  if (statuses.length > 0) search.status = statuses;
   for (const name of ["agent", "session", "parent", "search"] as const) {
-    const value = given[name];
+    const value = params[name];
     // The router parses numeric values as numbers.
     if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }
-  const last = Number(given["last"]);
+  const last = Number(params["last"]);
   if (spans.some(({ hours }) => hours === last)) search.last = last;
   return search;
 }
@@ -41,14 +41,14 @@ export function toFilter({ status, agent, last, session, parent, search }: RunsS
     ...(agent === undefined ? {} : { agent_name: agent }),
     ...(session === undefined ? {} : { session_id: session }),
     ...(parent === undefined ? {} : { parent_run_id: parent }),
-    // Text without a word cannot be searched for.
+    // The coordinator cannot search for text without letters or digits.
     ...(search !== undefined && /[\p{L}\p{N}]/u.test(search) ? { search } : {}),
-    ...(last === undefined ? {} : { since: since(last) }),
+    ...(last === undefined ? {} : { since: startOfRange(last) }),
   };
 }
 
-/** Rounded to the minute, so that the query key stays stable. */
-function since(hours: number): string {
+/** The start of the time range, rounded to the minute so that the query key stays stable. */
+function startOfRange(hours: number): string {
   return new Date(Math.floor((Date.now() - hours * 3_600_000) / 60_000) * 60_000).toISOString();
 }
 

@@ -21,14 +21,14 @@ export interface Draft {
 
 const defaults = { cron: "0 3 * * *", every: "1h" };
 
-export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: string): Draft {
+export function toDraft(schedule: Schedule | null, agent_name: string, browserZone: string): Draft {
   if (schedule === null)
     return {
       agent_name,
       name: "",
       kind: "cron",
       ...defaults,
-      timezone: ownZone,
+      timezone: browserZone,
       prompt: "",
       parameters: {},
       overlap: "skip",
@@ -37,9 +37,9 @@ export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: 
       attended: null,
       enabled: true,
     };
-  const { cron, every, prompt, ...same } = schedule;
+  const { cron, every, prompt, ...unchanged } = schedule;
   return {
-    ...same,
+    ...unchanged,
     kind: every === null ? "cron" : "every",
     cron: cron ?? defaults.cron,
     every: every ?? defaults.every,
@@ -48,7 +48,7 @@ export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: 
 }
 
 /** null while no timing has been entered. */
-export function timingOf({ kind, cron, every, timezone }: Draft): Timing | null {
+export function toTiming({ kind, cron, every, timezone }: Draft): Timing | null {
   const text = (kind === "cron" ? cron : every).trim();
   if (text === "" || timezone.trim() === "") return null;
   return kind === "cron" ? { cron: text, timezone: timezone.trim() } : { every: text, timezone: timezone.trim() };
@@ -59,10 +59,10 @@ export function isSameTiming(schedule: Schedule, { cron, every, timezone }: Timi
 }
 
 /** Creates the schedule, or sends only the changed fields so that concurrent changes to others are kept. */
-export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise<Schedule> {
-  const wanted = wantedOf(draft);
+export function saveDraft(api: Api, schedule: Schedule | null, draft: Draft): Promise<Schedule> {
+  const fields = toFields(draft);
   if (schedule === null) {
-    const { prompt, attended, ...rest } = wanted;
+    const { prompt, attended, ...rest } = fields;
     return api.schedules.create({
       agent_name: draft.agent_name,
       ...rest,
@@ -71,7 +71,7 @@ export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise
     });
   }
   const changes = Object.fromEntries(
-    Object.entries(wanted).filter(
+    Object.entries(fields).filter(
       ([key, value]) => JSON.stringify(value) !== JSON.stringify(schedule[key as keyof Schedule]),
     ),
   ) as Input<"PATCH /schedules/{schedule_id}">["body"];
@@ -80,11 +80,11 @@ export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise
     : api.schedules.change(schedule.schedule_id, changes);
 }
 
-function wantedOf(draft: Draft) {
+function toFields(draft: Draft) {
   const { name, kind, parameters, overlap, catch_up, resume_session, attended, enabled } = draft;
   return {
     name: name.trim(),
-    // Empty values are sent too: the coordinator validates them.
+    // Send empty values too, because the coordinator validates them.
     ...(kind === "cron" ? { cron: draft.cron.trim() } : { every: draft.every.trim() }),
     timezone: draft.timezone.trim(),
     prompt: draft.prompt === "" ? null : draft.prompt,
@@ -97,10 +97,10 @@ function wantedOf(draft: Draft) {
   };
 }
 
-export const presets: readonly { word: string; cron: string }[] = [
-  { word: "Hourly", cron: "0 * * * *" },
-  { word: "Nightly at 3:00", cron: "0 3 * * *" },
-  { word: "Weekdays at 9:00", cron: "0 9 * * 1-5" },
-  { word: "Mondays at 9:00", cron: "0 9 * * 1" },
-  { word: "First of the month", cron: "0 9 1 * *" },
+export const presets: readonly { label: string; cron: string }[] = [
+  { label: "Hourly", cron: "0 * * * *" },
+  { label: "Nightly at 3:00", cron: "0 3 * * *" },
+  { label: "Weekdays at 9:00", cron: "0 9 * * 1-5" },
+  { label: "Mondays at 9:00", cron: "0 9 * * 1" },
+  { label: "First of the month", cron: "0 9 1 * *" },
 ];

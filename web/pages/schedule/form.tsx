@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api } from "../../data/client.ts";
-import { faultsOf } from "../../data/faults.ts";
+import { faultsByField } from "../../data/faults-by-field.ts";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -9,9 +9,9 @@ import { ErrorNote } from "../../parts/error-note.tsx";
 import { Field } from "../../parts/field.tsx";
 import { refreshSchedules } from "../../parts/schedule-table.tsx";
 import { SchemaForm } from "../../parts/schema-form.tsx";
-import { ownZone } from "../../parts/time.tsx";
+import { browserZone } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { type Draft, draftOf, send, timingOf } from "./draft.ts";
+import { type Draft, toDraft, saveDraft, toTiming } from "./draft.ts";
 import { PolicyFields } from "./policy-fields.tsx";
 import { Preview, usePreview } from "./preview.tsx";
 import { TimingFields } from "./timing-fields.tsx";
@@ -28,21 +28,21 @@ export function ScheduleForm({
   agentName?: string;
   onDone: (saved: Schedule | null) => void;
 }) {
-  const [draft, setDraft] = useState(() => draftOf(schedule, agentName, ownZone));
+  const [draft, setDraft] = useState(() => toDraft(schedule, agentName, browserZone));
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const agents = useQuery(queries.agents()).data ?? [];
   const set = (change: Partial<Draft>): void => setDraft((before) => ({ ...before, ...change }));
-  const preview = usePreview(timingOf(draft));
-  const faults = faultsOf(error);
+  const preview = usePreview(toTiming(draft));
+  const faults = faultsByField(error);
   const agent = agents.find(({ name }) => name === draft.agent_name);
   const names = [...new Set([...agents.map(({ name }) => name), draft.agent_name])].filter(Boolean).sort();
-  const procedural = agent?.type === "procedural";
+  const isProcedural = agent?.type === "procedural";
   const save = (event: FormEvent): void => {
     event.preventDefault();
     setBusy(true);
     setError(null);
-    send(api, schedule, draft)
+    saveDraft(api, schedule, draft)
       .then(async (saved) => {
         await refreshSchedules();
         toast(`Saved ${saved.name}`);
@@ -71,7 +71,7 @@ export function ScheduleForm({
                       value={draft.agent_name}
                       onChange={(event) => set({ agent_name: event.target.value, parameters: {} })}
                     >
-                      <option value="">Choose one</option>
+                      <option value="">Choose an agent</option>
                       {names.map((name) => (
                         <option key={name}>{name}</option>
                       ))}
@@ -89,10 +89,10 @@ export function ScheduleForm({
                   )}
                 </Field>
               </div>
-              <TimingFields draft={draft} faults={faultsOf(preview.query.error)} onChange={set} />
+              <TimingFields draft={draft} faults={faultsByField(preview.query.error)} onChange={set} />
             </div>
           </Card>
-          <PolicyFields draft={draft} faults={faults} procedural={procedural} onChange={set} />
+          <PolicyFields draft={draft} faults={faults} isProcedural={isProcedural} onChange={set} />
         </div>
         <div className="stack">
           <Preview schedule={schedule} {...preview} />
@@ -103,7 +103,7 @@ export function ScheduleForm({
               </p>
             ) : (
               <div className={formStyles["form"]}>
-                {procedural ? null : (
+                {isProcedural ? null : (
                   <Field label="Prompt" fault={faults.get("prompt")}>
                     {(input) => (
                       <textarea
@@ -115,14 +115,14 @@ export function ScheduleForm({
                     )}
                   </Field>
                 )}
-                {procedural || agent.parameters_schema !== undefined ? (
+                {isProcedural || agent.parameters_schema !== undefined ? (
                   <SchemaForm
                     // The JSON field keeps the text that is being typed.
                     key={agent.name}
                     schema={agent.parameters_schema}
                     values={draft.parameters}
                     onChange={(parameters) => set({ parameters })}
-                    faults={faultsOf(error, "body.parameters")}
+                    faults={faultsByField(error, "body.parameters")}
                   />
                 ) : null}
               </div>
@@ -132,7 +132,7 @@ export function ScheduleForm({
       </div>
       <div className={formStyles["foot"]}>
         <Button onClick={() => onDone(null)}>Cancel</Button>
-        <Button look="primary" type="submit" disabled={busy}>
+        <Button variant="primary" type="submit" disabled={busy}>
           {schedule === null ? "Create" : "Save"}
         </Button>
       </div>

@@ -4,13 +4,14 @@ import { queries, type Schedule, type Slot } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { shortId } from "../../parts/numbers.ts";
-import { SlotState, whyOf } from "../../parts/slot.tsx";
+import { SlotState, slotReason } from "../../parts/slot.tsx";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
-import { Ago, inZone } from "../../parts/time.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { Ago, formatInZone } from "../../parts/time.tsx";
+import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 
 /** Each slot with its run, or with the reason why it has none. */
 export function History({ schedule }: { schedule: Schedule }) {
@@ -23,10 +24,10 @@ export function History({ schedule }: { schedule: Schedule }) {
         {query.isPending ? (
           <Skeleton />
         ) : slots.length === 0 ? (
-          <Empty icon="schedules" title="No slot has been due yet">
-            <p>Run it now instead of waiting:</p>
+          <EmptyState icon="schedules" title="No slot has been due yet">
+            <p>Run the schedule now:</p>
             <Command text={`drover schedules run ${schedule.name}`} />
-          </Empty>
+          </EmptyState>
         ) : (
           <Table label="History" columns={columns(schedule.timezone)} rows={slots} keyOf={({ slot }) => slot} />
         )}
@@ -42,7 +43,7 @@ export function History({ schedule }: { schedule: Schedule }) {
 
 const columns = (timezone: string): Column<Slot>[] => [
   { head: "Outcome", cell: (slot) => <SlotState slot={slot} /> },
-  { head: "Slot", cell: ({ slot }) => inZone(slot, timezone) },
+  { head: "Slot", cell: ({ slot }) => formatInZone(slot, timezone) },
   {
     head: "Run",
     cell: ({ run_id }) =>
@@ -54,12 +55,12 @@ const columns = (timezone: string): Column<Slot>[] => [
         </Link>
       ),
   },
-  { head: "Started", tone: "dim", cell: ({ manual }) => (manual ? "manually" : "on schedule") },
+  { head: "Trigger", tone: "dim", cell: ({ manual }) => (manual ? "manual" : "schedule") },
   {
-    head: "Why",
+    head: "Reason",
     tone: "dim",
-    title: (slot) => visibleText(whyOf(slot)),
-    cell: (slot) => visibleText(whyOf(slot)) || "—",
+    title: (slot) => revealDirectionMarks(slotReason(slot)),
+    cell: (slot) => revealDirectionMarks(slotReason(slot)) || "—",
   },
   { head: "Decided", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} suffix=" ago" /> },
 ];

@@ -12,11 +12,11 @@ export function Page() {
       <ScheduleForm
         schedule={null}
         agentName={agent}
-        onDone={(made) =>
+        onDone={(created) =>
           void navigate(
-            made === null
+            created === null
               ? { to: "/schedules" }
-              : { to: "/schedules/$scheduleId", params: { scheduleId: made.schedule_id } },
+              : { to: "/schedules/$scheduleId", params: { scheduleId: created.schedule_id } },
           )
         }
       />

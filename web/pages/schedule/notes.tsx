@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { whyOf } from "../../parts/slot.tsx";
+import { slotReason } from "../../parts/slot.tsx";
 import { tableLink } from "../../parts/table.tsx";
 import styles from "./page.module.css";
 
-/** Says where to edit a schedule that is not defined through the API. */
+/** Explains where to edit a schedule that an agent defines. */
 export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Schedule }) {
   if (source === "api") return null;
   const agent = (
@@ -20,22 +20,22 @@ export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Sche
       <span>
         {source === "file" ? (
           <>
-            The file of the agent {agent} defines this schedule under <code>schedules</code>. To change it, edit that
-            file in the coordinator&apos;s agents directory.
+            The file of agent {agent} defines this schedule under <code>schedules</code>. To change it, edit that file
+            in the coordinator&apos;s agents directory.
           </>
         ) : (
           <>
             The agent {agent} defines this schedule under <code>schedules</code>. To change it, edit the agent.
           </>
         )}{" "}
-        Here you can enable, disable and run it.
+        On this page you can enable, disable and run the schedule.
       </span>
     </p>
   );
 }
 
-/** Shown at the top of the page, so that a schedule that keeps failing does not go unnoticed. */
-export function Failing({ schedule: { last } }: { schedule: Schedule }) {
+/** A warning at the top of the page, so that a failing schedule is noticed. */
+export function FailureWarning({ schedule: { last } }: { schedule: Schedule }) {
   const run_id = last?.run_id ?? null;
   const run = useQuery({ ...queries.run(run_id ?? ""), enabled: run_id !== null }).data;
   if (last === null) return null;
@@ -44,7 +44,7 @@ export function Failing({ schedule: { last } }: { schedule: Schedule }) {
       <Icon name="warn" />
       <span>
         {run_id === null ? (
-          <>The last slot has no run. {whyOf(last)}</>
+          <>The last slot has no run. {slotReason(last)}</>
         ) : (
           <>
             The{" "}

@@ -8,20 +8,20 @@ import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
 import { CopyButton } from "../../parts/command.tsx";
-import { Skeleton } from "../../parts/empty.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { shortId } from "../../parts/numbers.ts";
-import { enable, refreshSchedules, runNow, When } from "../../parts/schedule-table.tsx";
+import { setEnabled, refreshSchedules, runNow, When } from "../../parts/schedule-table.tsx";
 import { isFailing, SlotState } from "../../parts/slot.tsx";
-import { Mark } from "../../parts/status.tsx";
+import { StatusMark } from "../../parts/status.tsx";
 import { tableLink } from "../../parts/table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { FireTimes } from "./fire-times.tsx";
 import { ScheduleForm } from "./form.tsx";
 import { History } from "./history.tsx";
-import { DefinedBy, Failing } from "./notes.tsx";
+import { DefinedBy, FailureWarning } from "./notes.tsx";
 import styles from "./page.module.css";
 
 export function Page() {
@@ -57,14 +57,14 @@ function SchedulePage({ schedule }: { schedule: Schedule }) {
   const [editing, setEditing] = useState(false);
   return (
     <>
-      <Head schedule={schedule} edit={() => setEditing(true)} />
+      <Head schedule={schedule} onEdit={() => setEditing(true)} />
       <DefinedBy schedule={schedule} />
-      {isFailing(schedule) ? <Failing schedule={schedule} /> : null}
+      {isFailing(schedule) ? <FailureWarning schedule={schedule} /> : null}
       {editing ? (
         <ScheduleForm schedule={schedule} onDone={() => setEditing(false)} />
       ) : (
         <div className={styles["panes"]}>
-          <Card title="Next five" flush>
+          <Card title="Next five slots" flush>
             {schedule.next.length > 0 ? (
               <FireTimes slots={schedule.next} timezone={schedule.timezone} />
             ) : (
@@ -83,11 +83,11 @@ function SchedulePage({ schedule }: { schedule: Schedule }) {
   );
 }
 
-function Head({ schedule, edit }: { schedule: Schedule; edit: () => void }) {
+function Head({ schedule, onEdit }: { schedule: Schedule; onEdit: () => void }) {
   const navigate = useNavigate();
-  const mayNot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   const { schedule_id, name, agent_name, enabled, source, last } = schedule;
-  const fixed = source === "api" ? null : `The agent ${agent_name} defines this schedule. Edit it there.`;
+  const definedElsewhere = source === "api" ? null : `The agent ${agent_name} defines this schedule. Edit it there.`;
   const remove = (): void =>
     void api.schedules.remove(schedule_id).then(async () => {
       toast(`Deleted ${name}`, "Its runs are kept.");
@@ -99,18 +99,22 @@ function Head({ schedule, edit }: { schedule: Schedule; edit: () => void }) {
       <div className="row wrap" style={{ marginBottom: 4 }}>
         <h1>{name}</h1>
         {last === null ? null : <SlotState slot={last} />}
-        {enabled ? null : <Mark icon="wait" tone="idle" status="disabled" word="Disabled" />}
+        {enabled ? null : <StatusMark icon="wait" tone="idle" status="disabled" label="Disabled" />}
         <span className={styles["actions"]}>
-          <Button look="bad" icon="trash" disabledBecause={mayNot ?? fixed} onClick={remove}>
+          <Button variant="danger" icon="trash" disabledReason={readOnlyReason ?? definedElsewhere} onClick={remove}>
             Delete
           </Button>
-          <Button icon="edit" disabledBecause={mayNot ?? fixed} onClick={edit}>
+          <Button icon="edit" disabledReason={readOnlyReason ?? definedElsewhere} onClick={onEdit}>
             Edit
           </Button>
-          <Button icon={enabled ? "wait" : "ok"} disabledBecause={mayNot} onClick={() => enable(schedule, !enabled)}>
+          <Button
+            icon={enabled ? "wait" : "ok"}
+            disabledReason={readOnlyReason}
+            onClick={() => setEnabled(schedule, !enabled)}
+          >
             {enabled ? "Disable" : "Enable"}
           </Button>
-          <Button look="primary" icon="runs" disabledBecause={mayNot} onClick={() => runNow(schedule)}>
+          <Button variant="primary" icon="runs" disabledReason={readOnlyReason} onClick={() => runNow(schedule)}>
             Run now
           </Button>
         </span>
@@ -123,7 +127,7 @@ function Head({ schedule, edit }: { schedule: Schedule; edit: () => void }) {
           </Link>
         </span>
         <When {...schedule} />
-        <span>of {schedule.created_by}</span>
+        <span>by {schedule.created_by}</span>
         <span className="row" style={{ gap: 2 }}>
           <span className="mono">{shortId(schedule_id)}</span>
           <CopyButton text={schedule_id} label="Copy the id" />
@@ -142,8 +146,8 @@ function Definition({ schedule }: { schedule: Schedule }) {
           facts={[
             ["Overlap", overlap.replace("_", " ")],
             ["Catch up", catch_up],
-            ["Session", resume_session ? "continues the last one" : "a new one each time"],
-            ["Questions", attended === null ? "agent's default" : attended ? "ask people" : "ask nobody"],
+            ["Session", resume_session ? "continue the previous one" : "a new one each time"],
+            ["Questions", attended === null ? "agent's default" : attended ? "ask people" : "do not ask"],
           ]}
         />
         {prompt === null ? null : <Code text={prompt} label="Prompt" />}

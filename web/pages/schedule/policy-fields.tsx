@@ -3,27 +3,27 @@ import { Field } from "../../parts/field.tsx";
 import type { Draft } from "./draft.ts";
 import formStyles from "../../parts/form.module.css";
 
-const overlapWords: Record<Draft["overlap"], string> = {
+const overlapLabels: Record<Draft["overlap"], string> = {
   skip: "Skip the slot",
   queue: "Queue: run when the previous one finishes",
   cancel_previous: "Stop the previous run first",
   allow: "Run both at once",
 };
-const catchUpWords: Record<Draft["catch_up"], string> = {
+const catchUpLabels: Record<Draft["catch_up"], string> = {
   none: "Skip them",
-  one: "Run once, late",
+  one: "Run once, as soon as possible",
 };
 
 export function PolicyFields({
   draft,
   faults,
-  procedural,
+  isProcedural,
   onChange,
 }: {
   draft: Draft;
   faults: ReadonlyMap<string, string>;
   /** A procedural agent has no conversation to continue. */
-  procedural: boolean;
+  isProcedural: boolean;
   onChange: (change: Partial<Draft>) => void;
 }) {
   return (
@@ -36,9 +36,9 @@ export function PolicyFields({
               value={draft.overlap}
               onChange={(event) => onChange({ overlap: event.target.value as Draft["overlap"] })}
             >
-              {Object.entries(overlapWords).map(([policy, word]) => (
+              {Object.entries(overlapLabels).map(([policy, label]) => (
                 <option key={policy} value={policy}>
-                  {word}
+                  {label}
                 </option>
               ))}
             </select>
@@ -55,9 +55,9 @@ export function PolicyFields({
               value={draft.catch_up}
               onChange={(event) => onChange({ catch_up: event.target.value as Draft["catch_up"] })}
             >
-              {Object.entries(catchUpWords).map(([policy, word]) => (
+              {Object.entries(catchUpLabels).map(([policy, label]) => (
                 <option key={policy} value={policy}>
-                  {word}
+                  {label}
                 </option>
               ))}
             </select>
@@ -68,39 +68,39 @@ export function PolicyFields({
             <select
               {...input}
               value={String(draft.attended)}
-              onChange={(event) => onChange({ attended: attendedOf(event.target.value) })}
+              onChange={(event) => onChange({ attended: parseAttended(event.target.value) })}
             >
               <option value="null">Agent's default</option>
               <option value="true">Ask people</option>
-              <option value="false">Ask nobody</option>
+              <option value="false">Do not ask</option>
             </select>
           )}
         </Field>
-        {procedural && !draft.resume_session ? null : (
+        {isProcedural && !draft.resume_session ? null : (
           <Check
-            word="Each run continues the session of the previous one"
+            label="Each run continues the session of the previous one"
             fault={faults.get("resume_session")}
             checked={draft.resume_session}
             onChange={(resume_session) => onChange({ resume_session })}
           />
         )}
-        <Check word="Enabled" checked={draft.enabled} onChange={(enabled) => onChange({ enabled })} />
+        <Check label="Enabled" checked={draft.enabled} onChange={(enabled) => onChange({ enabled })} />
       </div>
     </Card>
   );
 }
 
-function attendedOf(value: string): boolean | null {
+function parseAttended(value: string): boolean | null {
   return value === "null" ? null : value === "true";
 }
 
 function Check({
-  word,
+  label,
   checked,
   fault,
   onChange,
 }: {
-  word: string;
+  label: string;
   checked: boolean;
   fault?: string | undefined;
   onChange: (checked: boolean) => void;
@@ -109,7 +109,7 @@ function Check({
     <div className={formStyles["field"]}>
       <label className={formStyles["check"]}>
         <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
-        {word}
+        {label}
       </label>
       {fault === undefined ? null : <p className={formStyles["fault"]}>{fault}</p>}
     </div>

@@ -13,7 +13,7 @@ export function TimingFields({
   faults: ReadonlyMap<string, string>;
   onChange: (change: Partial<Draft>) => void;
 }) {
-  const zones = useId();
+  const zoneListId = useId();
   return (
     <>
       <fieldset className={styles["kinds"]}>
@@ -39,9 +39,9 @@ export function TimingFields({
             )}
           </Field>
           <div className={styles["presets"]} role="group" aria-label="Common times">
-            {presets.map(({ word, cron }) => (
+            {presets.map(({ label, cron }) => (
               <button key={cron} type="button" aria-pressed={draft.cron === cron} onClick={() => onChange({ cron })}>
-                {word}
+                {label}
               </button>
             ))}
           </div>
@@ -50,7 +50,7 @@ export function TimingFields({
         <Field
           label="Every"
           fault={faults.get("every")}
-          help="A number with s, m, h or d, such as 15m; at least 10s. Counted from when you save."
+          help="A number with s, m, h or d, such as 15m; at least 10s. Intervals start when you save."
         >
           {(input) => (
             <input
@@ -76,12 +76,12 @@ export function TimingFields({
           <>
             <input
               {...input}
-              list={zones}
+              list={zoneListId}
               spellCheck={false}
               value={draft.timezone}
               onChange={(event) => onChange({ timezone: event.target.value })}
             />
-            <datalist id={zones}>
+            <datalist id={zoneListId}>
               {["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => (
                 <option key={zone} value={zone} />
               ))}

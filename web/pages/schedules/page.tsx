@@ -6,10 +6,11 @@ import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Chip, Chips } from "../../parts/chip.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { count } from "../../parts/numbers.ts";
+import { formatCount } from "../../parts/numbers.ts";
 import { ScheduleTable } from "../../parts/schedule-table.tsx";
 import { isFailing } from "../../parts/slot.tsx";
 import type { SchedulesSearch } from "./search.ts";
@@ -19,11 +20,11 @@ export function Page() {
   const search = useSearch({ strict: false }) as SchedulesSearch;
   const { agent, only } = search;
   const query = useInfiniteQuery(queries.schedules(agent));
-  const cannot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   const navigate = useNavigate();
-  const all = (query.data?.pages ?? []).flatMap(({ items }) => items).sort(bySlot);
+  const all = (query.data?.pages ?? []).flatMap(({ items }) => items).sort(compareNextSlots);
   const failing = all.filter(isFailing);
-  const shown = only === "failing" ? failing : all;
+  const visibleSchedules = only === "failing" ? failing : all;
   return (
     <>
       <div className="row wrap" style={{ marginBottom: 12 }}>
@@ -31,9 +32,9 @@ export function Page() {
         <Filters {...search} failing={failing.length} />
         <span className="push">
           <Button
-            look="primary"
+            variant="primary"
             icon="plus"
-            disabledBecause={cannot}
+            disabledReason={readOnlyReason}
             onClick={() => void navigate({ to: "/schedules/new", search: agent === undefined ? {} : { agent } })}
           >
             New schedule
@@ -44,19 +45,19 @@ export function Page() {
       <Card flush>
         {query.isPending ? (
           <Skeleton />
-        ) : shown.length > 0 ? (
-          <ScheduleTable schedules={shown} label="Schedules" cannot={cannot} />
+        ) : visibleSchedules.length > 0 ? (
+          <ScheduleTable schedules={visibleSchedules} label="Schedules" readOnlyReason={readOnlyReason} />
         ) : query.isError ? null : agent === undefined && only === undefined ? (
           <FirstSchedule />
         ) : (
-          <Empty icon="search" title={only === "failing" ? "No schedule is failing" : "No schedule matches"}>
+          <EmptyState icon="search" title={only === "failing" ? "No schedule is failing" : "No schedule matches"}>
             <Link to="/schedules">Show all schedules</Link>
-          </Empty>
+          </EmptyState>
         )}
       </Card>
-      {shown.length > 0 ? (
+      {visibleSchedules.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
-          {count(shown.length)} {shown.length === 1 ? "schedule" : "schedules"}
+          {formatCount(visibleSchedules.length)} {visibleSchedules.length === 1 ? "schedule" : "schedules"}
           {query.hasNextPage ? " so far " : null}
           {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show more</Button> : null}
         </p>
@@ -70,19 +71,19 @@ function Filters({ agent, only, failing }: SchedulesSearch & { failing: number }
   const navigate = useNavigate();
   const names = [...new Set((agents.data ?? []).map(({ name }) => name))].sort();
   const set = (next: SchedulesSearch): void => void navigate({ to: "/schedules", search: next, replace: true });
-  const others = only === undefined ? {} : { only };
+  const otherFilters = only === undefined ? {} : { only };
   return (
     <Chips>
       <Menu
-        trigger={<Chip what="Agent" value={agent ?? "any"} />}
+        trigger={<Chip label="Agent" value={agent ?? "any"} />}
         entries={[
-          { text: "Any", onSelect: () => set(others) },
-          ...names.map((name) => ({ text: name, onSelect: () => set({ ...others, agent: name }) })),
+          { text: "Any", onSelect: () => set(otherFilters) },
+          ...names.map((name) => ({ text: name, onSelect: () => set({ ...otherFilters, agent: name }) })),
         ]}
       />
       <Menu
         trigger={
-          <Chip what="Show" value={only === "failing" ? "failing" : failing > 0 ? `all, ${failing} failing` : "all"} />
+          <Chip label="Show" value={only === "failing" ? "failing" : failing > 0 ? `all, ${failing} failing` : "all"} />
         }
         entries={[
           { text: "All", onSelect: () => set(agent === undefined ? {} : { agent }) },
@@ -99,17 +100,17 @@ function FirstSchedule() {
     cron: "0 3 * * *"
     timezone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
   return (
-    <Empty icon="schedules" title="Nothing is scheduled yet">
-      <p>Run an agent every night at three, in your own timezone:</p>
+    <EmptyState icon="schedules" title="No schedules yet">
+      <p>Run an agent every night at 3:00 in your timezone:</p>
       <Command text={'drover schedules add disk-usage nightly --cron "0 3 * * *"'} />
       <p>Or write it into the agent&apos;s file:</p>
       <Command text={file} label="Copy the lines" />
-    </Empty>
+    </EmptyState>
   );
 }
 
 /** Orders schedules by their next slot. Schedules without one come last. */
-function bySlot(one: Schedule, other: Schedule): number {
-  const due = ({ next }: Schedule): string => next[0] ?? "9";
-  return due(one).localeCompare(due(other)) || one.name.localeCompare(other.name);
+function compareNextSlots(a: Schedule, b: Schedule): number {
+  const nextSlot = ({ next }: Schedule): string => next[0] ?? "9";
+  return nextSlot(a).localeCompare(nextSlot(b)) || a.name.localeCompare(b.name);
 }

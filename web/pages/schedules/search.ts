@@ -4,11 +4,11 @@ export interface SchedulesSearch {
   only?: "failing";
 }
 
-export function readSchedulesSearch(given: Record<string, unknown>): SchedulesSearch {
-  const agent = given["agent"];
+export function readSchedulesSearch(params: Record<string, unknown>): SchedulesSearch {
+  const agent = params["agent"];
   return {
     // The router parses numeric values as numbers.
     ...((typeof agent === "string" && agent !== "") || typeof agent === "number" ? { agent: String(agent) } : {}),
-    ...(given["only"] === "failing" ? { only: "failing" } : {}),
+    ...(params["only"] === "failing" ? { only: "failing" } : {}),
   };
 }

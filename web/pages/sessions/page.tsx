@@ -7,7 +7,8 @@ import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { shortId } from "../../parts/numbers.ts";
@@ -19,7 +20,7 @@ import styles from "./page.module.css";
 export function Page() {
   const query = useInfiniteQuery(queries.sessions());
   const all = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
-  const rows = useMemo(() => treeOf(all), [all]);
+  const rows = useMemo(() => toTree(all), [all]);
   const nameOf = useRunnerNames();
 
   return (
@@ -30,20 +31,15 @@ export function Page() {
         {query.isPending ? (
           <Skeleton />
         ) : rows.length === 0 ? (
-          <Empty icon="sessions" title="No sessions yet">
+          <EmptyState icon="sessions" title="No sessions yet">
             <p>Every run belongs to a session. Start a conversation:</p>
             <Link to="/chat" search={{}}>
               Open the chat
             </Link>
             <Command text="drover sessions list" />
-          </Empty>
+          </EmptyState>
         ) : (
-          <Table
-            label="Sessions"
-            columns={columnsWith(nameOf)}
-            rows={rows}
-            keyOf={({ session }) => session.session_id}
-          />
+          <Table label="Sessions" columns={columns(nameOf)} rows={rows} keyOf={({ session }) => session.session_id} />
         )}
       </Card>
       {query.hasNextPage ? (
@@ -60,8 +56,8 @@ interface Row {
   depth: number;
 }
 
-const columnsWith = (nameOf: (runner_id: string | null) => string): Column<Row>[] => [
-  { head: "Session", cell: (row) => <Name {...row} /> },
+const columns = (nameOf: (runner_id: string | null) => string): Column<Row>[] => [
+  { head: "Session", cell: (row) => <SessionLink {...row} /> },
   { head: "Agent", cell: ({ session }) => session.agent_name },
   {
     head: "Runs",
@@ -84,19 +80,19 @@ const columnsWith = (nameOf: (runner_id: string | null) => string): Column<Row>[
     quiet: true,
     right: true,
     cell: ({ session: { session_id } }) => (
-      <IconButton icon="trash" label={`End session ${shortId(session_id)}`} onClick={() => end(session_id)} />
+      <IconButton icon="trash" label={`End session ${shortId(session_id)}`} onClick={() => endSession(session_id)} />
     ),
   },
 ];
 
-function end(session_id: string): void {
+function endSession(session_id: string): void {
   void api.sessions.remove(session_id).then(() => {
     toast("Session ended", "Its runs are kept.");
     return queryClient.invalidateQueries({ queryKey: ["sessions"] });
   }, toastError);
 }
 
-function Name({ session: { session_id, forked_from, fork_at_turn }, depth }: Row) {
+function SessionLink({ session: { session_id, forked_from, fork_at_turn }, depth }: Row) {
   return (
     <span className={styles["id"]} style={{ paddingLeft: depth * 20 }}>
       {depth > 0 ? <Icon name="fork" small /> : null}
@@ -114,17 +110,18 @@ function Name({ session: { session_id, forked_from, fork_at_turn }, depth }: Row
 }
 
 /** Puts forks below the session they were forked from. */
-function treeOf(sessions: readonly Session[]): Row[] {
-  const known = new Set(sessions.map(({ session_id }) => session_id));
+function toTree(sessions: readonly Session[]): Row[] {
+  const listedIds = new Set(sessions.map(({ session_id }) => session_id));
   const forks = new Map<string, Session[]>();
   for (const session of sessions)
-    if (session.forked_from !== null && known.has(session.forked_from))
+    if (session.forked_from !== null && listedIds.has(session.forked_from))
       forks.set(session.forked_from, [...(forks.get(session.forked_from) ?? []), session]);
   const rows: Row[] = [];
   const add = (session: Session, depth: number): void => {
     rows.push({ session, depth });
     for (const fork of forks.get(session.session_id) ?? []) add(fork, depth + 1);
   };
-  for (const session of sessions) if (session.forked_from === null || !known.has(session.forked_from)) add(session, 0);
+  for (const session of sessions)
+    if (session.forked_from === null || !listedIds.has(session.forked_from)) add(session, 0);
   return rows;
 }

@@ -12,7 +12,7 @@ import styles from "./page.module.css";
 
 export function Page() {
   const me = useQuery(queries.me()).data;
-  const [theme, choose] = useState(getTheme());
+  const [theme, setSelected] = useState(getTheme());
   const signOut = (): void => void api.signIn.end().then(() => location.reload(), toastError);
   return (
     <>
@@ -20,8 +20,8 @@ export function Page() {
       <div className="stack" style={{ maxWidth: 920 }}>
         <Card title="Appearance">
           <div className={styles["themes"]} role="radiogroup" aria-label="Theme">
-            {themes.map(({ name, word, icon }) => (
-              <label key={name} className={styles["theme"]} data-chosen={theme === name || undefined}>
+            {themes.map(({ name, label, icon }) => (
+              <label key={name} className={styles["theme"]} data-selected={theme === name || undefined}>
                 <input
                   type="radio"
                   name="theme"
@@ -29,10 +29,10 @@ export function Page() {
                   checked={theme === name}
                   onChange={() => {
                     setTheme(name);
-                    choose(name);
+                    setSelected(name);
                   }}
                 />
-                <Icon name={icon} /> {word}
+                <Icon name={icon} /> {label}
               </label>
             ))}
           </div>
@@ -45,11 +45,11 @@ export function Page() {
                 <b>{me.subject}</b>, {me.role}
               </span>
               <span className="dim">
-                {me.by === "auth_off" ? "auth is off on this machine" : "signed in with a link"}
+                {me.by === "auth_off" ? "authentication is off on this machine" : "signed in with a link"}
               </span>
               {me.by === "browser" ? (
                 <span className="push">
-                  <Button icon="out" onClick={signOut}>
+                  <Button icon="signOut" onClick={signOut}>
                     Sign out
                   </Button>
                 </span>
@@ -58,7 +58,7 @@ export function Page() {
           </Card>
         ) : null}
         {me && (me.role === "admin" || me.role === "user") ? (
-          <Tokens admin={me.role === "admin"} own={me.token_id} />
+          <Tokens isAdmin={me.role === "admin"} currentTokenId={me.token_id} />
         ) : null}
       </div>
     </>

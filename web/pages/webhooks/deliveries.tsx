@@ -7,34 +7,35 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Chip, chipClass, Chips } from "../../parts/chip.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { count, shortId } from "../../parts/numbers.ts";
+import { formatCount, shortId } from "../../parts/numbers.ts";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
 import { Ago, Until } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { DeliveryDialog } from "./delivery.tsx";
-import { answerOf, DeliveryState } from "./delivery-state.tsx";
+import { describeResponse, DeliveryState } from "./delivery-state.tsx";
 import { deliveryStatuses, toFilter, type WebhooksSearch } from "./search.ts";
 
 export function Deliveries({ search }: { search: WebhooksSearch }) {
   const query = useInfiniteQuery(queries.deliveries(toFilter(search)));
-  const cannot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   const navigate = useNavigate();
-  const { delivery: opened, ...filters } = search;
+  const { delivery: selectedId, ...filters } = search;
   const deliveries = (query.data?.pages ?? []).flatMap(({ items }) => items);
-  const shown = deliveries.find(({ delivery_id }) => delivery_id === opened);
+  const selected = deliveries.find(({ delivery_id }) => delivery_id === selectedId);
   return (
     <>
       <div style={{ marginBottom: 12 }}>
         <Filters search={filters} />
       </div>
       {query.isError ? <ErrorNote error={query.error} /> : null}
-      {opened !== undefined && shown === undefined && query.isSuccess ? (
+      {selectedId !== undefined && selected === undefined && query.isSuccess ? (
         <p className="dim" role="status" style={{ marginBottom: 8 }}>
-          The delivery <code>{visibleText(opened)}</code> is not among these.
+          Delivery <code>{revealDirectionMarks(selectedId)}</code> is not in this list.
         </p>
       ) : null}
       <Card flush>
@@ -43,30 +44,30 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
         ) : deliveries.length > 0 ? (
           <Table
             label="Deliveries"
-            columns={columns(filters, cannot)}
+            columns={columns(filters, readOnlyReason)}
             rows={deliveries}
             keyOf={({ delivery_id }) => delivery_id}
           />
         ) : query.isError ? null : Object.keys(toFilter(search)).length > 0 ? (
-          <Empty icon="search" title="No delivery matches these filters">
+          <EmptyState icon="search" title="No delivery matches these filters">
             <Link to="/webhooks">Show all deliveries</Link>
-          </Empty>
+          </EmptyState>
         ) : (
           <FirstDelivery />
         )}
       </Card>
       {deliveries.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
-          {count(deliveries.length)} {deliveries.length === 1 ? "delivery" : "deliveries"}
+          {formatCount(deliveries.length)} {deliveries.length === 1 ? "delivery" : "deliveries"}
           {query.hasNextPage ? " so far " : null}
           {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show older</Button> : null}
         </p>
       ) : null}
-      {shown === undefined ? null : (
+      {selected === undefined ? null : (
         <DeliveryDialog
-          delivery={shown}
-          cannot={cannot}
-          redeliver={() => redeliver(shown)}
+          delivery={selected}
+          readOnlyReason={readOnlyReason}
+          redeliver={() => redeliver(selected)}
           onClose={() => void navigate({ to: "/webhooks", search: filters, replace: true, resetScroll: false })}
         />
       )}
@@ -74,7 +75,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
   );
 }
 
-const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery>[] => [
+const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<Delivery>[] => [
   { head: "Status", cell: (delivery) => <DeliveryState delivery={delivery} /> },
   {
     head: "Delivery",
@@ -93,9 +94,9 @@ const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery
     ),
   },
   {
-    head: "Answer",
-    title: (delivery) => visibleText(answerOf(delivery)),
-    cell: (delivery) => visibleText(answerOf(delivery)),
+    head: "Response",
+    title: (delivery) => revealDirectionMarks(describeResponse(delivery)),
+    cell: (delivery) => revealDirectionMarks(describeResponse(delivery)),
   },
   { head: "Attempts", cell: ({ attempts }) => attempts },
   {
@@ -110,9 +111,9 @@ const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery
     right: true,
     cell: (delivery) => (
       <Button
-        look="quiet"
-        icon="again"
-        disabledBecause={cannot}
+        variant="quiet"
+        icon="retry"
+        disabledReason={readOnlyReason}
         aria-label={`Redeliver ${delivery.event} to ${delivery.webhook}`}
         onClick={() => redeliver(delivery)}
       >
@@ -141,14 +142,14 @@ function Filters({ search }: { search: WebhooksSearch }) {
   return (
     <Chips>
       <Menu
-        trigger={<Chip what="Status" value={search.status ?? "any"} />}
+        trigger={<Chip label="Status" value={search.status ?? "any"} />}
         entries={[
           { text: "Any", onSelect: () => set({ status: undefined }) },
           ...deliveryStatuses.map((status) => ({ text: status, onSelect: () => set({ status }) })),
         ]}
       />
       <Menu
-        trigger={<Chip what="Webhook" value={search.webhook ?? "any"} />}
+        trigger={<Chip label="Webhook" value={search.webhook ?? "any"} />}
         entries={[
           { text: "Any", onSelect: () => set({ webhook: undefined }) },
           ...(webhooks.data ?? []).map(({ name }) => ({ text: name, onSelect: () => set({ webhook: name }) })),
@@ -157,7 +158,7 @@ function Filters({ search }: { search: WebhooksSearch }) {
       {search.run === undefined ? null : (
         <span className={chipClass}>
           Run <b className="mono">{shortId(search.run)}</b>
-          <IconButton icon="bad" label="Any run" onClick={() => set({ run: undefined })} />
+          <IconButton icon="close" label="Any run" onClick={() => set({ run: undefined })} />
         </span>
       )}
     </Chips>
@@ -166,7 +167,7 @@ function Filters({ search }: { search: WebhooksSearch }) {
 
 function FirstDelivery() {
   return (
-    <Empty icon="webhooks" title="Nothing has been delivered yet">
+    <EmptyState icon="webhooks" title="No deliveries yet">
       <p>Notify an address of every run that completes or fails:</p>
       <Command text="drover webhooks add ci https://ci.example/drover" />
       <p>
@@ -174,8 +175,8 @@ function FirstDelivery() {
         <Link className={tableLink} to="/webhooks" search={{ tab: "out" }}>
           add a webhook here
         </Link>
-        . Each delivery then shows with its attempts and the answer.
+        . Each delivery then appears here with its attempts and the response.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -7,20 +7,20 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { shortId } from "../../parts/numbers.ts";
 import { tableLink } from "../../parts/table.tsx";
-import { exact, Until } from "../../parts/time.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { formatDateTime, Until } from "../../parts/time.tsx";
+import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { DeliveryState } from "./delivery-state.tsx";
 import formStyles from "../../parts/form.module.css";
 
 /** Details of one delivery, updated while the dialog is open. */
 export function DeliveryDialog({
   delivery,
-  cannot,
+  readOnlyReason,
   redeliver,
   onClose,
 }: {
   delivery: Delivery;
-  cannot: string | null;
+  readOnlyReason: string | null;
   redeliver: () => void;
   onClose: () => void;
 }) {
@@ -31,21 +31,21 @@ export function DeliveryDialog({
         <Facts
           facts={[
             ["Status", <DeliveryState delivery={delivery} />],
-            ["Address", visibleText(url)],
+            ["Address", revealDirectionMarks(url)],
             [
               "Run",
               <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
                 <span className="mono">{shortId(run_id)}</span>
               </Link>,
             ],
-            ["Happened", exact(at)],
+            ["Event at", formatDateTime(at)],
             ["Attempts", attempts],
             ...(delivery.next_attempt_at === null
               ? []
               : [["Next attempt", <Until at={delivery.next_attempt_at} />] as const]),
-            ...(delivery.settled_at === null ? [] : [["Settled", exact(delivery.settled_at)] as const]),
-            ...(delivery.response_status === null ? [] : [["Answered", delivery.response_status] as const]),
-            ...(delivery.error === null ? [] : [["Error", visibleText(delivery.error)] as const]),
+            ...(delivery.settled_at === null ? [] : [["Settled", formatDateTime(delivery.settled_at)] as const]),
+            ...(delivery.response_status === null ? [] : [["Response status", delivery.response_status] as const]),
+            ...(delivery.error === null ? [] : [["Error", revealDirectionMarks(delivery.error)] as const]),
             [
               "Id",
               <span className="row" style={{ gap: 2 }}>
@@ -59,7 +59,7 @@ export function DeliveryDialog({
       </div>
       <div className={formStyles["foot"]}>
         <Button onClick={onClose}>Close</Button>
-        <Button look="primary" icon="again" disabledBecause={cannot} onClick={redeliver}>
+        <Button variant="primary" icon="retry" disabledReason={readOnlyReason} onClick={redeliver}>
           Redeliver
         </Button>
       </div>

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Input } from "../../../src/wire/contracts.ts";
 import { api } from "../../data/client.ts";
-import { faultsOf } from "../../data/faults.ts";
+import { faultsByField } from "../../data/faults-by-field.ts";
 import { type Hook, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -18,11 +18,11 @@ type NewHook = Input<"POST /hooks">["body"];
 export function HookDialog({
   hook,
   onClose,
-  onMade,
+  onCreated,
 }: {
   hook: Hook | null;
   onClose: () => void;
-  onMade: (made: Pick<Hook, "name" | "scheme"> & { secret: string }) => void;
+  onCreated: (created: Pick<Hook, "name" | "scheme"> & { secret: string }) => void;
 }) {
   const agents = useQuery(queries.agents()).data ?? [];
   const [name, setName] = useState(hook?.name ?? "");
@@ -35,25 +35,25 @@ export function HookDialog({
   );
   const [only, setOnly] = useState<unknown>(hook?.only ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = faultsOf(error);
-  const names = [...new Set([...agents.map((one) => one.name), agent])].filter(Boolean).sort();
+  const faults = faultsByField(error);
+  const names = [...new Set([...agents.map((candidate) => candidate.name), agent])].filter(Boolean).sort();
   const save = (event: FormEvent): void => {
     event.preventDefault();
     setError(null);
-    const listed = events.split(",").flatMap((one) => one.trim() || []);
-    const given = {
+    const eventNames = events.split(",").flatMap((eventName) => eventName.trim() || []);
+    const fields = {
       agent_name: agent,
       scheme,
-      events: scheme === "github" && listed.length > 0 ? listed : null,
+      events: scheme === "github" && eventNames.length > 0 ? eventNames : null,
       prompt: prompt === "" ? null : prompt,
       // Both are free JSON, validated by the coordinator.
       parameters: (parameters ?? {}) as NonNullable<NewHook["parameters"]>,
       only: (only ?? null) as NonNullable<NewHook["only"]> | null,
     };
-    const saved = hook === null ? api.hooks.add({ name: name.trim(), ...given }) : api.hooks.change(hook.name, given);
-    saved.then(async ({ secret, ...made }) => {
-      if (secret === undefined) toast(`Saved ${made.name}`);
-      else onMade({ ...made, secret });
+    const saved = hook === null ? api.hooks.add({ name: name.trim(), ...fields }) : api.hooks.change(hook.name, fields);
+    saved.then(async ({ secret, ...created }) => {
+      if (secret === undefined) toast(`Saved ${created.name}`);
+      else onCreated({ ...created, secret });
       onClose();
       await queryClient.invalidateQueries({ queryKey: ["hooks"] });
     }, setError);
@@ -81,9 +81,9 @@ export function HookDialog({
         <Field label="Agent" fault={faults.get("agent_name")}>
           {(input) => (
             <select {...input} value={agent} onChange={(event) => setAgent(event.target.value)}>
-              <option value="">Choose one</option>
-              {names.map((one) => (
-                <option key={one}>{one}</option>
+              <option value="">Choose an agent</option>
+              {names.map((agentName) => (
+                <option key={agentName}>{agentName}</option>
               ))}
             </select>
           )}
@@ -136,7 +136,7 @@ export function HookDialog({
         </details>
         <div className={formStyles["foot"]}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit">
+          <Button variant="primary" type="submit">
             {hook === null ? "Create" : "Save"}
           </Button>
         </div>

@@ -7,61 +7,67 @@ import { type Hook, queries, queryClient } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command, CopyButton } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { SecretOnce } from "../../parts/secret-once.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { HookDialog } from "./hook-dialog.tsx";
-import { Switch } from "./outgoing.tsx";
+import { EnabledState } from "./outgoing.tsx";
 import styles from "./page.module.css";
 
-type Made = Pick<Hook, "name" | "scheme"> & { secret: string };
+type NewSecret = Pick<Hook, "name" | "scheme"> & { secret: string };
 
 /** Hooks: addresses on this coordinator that submit a run for each signed request. */
 export function Incoming() {
   const query = useQuery(queries.hooks());
-  const cannot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   /** The hook in the dialog, "new" to create one, null if the dialog is closed. */
   const [edited, setEdited] = useState<Hook | "new" | null>(null);
-  const [made, setMade] = useState<Made | null>(null);
+  const [newSecret, setNewSecret] = useState<NewSecret | null>(null);
   const hooks = query.data ?? [];
   return (
     <Card
       title="Hooks in"
       note="each signed request submits a run"
       actions={
-        <Button icon="plus" disabledBecause={cannot} onClick={() => setEdited("new")}>
+        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEdited("new")}>
           New hook
         </Button>
       }
       flush
     >
-      {made === null ? null : <HowToSend made={made} />}
+      {newSecret === null ? null : <HowToSend newSecret={newSecret} />}
       {query.isError ? <ErrorNote error={query.error} /> : null}
       {query.isPending ? (
         <Skeleton rows={3} />
       ) : hooks.length > 0 ? (
-        <Table label="Hooks in" columns={columns(cannot, setEdited, setMade)} rows={hooks} keyOf={({ name }) => name} />
+        <Table
+          label="Hooks in"
+          columns={columns(readOnlyReason, setEdited, setNewSecret)}
+          rows={hooks}
+          keyOf={({ name }) => name}
+        />
       ) : query.isError ? null : (
-        <Empty icon="webhooks" title="Nothing from outside starts a run yet">
+        <EmptyState icon="webhooks" title="No hooks yet">
           <p>Run echo for each signed request, with its message taken from the body:</p>
           <Command text="drover hooks add greetings echo --param message=/text" />
-        </Empty>
+        </EmptyState>
       )}
       {edited === null ? null : (
-        <HookDialog hook={edited === "new" ? null : edited} onClose={() => setEdited(null)} onMade={setMade} />
+        <HookDialog hook={edited === "new" ? null : edited} onClose={() => setEdited(null)} onCreated={setNewSecret} />
       )}
     </Card>
   );
 }
 
-function HowToSend({ made: { name, scheme, secret } }: { made: Made }) {
+function HowToSend({ newSecret: { name, scheme, secret } }: { newSecret: NewSecret }) {
   return (
-    <SecretOnce what={`Requests to ${addressOf(name)} must be signed with this secret.`} text={secret}>
+    <SecretOnce description={`Requests to ${hookUrl(name)} must be signed with this secret.`} text={secret}>
       {scheme === "github" ? (
         <p className="dim">
           On GitHub, under Settings, Webhooks, set the payload URL to the address above and the content type to
@@ -77,9 +83,13 @@ function HowToSend({ made: { name, scheme, secret } }: { made: Made }) {
   );
 }
 
-const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made: Made) => void): Column<Hook>[] => [
+const columns = (
+  readOnlyReason: string | null,
+  edit: (hook: Hook) => void,
+  show: (newSecret: NewSecret) => void,
+): Column<Hook>[] => [
   { head: "Hook", cell: ({ name }) => <b>{name}</b> },
-  { head: "State", cell: ({ enabled }) => <Switch enabled={enabled} /> },
+  { head: "State", cell: ({ enabled }) => <EnabledState enabled={enabled} /> },
   {
     head: "Agent",
     title: ({ agent_name }) => agent_name,
@@ -92,11 +102,11 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
   {
     head: "Address",
     mono: true,
-    title: ({ name }) => addressOf(name),
+    title: ({ name }) => hookUrl(name),
     cell: ({ name }) => (
       <span className={styles["address"]}>
         {`/hooks/${name}`}
-        <CopyButton text={addressOf(name)} label={`Copy the address of ${name}`} />
+        <CopyButton text={hookUrl(name)} label={`Copy the address of ${name}`} />
       </span>
     ),
   },
@@ -104,8 +114,8 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
   {
     head: "Accepts",
     tone: "dim",
-    title: (hook) => visibleText(acceptedBy(hook)),
-    cell: (hook) => visibleText(acceptedBy(hook)),
+    title: (hook) => revealDirectionMarks(describeAccepted(hook)),
+    cell: (hook) => revealDirectionMarks(describeAccepted(hook)),
   },
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
   { head: "Changed", right: true, tone: "faint", cell: ({ updated_at }) => <Ago at={updated_at} /> },
@@ -114,7 +124,7 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
     quiet: true,
     right: true,
     cell: (hook) =>
-      cannot === null ? (
+      readOnlyReason === null ? (
         <Menu
           trigger={<IconButton icon="more" label={`Actions for ${hook.name}`} />}
           entries={[
@@ -122,9 +132,9 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
             {
               text: hook.enabled ? "Disable" : "Enable",
               icon: hook.enabled ? "wait" : "ok",
-              onSelect: () => enable(hook, !hook.enabled),
+              onSelect: () => setEnabled(hook, !hook.enabled),
             },
-            { text: "New secret", icon: "again", onSelect: () => rotate(hook, show) },
+            { text: "New secret", icon: "retry", onSelect: () => rotate(hook, show) },
             { text: "Remove", icon: "trash", onSelect: () => remove(hook) },
           ]}
         />
@@ -132,12 +142,12 @@ const columns = (cannot: string | null, edit: (hook: Hook) => void, show: (made:
   },
 ];
 
-function addressOf(name: string): string {
+function hookUrl(name: string): string {
   return `${location.origin}/hooks/${name}`;
 }
 
 /** Describes the requests that start a run. */
-function acceptedBy({ events, only }: Hook): string {
+function describeAccepted({ events, only }: Hook): string {
   const conditions = Object.entries(only ?? {}).map(([pointer, values]) => `${pointer} = ${values.join(" or ")}`);
   return [...(events ?? []), ...conditions].join(", ") || "every request";
 }
@@ -146,14 +156,14 @@ function refresh(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: ["hooks"] });
 }
 
-function enable({ name }: Hook, enabled: boolean): void {
+function setEnabled({ name }: Hook, enabled: boolean): void {
   void api.hooks.change(name, { enabled }).then(() => {
-    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, enabled ? null : "Its requests are refused.");
+    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, enabled ? null : "Drover now rejects its requests.");
     return refresh();
   }, toastError);
 }
 
-function rotate({ name, scheme }: Hook, show: (made: Made) => void): void {
+function rotate({ name, scheme }: Hook, show: (newSecret: NewSecret) => void): void {
   void api.hooks
     .change(name, { rotate_secret: true })
     .then(({ secret }) => secret !== undefined && show({ name, scheme, secret }), toastError);
@@ -161,7 +171,7 @@ function rotate({ name, scheme }: Hook, show: (made: Made) => void): void {
 
 function remove({ name }: Hook): void {
   void api.hooks.remove(name).then(() => {
-    toast(`Removed ${name}`, "Its requests are refused from now on.");
+    toast(`Removed ${name}`, "Drover now rejects its requests.");
     return refresh();
   }, toastError);
 }

@@ -7,37 +7,41 @@ import { queries, queryClient, type Webhook } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
-import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { SecretOnce } from "../../parts/secret-once.tsx";
-import { Mark } from "../../parts/status.tsx";
+import { StatusMark } from "../../parts/status.tsx";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { WebhookDialog } from "./webhook-dialog.tsx";
 
 /** Webhooks: external addresses that are notified about runs. */
 export function Outgoing() {
   const query = useQuery(queries.webhooks());
-  const cannot = useReadOnlyReason();
+  const readOnlyReason = useReadOnlyReason();
   /** The webhook in the dialog, "new" to create one, null if the dialog is closed. */
   const [edited, setEdited] = useState<Webhook | "new" | null>(null);
-  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
+  const [newSecret, setNewSecret] = useState<{ name: string; secret: string } | null>(null);
   const webhooks = query.data ?? [];
   return (
     <Card
       title="Webhooks out"
       note="addresses notified about runs"
       actions={
-        <Button icon="plus" disabledBecause={cannot} onClick={() => setEdited("new")}>
+        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEdited("new")}>
           New webhook
         </Button>
       }
       flush
     >
-      {made === null ? null : (
-        <SecretOnce what={`Deliveries to ${made.name} are signed with this secret.`} text={made.secret} />
+      {newSecret === null ? null : (
+        <SecretOnce
+          description={`Deliveries to ${newSecret.name} are signed with this secret.`}
+          text={newSecret.secret}
+        />
       )}
       {query.isError ? <ErrorNote error={query.error} /> : null}
       {query.isPending ? (
@@ -45,23 +49,23 @@ export function Outgoing() {
       ) : webhooks.length > 0 ? (
         <Table
           label="Webhooks out"
-          columns={columns(cannot, setEdited, setMade)}
+          columns={columns(readOnlyReason, setEdited, setNewSecret)}
           rows={webhooks}
           keyOf={({ name }) => name}
         />
       ) : query.isError ? null : (
-        <Empty icon="webhooks" title="Nobody is notified yet">
+        <EmptyState icon="webhooks" title="No webhooks yet">
           <p>Post to a chat when a run fails:</p>
           <Command
             text={`drover webhooks add chat https://chat.example/in --event failed \\\n  --payload '{"text": "{{/run/agent_name}} failed: {{/run/error}}"}'`}
           />
-        </Empty>
+        </EmptyState>
       )}
       {edited === null ? null : (
         <WebhookDialog
           webhook={edited === "new" ? null : edited}
           onClose={() => setEdited(null)}
-          onMade={(name, secret) => setMade({ name, secret })}
+          onCreated={(name, secret) => setNewSecret({ name, secret })}
         />
       )}
     </Card>
@@ -69,9 +73,9 @@ export function Outgoing() {
 }
 
 const columns = (
-  cannot: string | null,
+  readOnlyReason: string | null,
   edit: (webhook: Webhook) => void,
-  show: (made: { name: string; secret: string }) => void,
+  show: (newSecret: { name: string; secret: string }) => void,
 ): Column<Webhook>[] => [
   {
     head: "Webhook",
@@ -81,10 +85,15 @@ const columns = (
       </Link>
     ),
   },
-  { head: "State", cell: ({ enabled }) => <Switch enabled={enabled} /> },
-  { head: "Address", mono: true, title: ({ url }) => visibleText(url), cell: ({ url }) => visibleText(url) },
+  { head: "State", cell: ({ enabled }) => <EnabledState enabled={enabled} /> },
+  {
+    head: "Address",
+    mono: true,
+    title: ({ url }) => revealDirectionMarks(url),
+    cell: ({ url }) => revealDirectionMarks(url),
+  },
   { head: "Events", tone: "dim", title: ({ events }) => events.join(", "), cell: ({ events }) => events.join(", ") },
-  { head: "Scope", tone: "dim", cell: scopeOf },
+  { head: "Scope", tone: "dim", cell: describeScope },
   { head: "Body", tone: "dim", cell: ({ payload }) => (payload === null ? "default" : "custom") },
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
   {
@@ -92,7 +101,7 @@ const columns = (
     quiet: true,
     right: true,
     cell: (webhook) =>
-      cannot === null ? (
+      readOnlyReason === null ? (
         <Menu
           trigger={<IconButton icon="more" label={`Actions for ${webhook.name}`} />}
           entries={[
@@ -100,9 +109,9 @@ const columns = (
             {
               text: webhook.enabled ? "Disable" : "Enable",
               icon: webhook.enabled ? "wait" : "ok",
-              onSelect: () => change(webhook, { enabled: !webhook.enabled }),
+              onSelect: () => update(webhook, { enabled: !webhook.enabled }),
             },
-            { text: "New secret", icon: "again", onSelect: () => rotate(webhook, show) },
+            { text: "New secret", icon: "retry", onSelect: () => rotate(webhook, show) },
             { text: "Remove", icon: "trash", onSelect: () => remove(webhook) },
           ]}
         />
@@ -110,16 +119,16 @@ const columns = (
   },
 ];
 
-export function Switch({ enabled }: { enabled: boolean }) {
+export function EnabledState({ enabled }: { enabled: boolean }) {
   return enabled ? (
-    <Mark icon="ok" tone="ok" status="enabled" word="Enabled" />
+    <StatusMark icon="ok" tone="ok" status="enabled" label="Enabled" />
   ) : (
-    <Mark icon="wait" tone="idle" status="disabled" word="Disabled" />
+    <StatusMark icon="wait" tone="idle" status="disabled" label="Disabled" />
   );
 }
 
-function scopeOf({ scope, everyones }: Webhook): string {
-  if (scope === "named") return "runs that name it";
+function describeScope({ scope, everyones }: Webhook): string {
+  if (scope === "named") return "runs that refer to it";
   return everyones ? "everyone's runs" : "its owner's runs";
 }
 
@@ -127,14 +136,14 @@ function refresh(): Promise<unknown> {
   return Promise.all(["webhooks", "deliveries"].map((key) => queryClient.invalidateQueries({ queryKey: [key] })));
 }
 
-function change({ name }: Webhook, changes: { enabled: boolean }): void {
+function update({ name }: Webhook, changes: { enabled: boolean }): void {
   void api.webhooks.change(name, changes).then(() => {
     toast(`${changes.enabled ? "Enabled" : "Disabled"} ${name}`);
     return refresh();
   }, toastError);
 }
 
-function rotate({ name }: Webhook, show: (made: { name: string; secret: string }) => void): void {
+function rotate({ name }: Webhook, show: (newSecret: { name: string; secret: string }) => void): void {
   void api.webhooks
     .change(name, { rotate_secret: true })
     .then(({ secret }) => secret !== undefined && show({ name, secret }), toastError);

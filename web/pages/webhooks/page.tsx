@@ -5,7 +5,7 @@ import { Outgoing } from "./outgoing.tsx";
 import { type Tab, tabs, type WebhooksSearch } from "./search.ts";
 import styles from "../../parts/tabs.module.css";
 
-const words: Record<Tab, string> = { deliveries: "Deliveries", out: "Webhooks out", in: "Hooks in" };
+const tabLabels: Record<Tab, string> = { deliveries: "Deliveries", out: "Webhooks out", in: "Hooks in" };
 
 export function Page() {
   // The route validates the search parameters.
@@ -15,18 +15,18 @@ export function Page() {
     <>
       <h1>Webhooks</h1>
       <nav className={styles["tabs"]} aria-label="Webhook sections">
-        {tabs.map((one) => (
+        {tabs.map((section) => (
           <Link
-            key={one}
+            key={section}
             to="/webhooks"
-            search={one === "deliveries" ? {} : { tab: one }}
+            search={section === "deliveries" ? {} : { tab: section }}
             replace
             resetScroll={false}
-            // Without this, the first tab, which has no parameters, would always be current.
+            // Without this, the link of the first tab, which has no search parameters, would always be current.
             activeOptions={{ exact: true, includeSearch: true }}
-            aria-current={one === tab ? "page" : undefined}
+            aria-current={section === tab ? "page" : undefined}
           >
-            {words[one]}
+            {tabLabels[section]}
           </Link>
         ))}
       </nav>

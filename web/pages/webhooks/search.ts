@@ -14,12 +14,12 @@ export interface WebhooksSearch {
 
 export const deliveryStatuses: readonly Delivery["status"][] = ["pending", "delivered", "failed"];
 
-export function readWebhooksSearch(given: Record<string, unknown>): WebhooksSearch {
-  const tab = tabs.find((one) => one === given["tab"]);
-  const status = deliveryStatuses.find((one) => one === given["status"]);
+export function readWebhooksSearch(params: Record<string, unknown>): WebhooksSearch {
+  const tab = tabs.find((candidate) => candidate === params["tab"]);
+  const status = deliveryStatuses.find((candidate) => candidate === params["status"]);
   const search: WebhooksSearch = { ...(tab ? { tab } : {}), ...(status ? { status } : {}) };
   for (const name of ["webhook", "run", "delivery"] as const) {
-    const value = given[name];
+    const value = params[name];
     // The router parses numeric values as numbers.
     if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }

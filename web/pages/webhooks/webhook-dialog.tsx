@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { type WebhookEvent, webhookEvents } from "../../../src/model/webhook-events.ts";
 import { api } from "../../data/client.ts";
-import { faultsOf } from "../../data/faults.ts";
+import { faultsByField } from "../../data/faults-by-field.ts";
 import { queryClient, type Webhook } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -15,11 +15,11 @@ import styles from "./page.module.css";
 export function WebhookDialog({
   webhook,
   onClose,
-  onMade,
+  onCreated,
 }: {
   webhook: Webhook | null;
   onClose: () => void;
-  onMade: (name: string, secret: string) => void;
+  onCreated: (name: string, secret: string) => void;
 }) {
   const [name, setName] = useState(webhook?.name ?? "");
   const [url, setUrl] = useState(webhook?.url ?? "");
@@ -27,18 +27,18 @@ export function WebhookDialog({
   const [scope, setScope] = useState<Webhook["scope"]>(webhook?.scope ?? "all");
   const [payload, setPayload] = useState<unknown>(webhook?.payload ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = faultsOf(error);
+  const faults = faultsByField(error);
   const save = (event: FormEvent): void => {
     event.preventDefault();
     setError(null);
-    const given = { url: url.trim(), events: [...events], scope };
+    const fields = { url: url.trim(), events: [...events], scope };
     const saved =
       webhook === null
-        ? api.webhooks.add({ name: name.trim(), ...given, ...(payload === undefined ? {} : { payload }) })
-        : api.webhooks.change(webhook.name, { ...given, payload: payload ?? null });
-    saved.then(async (made) => {
-      if (made.secret === undefined) toast(`Saved ${made.name}`);
-      else onMade(made.name, made.secret);
+        ? api.webhooks.add({ name: name.trim(), ...fields, ...(payload === undefined ? {} : { payload }) })
+        : api.webhooks.change(webhook.name, { ...fields, payload: payload ?? null });
+    saved.then(async (created) => {
+      if (created.secret === undefined) toast(`Saved ${created.name}`);
+      else onCreated(created.name, created.secret);
       onClose();
       await queryClient.invalidateQueries({ queryKey: ["webhooks"] });
     }, setError);
@@ -81,14 +81,18 @@ export function WebhookDialog({
         </Field>
         <fieldset className={styles["choices"]}>
           <legend>Events</legend>
-          {webhookEvents.map((one) => (
-            <label key={one} className={formStyles["check"]}>
+          {webhookEvents.map((eventName) => (
+            <label key={eventName} className={formStyles["check"]}>
               <input
                 type="checkbox"
-                checked={events.includes(one)}
-                onChange={() => setEvents(webhookEvents.filter((other) => (other === one) !== events.includes(other)))}
+                checked={events.includes(eventName)}
+                onChange={() =>
+                  setEvents(
+                    webhookEvents.filter((candidate) => (candidate === eventName) !== events.includes(candidate)),
+                  )
+                }
               />
-              {one}
+              {eventName}
             </label>
           ))}
           {faults.has("events") ? <p className={formStyles["fault"]}>{faults.get("events")}</p> : null}
@@ -97,7 +101,7 @@ export function WebhookDialog({
           {(input) => (
             <select {...input} value={scope} onChange={(event) => setScope(event.target.value as Webhook["scope"])}>
               <option value="all">all runs its owner can see</option>
-              <option value="named">only runs whose agent or request names it</option>
+              <option value="named">only runs whose agent or request refers to it</option>
             </select>
           )}
         </Field>
@@ -111,7 +115,7 @@ export function WebhookDialog({
         />
         <div className={formStyles["foot"]}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit">
+          <Button variant="primary" type="submit">
             {webhook === null ? "Create" : "Save"}
           </Button>
         </div>

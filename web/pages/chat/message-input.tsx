@@ -3,11 +3,12 @@ import { Button } from "../../parts/button.tsx";
 import { toastError } from "../../parts/toasts.tsx";
 import styles from "./composer.module.css";
 
-export function Message({
+/** The text field of the composer with its buttons. */
+export function MessageInput({
   text,
   setText,
   placeholder,
-  word,
+  sendLabel,
   send,
   fork,
   stop,
@@ -16,17 +17,17 @@ export function Message({
   setText: (text: string) => void;
   placeholder: string;
   /** Label of the send button. */
-  word: string;
+  sendLabel: string;
   send: () => Promise<void>;
   /** Sends the message in a copy of the whole conversation. */
   fork: (() => Promise<void>) | null;
   stop: (() => void) | null;
 }) {
   const [sending, setSending] = useState(false);
-  const go = (how: () => Promise<void>): void => {
+  const submit = (action: () => Promise<void>): void => {
     if (text.trim() === "" || sending) return;
     setSending(true);
-    how()
+    action()
       .then(() => setText(""), toastError)
       .finally(() => setSending(false));
   };
@@ -41,30 +42,35 @@ export function Message({
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
           event.preventDefault();
-          go(send);
+          submit(send);
         }}
       />
       <div className={styles["foot"]}>
         <span className="faint">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> adds a line
+          <kbd>Enter</kbd> sends, <kbd>Shift+Enter</kbd> adds a line
         </span>
         {fork ? (
           <Button
             icon="fork"
             disabled={sending}
-            onClick={() => go(fork)}
-            title="Sends the message in a copy of this conversation"
+            onClick={() => submit(fork)}
+            title="Send the message in a copy of this conversation"
           >
             Fork
           </Button>
         ) : null}
         {stop ? (
-          <Button look="bad" icon="stop" onClick={stop}>
+          <Button variant="danger" icon="stop" onClick={stop}>
             Stop
           </Button>
         ) : null}
-        <Button look="primary" icon={word === "Fork" ? "fork" : "send"} disabled={sending} onClick={() => go(send)}>
-          {word}
+        <Button
+          variant="primary"
+          icon={sendLabel === "Fork" ? "fork" : "send"}
+          disabled={sending}
+          onClick={() => submit(send)}
+        >
+          {sendLabel}
         </Button>
       </div>
     </>

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { describeError } from "../data/client.ts";
 import { Card } from "../parts/card.tsx";
 
-export function Fault({ error }: { error: unknown }) {
+export function PageError({ error }: { error: unknown }) {
   const { message, code, next } = describeError(error);
   return (
     <Card title="This page could not be shown" note={code}>
