@@ -29,9 +29,9 @@ const targets = [
   },
 ];
 
-// Other versions emit other instructions. Only these reproduce the committed bytes.
-const neededCompiler = "12.2.0";
-const neededLinker = "2.40";
+// Other versions emit different instructions. Only these versions reproduce the committed bytes.
+const compilerVersion = "12.2.0";
+const linkerVersion = "2.40";
 
 const flags = `
   -std=gnu11 -Os -Wall -Wextra -Werror
@@ -50,11 +50,11 @@ if (process.argv.length > (check ? 3 : 2)) {
 }
 
 for (const target of targets) {
-  const missing = missingTool(target);
-  if (missing === null) continue;
+  const problem = findToolProblem(target);
+  if (problem === null) continue;
   console.error(
-    `build-native: ${missing}\n` +
-      `  The committed helper is built with ${target.compiler} ${neededCompiler} and GNU ld ${neededLinker}, as in Debian 12.\n` +
+    `build-native: ${problem}\n` +
+      `  The committed helper is built with ${target.compiler} ${compilerVersion} and GNU ld ${linkerVersion}, as in Debian 12.\n` +
       `  On Debian 12: apt-get install ${target.debianPackage}`,
   );
   process.exit(3);
@@ -75,7 +75,7 @@ function compareAll() {
   const scratch = mkdtempSync(join(tmpdir(), "drover-native-"));
   try {
     const results = targets.map((target) => compare(target, scratch));
-    return results.every((equal) => equal) ? 0 : 1;
+    return results.every((isEqual) => isEqual) ? 0 : 1;
   } finally {
     rmSync(scratch, { recursive: true });
   }
@@ -84,10 +84,10 @@ function compareAll() {
 function compare(target, scratch) {
   const built = build(target, join(scratch, target.file));
   const committed = join(binaries, target.file);
-  const equal = existsSync(committed) && built.equals(readFileSync(committed));
-  if (equal) console.log(`native/bin/${target.file} matches native/src`);
+  const isEqual = existsSync(committed) && built.equals(readFileSync(committed));
+  if (isEqual) console.log(`native/bin/${target.file} matches native/src`);
   else console.error(`native/bin/${target.file} does not match native/src: run \`npm run build:native\``);
-  return equal;
+  return isEqual;
 }
 
 function build(target, output) {
@@ -100,25 +100,25 @@ function build(target, output) {
   return readFileSync(output);
 }
 
-/** Says which tool is missing or has the wrong version, or null if the target can be reproduced here. */
-function missingTool({ compiler, machine }) {
-  const version = firstLine(compiler, ["-dumpfullversion"]);
+/** Describes the tool that is missing or has the wrong version. Returns null if the target can be reproduced here. */
+function findToolProblem({ compiler, machine }) {
+  const version = readFirstLine(compiler, ["-dumpfullversion"]);
   if (version === null) return `${compiler} is not installed.`;
-  if (version !== neededCompiler) return `${compiler} is version ${version}.`;
-  const builtFor = firstLine(compiler, ["-dumpmachine"]);
-  if (builtFor !== machine) return `${compiler} builds for ${builtFor}, not for ${machine}.`;
-  const linker = firstLine(compiler, ["-Wl,--version"]);
-  if (linker?.endsWith(` ${neededLinker}`) !== true) return `the linker of ${compiler} is: ${linker ?? "missing"}.`;
+  if (version !== compilerVersion) return `${compiler} is version ${version}.`;
+  const actualMachine = readFirstLine(compiler, ["-dumpmachine"]);
+  if (actualMachine !== machine) return `${compiler} builds for ${actualMachine}, not for ${machine}.`;
+  const linker = readFirstLine(compiler, ["-Wl,--version"]);
+  if (linker?.endsWith(` ${linkerVersion}`) !== true) return `The linker of ${compiler} is ${linker ?? "missing"}.`;
   return null;
 }
 
-function firstLine(program, args) {
+function readFirstLine(program, args) {
   try {
     return execFileSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
       .split("\n")[0]
       .trim();
   } catch (error) {
-    // Missing, or it fails to print its version: either way not the required tool.
+    // The tool is missing or cannot print its version. Either way it is not the required one.
     if (error.code === "ENOENT" || typeof error.status === "number") return null;
     throw error;
   }

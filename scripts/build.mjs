@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 await ensureBuilt(root);
 await ensureWebBuilt(root);
-// Otherwise declarations of deleted files would be packed too.
+// Remove declarations of deleted source files, which would be packed too.
 rmSync(join(root, "dist", "types"), { recursive: true, force: true });
 run(join(root, "node_modules", ".bin", "tsc"), ["-p", "tsconfig.types.json"], root);
 process.stderr.write("Built dist/.\n");

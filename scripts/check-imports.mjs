@@ -5,7 +5,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 
-/** What each directory may import besides itself. "*" marks composition, which may import anything. */
+/** The directories that each directory may import besides itself. "*" marks composition, which may import anything. */
 const allowed = {
   model: [],
   define: ["model"],
@@ -27,23 +27,23 @@ const allowed = {
   "": "*",
 };
 /** The only packages that these directories may import. */
-const packages = { model: ["zod", "node:stream", "node:path"] };
+const packagesOf = { model: ["zod", "node:stream", "node:path"] };
 
-/** The only files that may import() a computed path. Elsewhere precompiled bundles turn import() into require(). */
-const importers = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);
+/** The only files that may import() a computed path. In all other files the build turns import() into require(). */
+const computedImportFiles = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);
 
 const src = resolve(process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "src"));
-const faults = [];
+const violations = [];
 const graph = new Map();
 
-for (const file of walk(src)) {
+for (const file of sourceFilesIn(src)) {
   const from = directoryOf(file);
   const imports = importsOf(file);
   graph.set(file, []);
   for (const specifier of imports) {
     if (!specifier.startsWith(".")) {
-      const only = packages[from];
-      if (only && !only.includes(specifier)) report(file, `${from}/ may not import ${specifier}`);
+      const allowedPackages = packagesOf[from];
+      if (allowedPackages && !allowedPackages.includes(specifier)) report(file, `${from}/ may not import ${specifier}`);
       continue;
     }
     const target = resolve(dirname(file), specifier);
@@ -57,13 +57,13 @@ for (const file of walk(src)) {
 }
 findCycles();
 
-if (graph.size === 0) faults.push(`no source files under ${src}`);
-for (const fault of faults) process.stderr.write(`${fault}\n`);
-process.stderr.write(`${graph.size} files read, ${faults.length} violations\n`);
-process.exit(faults.length === 0 ? 0 : 1);
+if (graph.size === 0) violations.push(`no source files under ${src}`);
+for (const violation of violations) process.stderr.write(`${violation}\n`);
+process.stderr.write(`${graph.size} files read, ${violations.length} violations\n`);
+process.exit(violations.length === 0 ? 0 : 1);
 
-function report(file, what) {
-  faults.push(`${relative(dirname(src), file)}: ${what}`);
+function report(file, message) {
+  violations.push(`${relative(dirname(src), file)}: ${message}`);
 }
 
 function directoryOf(file) {
@@ -71,11 +71,11 @@ function directoryOf(file) {
   return parts.length === 1 ? "" : parts[0];
 }
 
-function* walk(directory) {
+function* sourceFilesIn(directory) {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* walk(path);
-    // Tests compose, so they may import anything.
+    if (entry.isDirectory()) yield* sourceFilesIn(path);
+    // Tests may import anything.
     else if (/\.tsx?$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) yield path;
   }
 }
@@ -85,13 +85,18 @@ function importsOf(file) {
   if (errors.length > 0) report(file, `cannot be parsed: ${errors[0].message}`);
   const text = readFileSync(file, "utf8");
   return [
-    ...module.staticImports.map((i) => i.moduleRequest.value),
-    ...module.staticExports.flatMap((e) => e.entries.flatMap((x) => (x.moduleRequest ? [x.moduleRequest.value] : []))),
-    ...module.dynamicImports.flatMap((i) => {
-      const address = text.slice(i.moduleRequest.start, i.moduleRequest.end);
-      if (/^(["']).*\1$/.test(address)) return [address.slice(1, -1)];
-      if (!importers.has(relative(src, file)))
-        report(file, `import(${address}) must have a literal path; use importModule() of llm/import-module.ts instead`);
+    ...module.staticImports.map((entry) => entry.moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) =>
+      entries.flatMap(({ moduleRequest }) => (moduleRequest ? [moduleRequest.value] : [])),
+    ),
+    ...module.dynamicImports.flatMap(({ moduleRequest }) => {
+      const specifier = text.slice(moduleRequest.start, moduleRequest.end);
+      if (/^(["']).*\1$/.test(specifier)) return [specifier.slice(1, -1)];
+      if (!computedImportFiles.has(relative(src, file)))
+        report(
+          file,
+          `import(${specifier}) must have a literal path; use importModule() of llm/import-module.ts instead`,
+        );
       return [];
     }),
   ];
@@ -101,9 +106,11 @@ function findCycles() {
   const state = new Map();
   const visit = (file, path) => {
     if (state.get(file) === "done" || !graph.has(file)) return;
-    const at = path.indexOf(file);
-    if (at >= 0) {
-      faults.push(`import cycle: ${[...path.slice(at), file].map((f) => relative(src, f)).join(" -> ")}`);
+    const start = path.indexOf(file);
+    if (start >= 0) {
+      violations.push(
+        `import cycle: ${[...path.slice(start), file].map((cycleFile) => relative(src, cycleFile)).join(" -> ")}`,
+      );
       return;
     }
     for (const next of graph.get(file)) visit(next, [...path, file]);

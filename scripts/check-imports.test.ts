@@ -26,18 +26,18 @@ const clean = {
   "process/start.ts": 'import type { Run } from "../model/run.ts"; export const x: Run = "";',
 };
 
-it("passes a tree that follows the rules, and reports how many files it read", () => {
+it("passes sources that follow the rules, and reports how many files it read", () => {
   expect(check(clean)).toEqual({ status: 0, stderr: "2 files read, 0 violations\n" });
 });
 
 it.each([
   [
-    "an import against the direction",
+    "an import of a directory that is not allowed",
     { "execute/a.ts": 'import { b } from "../record/b.ts"; b();', "record/b.ts": "export const b = () => 1;" },
     "execute/ may not import record/",
   ],
   [
-    "a type-only import against the direction",
+    "a type-only import of a directory that is not allowed",
     {
       "execute/a.ts": 'import type { B } from "../record/b.ts"; export type A = B;',
       "record/b.ts": "export type B = 1;",
@@ -45,12 +45,12 @@ it.each([
     "execute/ may not import record/",
   ],
   [
-    "a dynamic import against the direction",
+    "a dynamic import of a directory that is not allowed",
     { "execute/a.ts": 'void import("../record/b.ts");', "record/b.ts": "export const b = 1;" },
     "execute/ may not import record/",
   ],
   [
-    "a re-export against the direction",
+    "a re-export from a directory that is not allowed",
     { "execute/a.ts": 'export { b } from "../record/b.ts";', "record/b.ts": "export const b = 1;" },
     "execute/ may not import record/",
   ],
@@ -60,12 +60,12 @@ it.each([
     "import(url) must have a literal path",
   ],
   [
-    "a package in the model",
+    "a package that model/ may not import",
     { "model/a.ts": 'import { readFileSync } from "node:fs"; readFileSync("x");' },
     "model/ may not import node:fs",
   ],
   [
-    "a cycle",
+    "an import cycle",
     {
       "model/a.ts": 'import { b } from "./b.ts"; export const a = () => b;',
       "model/b.ts": 'import { a } from "./a.ts"; export const b = () => a;',
@@ -77,10 +77,10 @@ it.each([
     { "misc/a.ts": 'import { b } from "../model/b.ts"; b();', "model/b.ts": "export const b = () => 1;" },
     "has no rule",
   ],
-  ["an empty tree", {}, "no source files"],
-])("fails on %s", (_what, files: Record<string, string>, says) => {
+  ["an empty source directory", {}, "no source files"],
+])("fails on %s", (_name, files: Record<string, string>, message) => {
   mkdirSync(src, { recursive: true });
   const { status, stderr } = check(files);
   expect(status).toBe(1);
-  expect(stderr).toContain(says);
+  expect(stderr).toContain(message);
 });

@@ -18,8 +18,8 @@ const checks = [
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
   ["unused code", bin("knip"), ["--no-progress"]],
 ];
-/** Runs one check and prints its output in one piece, because the checks run in parallel. */
-const passes = ([name, file, args]) =>
+/** Runs one check. Prints its output when it ends, because the checks run in parallel. */
+const runCheck = ([name, file, args]) =>
   new Promise((resolve) => {
     const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     const output = [];
@@ -31,5 +31,5 @@ const passes = ([name, file, args]) =>
       resolve(status === 0);
     });
   });
-const passed = await Promise.all(checks.map(passes));
-process.exitCode = passed.every(Boolean) ? 0 : 1;
+const results = await Promise.all(checks.map(runCheck));
+process.exitCode = results.every(Boolean) ? 0 : 1;

@@ -21,17 +21,17 @@ async function staticImportsOf(entry: string): Promise<string[]> {
     logLevel: "error",
   });
   const loaded = new Set<string>();
-  const waiting = [entry];
-  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+  const pending = [entry];
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (loaded.has(file)) continue;
     loaded.add(file);
     for (const { path, kind } of metafile.inputs[file]?.imports ?? [])
-      if (kind === "import-statement") waiting.push(path);
+      if (kind === "import-statement") pending.push(path);
   }
   return [...loaded].sort();
 }
 
-test("a cold exec loads no library, only our own code and Node's", async () => {
+test("a cold exec loads only Drover's code and Node's, no library", async () => {
   const loaded = await staticImportsOf("src/cli/exec.ts");
   expect(loaded).toContain("src/record/ops/finish-run.ts");
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
@@ -43,9 +43,9 @@ test("a cold exec loads no library, only our own code and Node's", async () => {
 
 test("a cold exec measures time without `performance`, which makes Node load nine modules", async () => {
   const loaded = await staticImportsOf("src/cli/exec.ts");
-  const own = loaded.filter((path) => path.startsWith("src/"));
-  expect(own).toContain("src/model/clock.ts");
-  expect(own.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
+  const sources = loaded.filter((path) => path.startsWith("src/"));
+  expect(sources).toContain("src/model/clock.ts");
+  expect(sources.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
 });
 
 test("a client of a running coordinator does not load the coordinator's code", async () => {
@@ -80,14 +80,14 @@ test("a command that reads the local record loads neither a coordinator nor a li
   ).toEqual([]);
 });
 
-test("a coordinator and drover mcp load the MCP SDK only with the first message", async () => {
+test("a coordinator and drover mcp do not load the MCP SDK before the first message", async () => {
   for (const entry of ["src/coordinator.ts", "src/cli/mcp.ts"]) {
     const loaded = await staticImportsOf(entry);
     expect(loaded.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
   }
 });
 
-test("a chat shows its prompt before it loads a client, a coordinator or a library", async () => {
+test("a chat shows its prompt without loading a client, a coordinator or a library", async () => {
   for (const entry of ["src/cli/chat.ts", "src/cli/chat/terminal-chat.ts"]) {
     const loaded = await staticImportsOf(entry);
     expect(loaded).toContain("src/cli/io.ts");
@@ -96,7 +96,7 @@ test("a chat shows its prompt before it loads a client, a coordinator or a libra
   }
 });
 
-test("an agent without MCP servers does not load the MCP client, and on the Agent SDK no library at all", async () => {
+test("an agent without MCP servers does not load the MCP client, and the Agent SDK executor loads no library at all", async () => {
   const onSdk = await staticImportsOf("src/execute/executors/claude-sdk/claude-sdk.ts");
   expect(onSdk.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
   const loop = await staticImportsOf("src/execute/executors/loop/model-executor.ts");

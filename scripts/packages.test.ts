@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 const root = dirname(import.meta.dirname);
 
-interface Locked {
+interface LockedPackage {
   dev?: true;
   devOptional?: true;
   os?: string[];
@@ -12,9 +12,9 @@ interface Locked {
 }
 
 /** The packages that `npm start` installs: all in the lockfile except tools and other platforms' binaries. */
-function installed(directory = root): { path: string; name: string; isBinary: boolean }[] {
+function packagesIn(directory = root): { path: string; name: string; isBinary: boolean }[] {
   const lock = JSON.parse(readFileSync(join(directory, "package-lock.json"), "utf8")) as {
-    packages: Record<string, Locked>;
+    packages: Record<string, LockedPackage>;
   };
   return Object.entries(lock.packages)
     .filter(([path, { dev, devOptional }]) => path !== "" && !dev && !devOptional)
@@ -84,8 +84,8 @@ const expectedPackages = [
 
 const maxMegabytes = 100;
 
-it("npm start installs only these packages, and nothing as large as a vendor's agent", () => {
-  const packages = installed();
+it("npm start installs only these packages, and stays below 100 MB", () => {
+  const packages = packagesIn();
   const names = new Set(packages.filter(({ isBinary }) => !isBinary).map(({ name }) => name));
   expect([...names].sort()).toEqual(expectedPackages);
   // One per package, for this platform.
@@ -125,24 +125,24 @@ it("npm start builds the dashboard from these packages, and the package itself d
   for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   expect(Object.keys(read("package.json").dependencies).filter((name) => name in dependencies)).toEqual([]);
   const web = join(root, "web");
-  const megabytes = installed(web)
+  const megabytes = packagesIn(web)
     .filter(({ path }) => existsSync(join(web, path)))
     .reduce((sum, { path }) => sum + bytesIn(join(web, path)), 0);
   expect(megabytes / 1e6).toBeLessThan(maxMegabytes);
 });
 
-it("the packages of claude-code and bedrock are optional peers", () => {
+it("the packages of claude-code and bedrock are optional peer dependencies", () => {
   const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     peerDependencies: Record<string, string>;
     peerDependenciesMeta: Record<string, { optional?: boolean }>;
   };
-  const tested = JSON.parse(readFileSync(join(root, "test/clients/package.json"), "utf8")) as {
+  const clientPackages = JSON.parse(readFileSync(join(root, "test/clients/package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };
   for (const [name, version] of Object.entries(peerDependencies)) {
     expect(peerDependenciesMeta[name]).toEqual({ optional: true });
     // The contract suite tests exactly this version.
-    expect(tested.dependencies[name]).toBe(version);
+    expect(clientPackages.dependencies[name]).toBe(version);
   }
   expect(Object.keys(peerDependencies)).toEqual(["@ai-sdk/amazon-bedrock", "@anthropic-ai/claude-agent-sdk"]);
 });

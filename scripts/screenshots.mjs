@@ -14,7 +14,7 @@ const { status } = spawnSync(
   ["run", "--project", "browser", "test/browser/accessible.test.ts"],
   { cwd: root, stdio: "inherit", env: { ...process.env, DROVER_SCREENSHOTS: directory } },
 );
-process.stderr.write(`Saved the pictures to ${directory}\n`);
+process.stderr.write(`Saved the screenshots to ${directory}\n`);
 if (status === 0) {
   const images = join(root, "docs", "images");
   mkdirSync(images, { recursive: true });

@@ -1,4 +1,4 @@
-// `npm start`: installs and builds what is needed, starts Drover with its examples, and shows a first run.
+// `npm start`: installs packages and builds if necessary, starts Drover with its examples, and shows a first run.
 import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -20,7 +20,7 @@ const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.
 });
 // Print the sign-in link last, where people look for it.
 createInterface({ input: up.stderr }).on("line", (line) => {
-  if (line.startsWith("Dashboard: ")) firstRun(line.slice("Dashboard: ".length));
+  if (line.startsWith("Dashboard: ")) showFirstRun(line.slice("Dashboard: ".length));
   else process.stderr.write(`${line}\n`);
 });
 up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
@@ -31,14 +31,14 @@ process.on("SIGTERM", () => up.kill("SIGTERM"));
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || up.kill("SIGTERM"), 500).unref();
 
-function firstRun(link) {
-  const words = ["run", "echo", "--message", "Hello World"];
+function showFirstRun(link) {
+  const args = ["run", "echo", "--message", "Hello World"];
   process.stdout.write('$ drover run echo --message "Hello World"\n');
-  spawnSync(process.execPath, [drover, ...words], { cwd: root, stdio: "inherit" });
+  spawnSync(process.execPath, [drover, ...args], { cwd: root, stdio: "inherit" });
   process.stdout.write("\n$ drover runs list --limit 3\n");
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
   process.stdout.write(
-    "\nDrover keeps serving. Use it from another terminal with `npx drover ...` in this directory; Ctrl-C stops it.\n" +
+    "\nDrover is still running. Use it from another terminal with `npx drover ...` in this directory; Ctrl-C stops it.\n" +
       "\nDashboard link. It signs you in once and expires after ten minutes; `npx drover ui` prints another:\n" +
       `${link}\n`,
   );

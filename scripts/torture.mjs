@@ -1,5 +1,5 @@
 // `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: injects the faults of docs/torture.md at
-// full size and prints one table at the end. Finished rows are saved, so that a later call only runs the missing ones;
+// full size and prints one table at the end. Finished rows are saved, so that a later call runs only the missing ones;
 // --fresh starts over.
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -12,7 +12,7 @@ import { ensureInstalled } from "./lib/install.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensurePostgres();
-const names = process.argv.slice(2).filter((word) => /^[A-Za-z]/.test(word) && !["sqlite", "postgres"].includes(word));
+const names = process.argv.slice(2).filter((arg) => /^[A-Za-z]/.test(arg) && !["sqlite", "postgres"].includes(arg));
 if (names.length === 0 || names.includes("S9") || names.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
 await ensureBuilt(root);
@@ -24,7 +24,7 @@ const scripts = {
   "torture/main.ts": "torture.cjs",
   "test/fixtures/torture/host.ts": "torture-host.cjs",
   "test/fixtures/e2e/exec-many.ts": "torture-exec-many.cjs",
-  // The host's coordinator loads its schema checker's worker thread from here.
+  // The coordinator in the test host loads this file as a worker thread.
   "src/define/json-schema/engine.ts": "define-json-schema-engine.cjs",
 };
 for (const [source, script] of Object.entries(scripts)) {
@@ -44,8 +44,8 @@ for (const [source, script] of Object.entries(scripts)) {
 const [main, ...helpers] = Object.values(scripts)
   .slice(0, 3)
   .map((script) => join(directory, script));
-const words = [main, root, ...helpers, ...process.argv.slice(2)];
-const child = spawn(process.execPath, words, { cwd: root, stdio: "inherit" });
+const args = [main, root, ...helpers, ...process.argv.slice(2)];
+const child = spawn(process.execPath, args, { cwd: root, stdio: "inherit" });
 // The child cleans up after itself on Ctrl-C; wait for it.
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
 child.once("close", (status) => process.exit(status ?? 1));

@@ -17,42 +17,42 @@ export async function ensureWebBuilt(root) {
   const staging = join(root, `dist.web.${process.pid}.tmp`);
   rmSync(staging, { recursive: true, force: true });
   const { build } = await import(pathToFileURL(join(web, "node_modules", "vite", "dist", "node", "index.js")).href);
-  // Vitest sets it to "test", which would build React's development checks in: 50 % larger, and slower.
-  const before = process.env["NODE_ENV"];
+  // Vitest sets NODE_ENV to "test". React's development checks would make the bundle 50 % larger and slower.
+  const originalNodeEnv = process.env["NODE_ENV"];
   process.env["NODE_ENV"] = "production";
   try {
     await build({ root: web, configFile: join(web, "vite.config.mjs"), logLevel: "error", build: { outDir: staging } });
   } finally {
-    if (before === undefined) delete process.env["NODE_ENV"];
-    else process.env["NODE_ENV"] = before;
+    if (originalNodeEnv === undefined) delete process.env["NODE_ENV"];
+    else process.env["NODE_ENV"] = originalNodeEnv;
   }
-  const built = [...walk(staging, staging)];
+  const built = [...filesIn(staging, staging)];
   // Move index.html last, so that a running Drover never serves a page whose files are still missing.
-  built.sort((one, other) => Number(one === "index.html") - Number(other === "index.html"));
+  built.sort((a, b) => Number(a === "index.html") - Number(b === "index.html"));
   for (const file of built) {
     mkdirSync(dirname(join(out, file)), { recursive: true });
     renameSync(join(staging, file), join(out, file));
   }
-  for (const file of walk(out, out)) if (!built.includes(file)) rmSync(join(out, file));
+  for (const file of filesIn(out, out)) if (!built.includes(file)) rmSync(join(out, file));
   rmSync(staging, { recursive: true });
   writeFileSync(stampFile, stamp);
 }
 
 function sourceStamp(root) {
   const hash = createHash("sha256");
-  const directories = ["web", "src/model", "src/wire"].flatMap((directory) => [...walk(join(root, directory), root)]);
-  for (const file of ["scripts/lib/build-web.mjs", ...directories]) {
+  const sources = ["web", "src/model", "src/wire"].flatMap((directory) => [...filesIn(join(root, directory), root)]);
+  for (const file of ["scripts/lib/build-web.mjs", ...sources]) {
     const { mtimeMs, size } = statSync(join(root, file));
     hash.update(`${file}\0${mtimeMs}\0${size}\n`);
   }
   return hash.digest("hex");
 }
 
-function* walk(directory, root) {
+function* filesIn(directory, root) {
   for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (entry.name === "node_modules" || entry.name.endsWith(".test.ts")) continue;
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* walk(path, root);
+    if (entry.isDirectory()) yield* filesIn(path, root);
     else yield relative(root, path);
   }
 }

@@ -1,5 +1,5 @@
-// Bundles src/ into dist/. Every dynamically imported module of ours becomes a separate bundle, so that a command loads
-// only what it uses and starts fast.
+// Bundles src/ into dist/. Every dynamically imported module of src/ becomes a separate bundle, so that a command loads
+// only the code it uses and starts fast.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -11,20 +11,20 @@ export async function ensureBuilt(root) {
   const stamp = sourceStamp(root);
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   await build(root);
-  compileAhead(root);
+  precompile(root);
   writeFileSync(stampFile, stamp);
 }
 
-/** Precompiles the commands whose cold start matters. If this fails, Drover compiles at each start and is only slower. */
-function compileAhead(root) {
-  for (const words of [
+/** Precompiles the commands whose cold start matters. If this fails, Drover still works but starts more slowly. */
+function precompile(root) {
+  for (const args of [
     ["cli-exec", "exec", "true"],
     ["cli-main", "run", "echo", "--message", "compiled"],
     ["library-run-agent"],
   ]) {
-    const script = join(root, "scripts", "lib", "compile-ahead.mjs");
-    const { status, stderr } = spawnSync(process.execPath, [script, ...words], { cwd: root, encoding: "utf8" });
-    if (status !== 0) process.stderr.write(`Could not precompile ${words.join(" ")}: ${stderr}\n`);
+    const script = join(root, "scripts", "lib", "precompile.mjs");
+    const { status, stderr } = spawnSync(process.execPath, [script, ...args], { cwd: root, encoding: "utf8" });
+    if (status !== 0) process.stderr.write(`Could not precompile ${args.join(" ")}: ${stderr}\n`);
   }
 }
 
@@ -55,16 +55,16 @@ async function build(root) {
     entryPoints: ["src/index.ts"],
     outfile: join(staging, "index.mjs"),
     format: "esm",
-    plugins: [lazyChunks(root, (file) => pending.push(file), throughLoader)],
+    plugins: [lazyChunks(root, (file) => pending.push(file), requireViaLoader)],
     banner: {
       js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
     },
   });
-  const done = new Map();
+  const bundled = new Set();
   while (pending.length > 0) {
     const entry = pending.pop();
-    if (done.has(entry)) continue;
-    done.set(entry, chunkName(entry));
+    if (bundled.has(entry)) continue;
+    bundled.add(entry);
     await esbuild({
       ...common,
       entryPoints: [entry],
@@ -79,11 +79,11 @@ async function build(root) {
       plugins: [lazyChunks(root, (file) => pending.push(file))],
     });
   }
-  // Otherwise esbuild's service would keep running.
+  // Stop esbuild's service process, which would keep running.
   await stop();
   mkdirSync(dist, { recursive: true });
   const built = readdirSync(staging);
-  // V8 checks a cache only against the length of its source, so remove stale caches.
+  // V8 compares only the length of the source with the cache, so remove stale caches.
   for (const file of readdirSync(dist)) if (file.endsWith(".cache")) rmSync(join(dist, file));
   for (const file of built) renameSync(join(staging, file), join(dist, file));
   for (const file of readdirSync(dist)) if (/\.[cm]js$/.test(file) && !built.includes(file)) rmSync(join(dist, file));
@@ -95,13 +95,13 @@ function chunkName(entry) {
   return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
 }
 
-/** The library's entry is not precompiled itself. It loads its chunks through the command line's loader, which uses caches. */
-function throughLoader(path) {
+/** The library's entry is not precompiled. It requires its chunks via the command line's loader, which uses their caches. */
+function requireViaLoader(path) {
   return `require("../bin/load-compiled.js")(${JSON.stringify(path.slice("./".length, -".cjs".length))})`;
 }
 
 /** Turns each dynamic import into a lazy `require` of its bundle, which is milliseconds faster than a real import(). */
-function lazyChunks(root, found, load = (path) => `require(${JSON.stringify(path)})`) {
+function lazyChunks(root, onChunk, toRequire = (path) => `require(${JSON.stringify(path)})`) {
   return {
     name: "lazy-chunks",
     setup(builder) {
@@ -109,11 +109,11 @@ function lazyChunks(root, found, load = (path) => `require(${JSON.stringify(path
         if (args.namespace === "lazy") return { path: args.path, external: true };
         if (args.kind !== "dynamic-import") return undefined;
         const file = relative(root, resolve(args.resolveDir, args.path));
-        found(file);
+        onChunk(file);
         return { path: `./${chunkName(file)}`, namespace: "lazy" };
       });
       builder.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({
-        contents: `module.exports = ${load(path)};`,
+        contents: `module.exports = ${toRequire(path)};`,
       }));
     },
   };
@@ -121,17 +121,22 @@ function lazyChunks(root, found, load = (path) => `require(${JSON.stringify(path
 
 function sourceStamp(root) {
   const hash = createHash("sha256");
-  for (const file of ["package.json", "package-lock.json", "scripts/lib/build.mjs", ...walk(join(root, "src"), root)]) {
+  for (const file of [
+    "package.json",
+    "package-lock.json",
+    "scripts/lib/build.mjs",
+    ...sourceFilesIn(join(root, "src"), root),
+  ]) {
     const { mtimeMs, size } = statSync(join(root, file));
     hash.update(`${file}\0${mtimeMs}\0${size}\n`);
   }
   return hash.digest("hex");
 }
 
-function* walk(directory, root) {
+function* sourceFilesIn(directory, root) {
   for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* walk(path, root);
+    if (entry.isDirectory()) yield* sourceFilesIn(path, root);
     else if (entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts")) yield relative(root, path);
   }
 }
