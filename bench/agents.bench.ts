@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { type PreparedClient, prepareClient } from "../test/clients/clients.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import { owned, stopChild } from "./dispatch/children.ts";
-import { startCoordinator, until } from "./dispatch/drover.ts";
+import { startCoordinator, waitUntil } from "./dispatch/drover.ts";
 import { added, difference, interleave, ms, printTable, ratio, times } from "./rounds.ts";
 
 const [, , benchDirectory = ""] = process.argv;
@@ -118,7 +118,7 @@ async function startDrover(name: Name, place: string, { bin, env }: PreparedClie
       stdio: ["pipe", "ignore", "inherit"],
     }),
   );
-  await until("the runner", async () => (await coordinator.client.runners.list()).items.length === 1);
+  await waitUntil("the runner", async () => (await coordinator.client.runners.list()).items.length === 1);
   return {
     client: coordinator.client,
     async stop() {

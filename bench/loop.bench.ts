@@ -69,7 +69,7 @@ async function measureTools(place: string): Promise<void> {
   const tools = fileTools(await openWorkspace(root));
   const { signal } = new AbortController();
   const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
-  const call = async (one: object): Promise<void> => expectOk(await callTool(tools, one, context));
+  const call = async (input: object): Promise<void> => expectOk(await callTool(tools, input, context));
   const compare = async (ours: Way, peer: Way, rounds: number, perRound: number) => {
     const taken = await interleave([ours, peer], roundsOf(rounds), perRound);
     const middle = (way: Way): string => ms(median(taken.get(way.name)!));
@@ -125,9 +125,9 @@ function fill(root: string): void {
 }
 
 function ripgrep(pattern: string, cwd: string): Promise<void> {
-  const words = ["--json", "--no-config", "--hidden", "--glob=!.git", `--regexp=${pattern}`, "--", "./"];
+  const args = ["--json", "--no-config", "--hidden", "--glob=!.git", `--regexp=${pattern}`, "--", "./"];
   return new Promise((done, reject) => {
-    execFile(findRipgrep(), words, { cwd, maxBuffer: 2 ** 26 }, (error) => (error ? reject(error) : done()));
+    execFile(findRipgrep(), args, { cwd, maxBuffer: 2 ** 26 }, (error) => (error ? reject(error) : done()));
   });
 }
 

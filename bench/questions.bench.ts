@@ -32,7 +32,7 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   const taken: number[] = [];
   for (let at = 0; at < answers; at += 1) {
     const run_id = await host.submit({ agent_name: "asking", prompt: "go", attended: true });
-    await until(host, run_id, how === "alive" ? "waiting" : "parked");
+    await waitForStatus(host, run_id, how === "alive" ? "waiting" : "parked");
     const going = new Promise<void>((resolve) => (wentOn = resolve));
     const from = performance.now();
     await host.store.apply([
@@ -40,7 +40,7 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
     ]);
     await going;
     taken.push(performance.now() - from);
-    await until(host, run_id, "completed");
+    await waitForStatus(host, run_id, "completed");
   }
   await runner.stop();
   await host.close();
@@ -66,7 +66,7 @@ function asking(onAllowed: () => void): Executor {
   };
 }
 
-async function until(host: Host, run_id: string, status: string): Promise<void> {
+async function waitForStatus(host: Host, run_id: string, status: string): Promise<void> {
   while ((await host.run(run_id)).status !== status) await sleep(2);
 }
 

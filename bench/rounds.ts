@@ -37,12 +37,12 @@ export async function interleave(
 export async function inRounds(
   rounds: number,
   seconds: number,
-  one: (round: number) => Promise<void>,
+  runRound: (round: number) => Promise<void>,
 ): Promise<number> {
   const end = performance.now() + seconds * 1000;
   for (let round = -1; ; round++) {
     if (round === rounds || (round > 0 && performance.now() > end)) return round;
-    await one(round);
+    await runRound(round);
   }
 }
 

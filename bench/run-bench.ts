@@ -2,8 +2,8 @@ import { cpus, loadavg, release } from "node:os";
 
 /** DROVER_BENCH=submit,rate measures only these parts. */
 export function wants(part: string): boolean {
-  const wanted = process.env["DROVER_BENCH"]?.split(",");
-  return wanted === undefined || wanted.includes(part);
+  const requested = process.env["DROVER_BENCH"]?.split(",");
+  return requested === undefined || requested.includes(part);
 }
 
 /** DROVER_BENCH_ROUNDS sets fewer rounds for a quick look. Published figures use at least the default. */

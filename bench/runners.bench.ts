@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ownedDirectory, startRole } from "./dispatch/children.ts";
-import { startCoordinator, type Database, until, writeDefinitions } from "./dispatch/drover.ts";
+import { startCoordinator, type Database, waitUntil, writeDefinitions } from "./dispatch/drover.ts";
 import { cpuMs, megabytes } from "./dispatch/processes.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
 import { median, printTable } from "./rounds.ts";
@@ -68,7 +68,7 @@ async function measure(place: string, runners: number, server: Server | null): P
   const alone = await claimTimes(client);
   for (let at = 0; at < busy; at += 1)
     await client.submit({ agent_name: "noop", parameters: { id: `held-${at}`, message: heldMessage } });
-  await until("all of them busy", async () => {
+  await waitUntil("all of them busy", async () => {
     const { items } = await client.runs.list({ status: ["running"], limit: busy });
     return items.length >= busy;
   });
@@ -105,7 +105,7 @@ async function claimTimes(client: Client): Promise<string> {
       agent_name: "noop",
       parameters: { id: `quick-${at}-${randomBytes(4).toString("hex")}` },
     });
-    await until("the claim", async () => {
+    await waitUntil("the claim", async () => {
       const run = await client.runs.get(run_id);
       if (run.claimed_at === null) return false;
       times.push(Date.parse(run.claimed_at) - Date.parse(run.created_at));

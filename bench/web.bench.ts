@@ -18,9 +18,9 @@ async function main(): Promise<void> {
   process.stdout.write(`Chromium ${browser.version()}, ${machine()}, ${rounds} rounds\n`);
   if (wants("load")) await firstLoads(place, browser);
   const rows: string[][] = [];
-  const measured = async (what: string, goal: string, one: () => Promise<number[]>): Promise<void> => {
+  const measured = async (what: string, goal: string, measure: () => Promise<number[]>): Promise<void> => {
     const taken: number[][] = [];
-    for (let round = 0; round < rounds; round += 1) taken.push(await one());
+    for (let round = 0; round < rounds; round += 1) taken.push(await measure());
     const tails = taken.map((samples) => percentile(samples, 0.95));
     const spread = `${ms(median(tails))} (${ms(Math.min(...tails))}-${ms(Math.max(...tails))})`;
     rows.push([

@@ -51,19 +51,19 @@ async function makeObjects({ client, url, coordinators, putAgent }: Place): Prom
   const port = createHttpPort({ url: coordinators[0]!.url, token: runner.token });
   const { runner_id } = await port.register(registration("of ann"));
   port.close();
-  const hers = createClient({ url, token: ann.token });
-  const run = await hers.submit({
+  const annClient = createClient({ url, token: ann.token });
+  const run = await annClient.submit({
     agent_name: "work",
     // No runner claims it.
     demands: { tags: ["nowhere"] },
   });
   const { run_id, session_id } = run;
-  await hers.hooks.add({ name: "work", agent_name: "work" });
-  await hers.webhooks.add({ name: "work", url: "https://hooks.example/", scope: "named", events: ["cancelled"] });
-  const { schedule_id } = await hers.schedules.create({ agent_name: "work", name: "hers", every: "1d" });
-  const noticed = await hers.submit({ agent_name: "work", demands: { tags: ["nowhere"] }, webhooks: ["work"] });
-  await hers.runs.stop(noticed.run_id);
-  const [delivery] = (await hers.webhooks.deliveries()).items;
+  await annClient.hooks.add({ name: "work", agent_name: "work" });
+  await annClient.webhooks.add({ name: "work", url: "https://hooks.example/", scope: "named", events: ["cancelled"] });
+  const { schedule_id } = await annClient.schedules.create({ agent_name: "work", name: "hers", every: "1d" });
+  const noticed = await annClient.submit({ agent_name: "work", demands: { tags: ["nowhere"] }, webhooks: ["work"] });
+  await annClient.runs.stop(noticed.run_id);
+  const [delivery] = (await annClient.webhooks.deliveries()).items;
   return {
     run_id,
     session_id: session_id ?? "",

@@ -15,7 +15,7 @@ import { each, pause, upTo, waitFor } from "./wait.ts";
 export async function agents({ runs, atOnce }: { runs: number; atOnce: number }, tools: Tools): Promise<Finding> {
   const model = await startModelServer([
     { when: "stay", turns: [{ tool: { name: "shell", input: { command: "setsid sleep 3600 & sleep 3600" } } }] },
-    { when: "work", turns: [{ tool: { name: "write_file", input: made } }, { text: "Done." }] },
+    { when: "work", turns: [{ tool: { name: "write_file", input: writtenFile } }, { text: "Done." }] },
   ]);
   try {
     return await inPlace(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (place) => {
@@ -33,7 +33,7 @@ export async function agents({ runs, atOnce }: { runs: number; atOnce: number },
   }
 }
 
-const made = { path: "made.txt", content: "made" };
+const writtenFile = { path: "made.txt", content: "made" };
 
 type Kind = "real" | "cheap";
 
@@ -152,7 +152,7 @@ async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
   for (const { session_id } of ended) await place.client.sessions.remove(session_id);
   await waitFor(async () => (countDirectories(states) === 0 ? true : null), 60_000, 200);
   const directories = countDirectories(states);
-  const alive = ended.reduce((sum, one) => sum + one.alive, 0);
+  const alive = ended.reduce((sum, item) => sum + item.alive, 0);
   return {
     seen: {
       runs: ended.length,
@@ -165,7 +165,9 @@ async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
     },
     broken: [
       ...ended.flatMap(({ fault }) => fault ?? []),
-      ...ended.flatMap(({ run_id, alive: left }) => (left > 0 ? [`${run_id} left ${left} processes`] : [])),
+      ...ended.flatMap(({ run_id, alive: remaining }) =>
+        remaining > 0 ? [`${run_id} left ${remaining} processes`] : [],
+      ),
       ...temporary.map((path) => `${path} was left`),
       ...(directories > 0 ? [`${directories} directories were left`] : []),
     ],

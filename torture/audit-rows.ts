@@ -22,9 +22,9 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
       for (const at of upTo(rows)) {
         const event = at % 2 === 0 ? executionStarted(idOf(at)) : executionEnded(idOf(at - 1));
         const events = [{ n: at + 1, at: new Date().toISOString(), event }];
-        const since = performance.now();
+        const startedAt = performance.now();
         const [stored] = await store.apply([{ op: "append_events", run_id: run.run_id, attempt: run.attempt, events }]);
-        tookMs.push(performance.now() - since);
+        tookMs.push(performance.now() - startedAt);
         if (!stored.ok) throw new Error(`row ${at} was refused: ${stored.conflict}`);
       }
     } finally {

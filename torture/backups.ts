@@ -32,54 +32,54 @@ const lines = 3;
  * from the record. Restores each one on both engines in turn: its chain verifies, and it contains all runs that ended
  * before it, with every event.
  */
-export async function backups({ seconds, perSecond, backups: wanted }: Size, tools: Tools): Promise<Finding> {
+export async function backups({ seconds, perSecond, backups: requested }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     await place.putAgent("work");
     await place.startRunner({ name: "steady", slots: 8 });
     const asked: Promise<number>[] = [];
-    const until = performance.now() + seconds * 1000;
+    const deadline = performance.now() + seconds * 1000;
     const asking = (async () => {
-      for (let due = performance.now(); due < until; due += 1000 / perSecond) {
+      for (let due = performance.now(); due < deadline; due += 1000 / perSecond) {
         await pause(Math.max(0, due - performance.now()));
         asked.push(submitOne(place));
       }
     })();
-    const made: Backup[] = [];
+    const created: Backup[] = [];
     const broken: string[] = [];
-    for (let at = 0; at < wanted; at += 1) {
+    for (let at = 0; at < requested; at += 1) {
       // Spread the backups over the time, the first one after the first run.
-      await pause(Math.max(0, until - (seconds * 1000 * (wanted - at)) / (wanted + 1) - performance.now()));
+      await pause(Math.max(0, deadline - (seconds * 1000 * (requested - at)) / (requested + 1) - performance.now()));
       const backup = await makeOne(place, tools, at);
       if ("fault" in backup) broken.push(backup.fault);
-      else made.push(backup);
-      tools.progress(`backup ${at + 1} of ${wanted}`);
+      else created.push(backup);
+      tools.progress(`backup ${at + 1} of ${requested}`);
     }
     await asking;
     const submitMs = await Promise.all(asked);
-    const found = await Promise.all(made.map((backup, at) => judge(place, tools, backup, at)));
-    const sum = (of: (one: Judged) => number): number => found.reduce((total, one) => total + of(one), 0);
+    const results = await Promise.all(created.map((backup, at) => judge(place, tools, backup, at)));
+    const sum = (valueOf: (one: Judged) => number): number => results.reduce((total, item) => total + valueOf(item), 0);
     return {
       seen: {
         "runs asked for": submitMs.length,
-        backups: made.length,
+        backups: created.length,
         "runs in them": sum(({ runs }) => runs),
         "ended before and missing": sum(({ missing }) => missing),
         "events in them": sum(({ events }) => events),
         "with events missing": sum(({ incomplete }) => incomplete),
         "chains that do not verify": sum(({ verified }) => (verified ? 0 : 1)),
-        "ms for a backup, at most": Math.round(largest(made.map(({ ms }) => ms))),
+        "ms for a backup, at most": Math.round(largest(created.map(({ ms }) => ms))),
         "ms for a submit, at most": Math.round(largest(submitMs)),
       },
-      broken: [...broken, ...found.flatMap(({ faults }) => faults)],
+      broken: [...broken, ...results.flatMap(({ faults }) => faults)],
       late: [],
     };
   });
 }
 
 async function submitOne({ client }: Place): Promise<number> {
-  const since = performance.now();
+  const startedAt = performance.now();
   await client.submit({ agent_name: "work", parameters: { lines } });
-  return performance.now() - since;
+  return performance.now() - startedAt;
 }
 
 /** Every second backup goes through a coordinator, the others read the record directly. */
@@ -98,8 +98,8 @@ function whereOf({ fleet, state }: Place): Record<string, string> {
     : { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") };
 }
 
-function command(place: Place, tools: Tools, env: Record<string, string>, ...words: string[]): Promise<Ran> {
-  return drover({ processes: place.processes, tools, cwd: place.directory }, env, ...words);
+function command(place: Place, tools: Tools, env: Record<string, string>, ...args: string[]): Promise<Ran> {
+  return drover({ processes: place.processes, tools, cwd: place.directory }, env, ...args);
 }
 
 interface Judged {
@@ -115,32 +115,40 @@ interface Judged {
 async function judge(place: Place, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
   const state = join(place.directory, `restored ${at}`);
   const directory = recordDirectory(state);
-  const here = { DROVER_STATE_DIR: state };
+  const sqliteEnv = { DROVER_STATE_DIR: state };
   // Always, because the key is read from there.
-  const restored = [await command(place, tools, here, "restore", file)];
+  const restored = [await command(place, tools, sqliteEnv, "restore", file)];
   const database = at % 2 === 0 ? null : await tools.openDatabase();
   const secret = readKey(directory) ?? new Uint8Array();
-  const there = { DATABASE_URL: database?.url ?? "", DROVER_SECRET: Buffer.from(secret).toString("hex") };
+  const postgresEnv = { DATABASE_URL: database?.url ?? "", DROVER_SECRET: Buffer.from(secret).toString("hex") };
   try {
-    if (database !== null) restored.push(await command(place, tools, there, "restore", file));
+    if (database !== null) restored.push(await command(place, tools, postgresEnv, "restore", file));
     const head = /^head (.+)$/m.exec(restored[0]?.said ?? "")?.[1] ?? "";
-    const verified = await command(place, tools, database === null ? here : there, "audit", "verify", "--head", head);
+    const verified = await command(
+      place,
+      tools,
+      database === null ? sqliteEnv : postgresEnv,
+      "audit",
+      "verify",
+      "--head",
+      head,
+    );
     const store =
       database === null
         ? await openStore({ directory, now: () => new Date(), mode: "read" })
         : await openPostgresStore({ url: database.url, secret });
-    const found = await inspect(store, before);
+    const results = await inspect(store, before);
     await store.close();
     const unrestored = restored.filter(({ code }) => code !== 0).map(({ said }) => `restore of ${file}: ${said}`);
     const unverified = verified.code === 0 ? [] : [`audit verify of ${file}: ${verified.said}`];
-    return { ...found, verified: verified.code === 0, faults: [...unrestored, ...unverified, ...found.faults] };
+    return { ...results, verified: verified.code === 0, faults: [...unrestored, ...unverified, ...results.faults] };
   } finally {
     await database?.drop();
   }
 }
 
 async function inspect({ read }: RecordStore, before: readonly string[]): Promise<Omit<Judged, "verified">> {
-  const found = { runs: 0, events: 0, missing: 0, incomplete: 0, faults: [] as string[] };
+  const results = { runs: 0, events: 0, missing: 0, incomplete: 0, faults: [] as string[] };
   const ended = new Set<string>();
   for (let page: { limit: number; before?: string } = { limit: 1000 }; ;) {
     const runs = await read.runs({}, page);
@@ -149,10 +157,10 @@ async function inspect({ read }: RecordStore, before: readonly string[]): Promis
       const faults = [...faultsOfLog(run_id, log), ...(status === "completed" ? faultsOfWhole(run_id, log) : [])];
       if (status === "completed") ended.add(run_id);
       if (log.length === 0) faults.push(`${run_id} has no events`);
-      found.runs += 1;
-      found.events += log.length;
-      if (faults.length > 0) found.incomplete += 1;
-      found.faults.push(...faults);
+      results.runs += 1;
+      results.events += log.length;
+      if (faults.length > 0) results.incomplete += 1;
+      results.faults.push(...faults);
     }
     const last = runs.at(-1);
     if (last === undefined) break;
@@ -160,9 +168,9 @@ async function inspect({ read }: RecordStore, before: readonly string[]): Promis
   }
   const missing = before.filter((run_id) => !ended.has(run_id));
   return {
-    ...found,
+    ...results,
     missing: missing.length,
-    faults: [...found.faults, ...missing.map((run_id) => `${run_id} is missing`)],
+    faults: [...results.faults, ...missing.map((run_id) => `${run_id} is missing`)],
   };
 }
 

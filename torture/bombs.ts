@@ -90,20 +90,20 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
   });
 }
 
-async function answerTimes({ client }: Place, until: Promise<void>): Promise<number[]> {
-  const took: number[] = [];
+async function answerTimes({ client }: Place, deadline: Promise<void>): Promise<number[]> {
+  const duration: number[] = [];
   let over = false;
-  const ended = until.finally(() => (over = true));
+  const ended = deadline.finally(() => (over = true));
   // The rejection is handled below, where it is awaited.
   ended.catch(() => undefined);
   while (!over) {
-    const since = performance.now();
+    const startedAt = performance.now();
     await client.runs.list({ limit: 1 });
-    took.push(performance.now() - since);
+    duration.push(performance.now() - startedAt);
     await pause(10);
   }
   await ended;
-  return took;
+  return duration;
 }
 
 async function runBomb(place: Place, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
@@ -111,14 +111,14 @@ async function runBomb(place: Place, { limit, script, once }: Bomb, { root }: To
   const directory = join(place.directory, "bombs", mark);
   mkdirSync(directory, { recursive: true });
   const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", directory, "--limit", limit];
-  const words = ["exec", ...options, "--", "sh", "-c", script, mark];
-  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...words], place);
+  const args = ["exec", ...options, "--", "sh", "-c", script, mark];
+  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], place);
   const result = tryJson(stdout);
-  const left = survivors(mark);
-  for (const pid of left) process.kill(pid, "SIGKILL");
+  const remaining = survivors(mark);
+  for (const pid of remaining) process.kill(pid, "SIGKILL");
   // In another process: removing a million files here would distort the measurement.
   await run(["rm", "-rf", directory], place);
-  if (left.length > 0) return `${left.length} processes are alive`;
+  if (remaining.length > 0) return `${remaining.length} processes are alive`;
   return result?.error?.code === "DROVER-EXE-009" && code === 124
     ? null
     : `ended with ${code} and ${JSON.stringify(result?.error ?? stdout.slice(0, 300))}`;
@@ -135,11 +135,12 @@ async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
     await place.client.agents.put(name, { type: "procedural", command: `sh -c 'cd "$TMPDIR"; ${script}'`, limits });
     const { run_id } = await place.client.submit({ agent_name: name });
     const ended = await endOf(place, run_id);
-    const left = readdirSync(tmpDirectory(runsDirectory(join(place.directory, "runners", runner))), {
+    const remaining = readdirSync(tmpDirectory(runsDirectory(join(place.directory, "runners", runner))), {
       recursive: true,
     }).map(String);
     if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
-    else if (left.some((path) => path.includes(run_id))) faults.push(`${name}: its temporary directory is still there`);
+    else if (remaining.some((path) => path.includes(run_id)))
+      faults.push(`${name}: its temporary directory is still there`);
   }
   return faults;
 }
@@ -158,8 +159,8 @@ function endOf({ client }: Place, run_id: string): Promise<Run | null> {
 /** `exec` truncates output beyond what it keeps. A run whose log exceeds its limit is ended. */
 async function tooMuchOutput(place: Place, outputMb: number, { root, progress }: Tools): Promise<string[]> {
   const faults: string[] = [];
-  const words = ["exec", "--json", "--timeout", "600", "--", "sh", "-c", `yes | head -c ${outputMb}M`];
-  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...words], place);
+  const args = ["exec", "--json", "--timeout", "600", "--", "sh", "-c", `yes | head -c ${outputMb}M`];
+  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], place);
   const result = tryJson(stdout);
   if (code !== 0 || result?.truncated !== true || stdout.length > 4 * 2 ** 20)
     faults.push(
@@ -175,9 +176,9 @@ async function tooMuchOutput(place: Place, outputMb: number, { root, progress }:
   return faults;
 }
 
-function run([file = "", ...words]: string[], { directory }: Place): Promise<{ code: number | null; stdout: string }> {
+function run([file = "", ...args]: string[], { directory }: Place): Promise<{ code: number | null; stdout: string }> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: directory, DROVER_STATE_DIR: join(directory, "exec-state") };
-  const child = spawn(file, words, { cwd: directory, env, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(file, args, { cwd: directory, env, stdio: ["ignore", "pipe", "ignore"] });
   let stdout = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   return new Promise((resolve, reject) => {

@@ -9,7 +9,11 @@ export type Differences = Record<"runs" | "events" | "sessions" | "files" | "exe
 const atOnce = 500;
 
 /** Compares everything that can be read from two stores, page by page. */
-export async function differencesOf(one: Store, other: Store, progress: (text: string) => void): Promise<Differences> {
+export async function differencesOf(
+  firstStore: Store,
+  secondStore: Store,
+  progress: (text: string) => void,
+): Promise<Differences> {
   const found: Differences = {
     runs: 0,
     events: 0,
@@ -19,26 +23,26 @@ export async function differencesOf(one: Store, other: Store, progress: (text: s
     differences: 0,
     examples: [],
   };
-  const same = (what: string, a: unknown, b: unknown): void => {
+  const expectSame = (what: string, a: unknown, b: unknown): void => {
     if (JSON.stringify(a) === JSON.stringify(b)) return;
     found.differences += 1;
     if (found.examples.length < 5)
       found.examples.push(`${what}: ${JSON.stringify(a).slice(0, 500)} and ${JSON.stringify(b).slice(0, 500)}`);
   };
-  await events(one, other, found, same);
+  await events(firstStore, secondStore, found, expectSame);
   progress(`${found.events} events compared`);
-  await runs(one, other, found, same);
+  await runs(firstStore, secondStore, found, expectSame);
   progress(`${found.runs} runs compared, ${found.files} files`);
-  await sessions(one, other, found, same);
+  await sessions(firstStore, secondStore, found, expectSame);
   return found;
 }
 
 type Same = (what: string, a: unknown, b: unknown) => void;
 
-async function events(one: Store, other: Store, found: Differences, same: Same): Promise<void> {
+async function events(firstStore: Store, secondStore: Store, found: Differences, expectSame: Same): Promise<void> {
   for (let after = 0; ;) {
-    const [a, b] = await Promise.all([one.read.feed(after, atOnce), other.read.feed(after, atOnce)]);
-    same(`events after ${after}`, a, b);
+    const [a, b] = await Promise.all([firstStore.read.feed(after, atOnce), secondStore.read.feed(after, atOnce)]);
+    expectSame(`events after ${after}`, a, b);
     found.events += a.length;
     const last = a.at(-1);
     if (last === undefined) return;
@@ -46,28 +50,34 @@ async function events(one: Store, other: Store, found: Differences, same: Same):
   }
 }
 
-async function runs(one: Store, other: Store, found: Differences, same: Same): Promise<void> {
+async function runs(firstStore: Store, secondStore: Store, found: Differences, expectSame: Same): Promise<void> {
   for (let page = { limit: atOnce } as { limit: number; before?: string }; ;) {
-    const [a, b] = await Promise.all([one.read.runs({}, page), other.read.runs({}, page)]);
-    same(`runs before ${page.before}`, a, b);
+    const [a, b] = await Promise.all([firstStore.read.runs({}, page), secondStore.read.runs({}, page)]);
+    expectSame(`runs before ${page.before}`, a, b);
     found.runs += a.length;
-    await Promise.all(a.map(({ run_id }) => oneRun(one, other, run_id, found, same)));
+    await Promise.all(a.map(({ run_id }) => oneRun(firstStore, secondStore, run_id, found, expectSame)));
     const last = a.at(-1);
     if (last === undefined) return;
     page = { limit: atOnce, before: last.run_id };
   }
 }
 
-async function oneRun(one: Store, other: Store, run_id: string, found: Differences, same: Same): Promise<void> {
-  same(`run ${run_id}`, await one.read.run(run_id), await other.read.run(run_id));
-  const executions = await one.read.executions({ run_id }, { limit: 100 });
-  same(`executions of ${run_id}`, executions, await other.read.executions({ run_id }, { limit: 100 }));
+async function oneRun(
+  firstStore: Store,
+  secondStore: Store,
+  run_id: string,
+  found: Differences,
+  expectSame: Same,
+): Promise<void> {
+  expectSame(`run ${run_id}`, await firstStore.read.run(run_id), await secondStore.read.run(run_id));
+  const executions = await firstStore.read.executions({ run_id }, { limit: 100 });
+  expectSame(`executions of ${run_id}`, executions, await secondStore.read.executions({ run_id }, { limit: 100 }));
   found.executions += executions.length;
-  const files = await one.read.files(run_id);
-  same(`files of ${run_id}`, files, await other.read.files(run_id));
+  const files = await firstStore.read.files(run_id);
+  expectSame(`files of ${run_id}`, files, await secondStore.read.files(run_id));
   for (const { sha256 } of files) {
     found.files += 1;
-    same(`contents of ${run_id}`, sha256, await hashOf(other, sha256));
+    expectSame(`contents of ${run_id}`, sha256, await hashOf(secondStore, sha256));
   }
 }
 
@@ -80,17 +90,17 @@ async function hashOf({ blobs }: Store, sha256: string): Promise<string | null> 
   return hash.digest("hex");
 }
 
-async function sessions(one: Store, other: Store, found: Differences, same: Same): Promise<void> {
+async function sessions(firstStore: Store, secondStore: Store, found: Differences, expectSame: Same): Promise<void> {
   for (let page = { limit: atOnce } as { limit: number; before?: string }; ;) {
-    const [a, b] = await Promise.all([one.read.sessions({}, page), other.read.sessions({}, page)]);
-    same(`sessions before ${page.before}`, a, b);
+    const [a, b] = await Promise.all([firstStore.read.sessions({}, page), secondStore.read.sessions({}, page)]);
+    expectSame(`sessions before ${page.before}`, a, b);
     found.sessions += a.length;
     const last = a.at(-1);
     if (last === undefined) return;
-    same(
+    expectSame(
       `versions of ${last.session_id}`,
-      await one.read.versions(last.session_id),
-      await other.read.versions(last.session_id),
+      await firstStore.read.versions(last.session_id),
+      await secondStore.read.versions(last.session_id),
     );
     page = { limit: atOnce, before: last.session_id };
   }

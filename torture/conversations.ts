@@ -42,8 +42,8 @@ export async function conversationsLost(
       });
       await each(upTo(runs * providers.length), atOnce, async (at) => {
         const provider = providers[at % providers.length]!;
-        const most = losses ?? 1 + Math.floor(Math.random() * maxLosses);
-        found.push(await converse(place, { provider, name: `${provider}-${at}`, url: server.url, most }));
+        const max = losses ?? 1 + Math.floor(Math.random() * maxLosses);
+        found.push(await converse(place, { provider, name: `${provider}-${at}`, url: server.url, most: max }));
         if (found.length % 10 === 0) tools.progress(`${found.length} of ${runs * providers.length} conversations`);
       });
       return judge(place, found, asked, await allEvents(place.client));
@@ -71,7 +71,7 @@ interface Loss {
 
 async function converse(
   place: Place,
-  { provider, name, url, most }: { provider: ProviderName; name: string; url: string; most: number },
+  { provider, name, url, most: max }: { provider: ProviderName; name: string; url: string; most: number },
 ): Promise<Conversation> {
   const { client } = place;
   const script = join(place.directory, "scripts", `${name}.json`);
@@ -93,13 +93,13 @@ async function converse(
   const losses: Loss[] = [];
   const directoryOf = (number: number, { session_id }: Run): string =>
     join(workDirectory(runsDirectory(join(place.directory, "runners", `${name}-${number}`))), session_id ?? "");
-  while (losses.length < most) {
-    const begun = await waitFor(async () => waitForProgress(await client.runs.get(run_id), losses, place), 180_000);
-    if (begun === null || isTerminal(begun.status)) break;
+  while (losses.length < max) {
+    const started = await waitFor(async () => waitForProgress(await client.runs.get(run_id), losses, place), 180_000);
+    if (started === null || isTerminal(started.status)) break;
     await pause(Math.random() * 1500);
     child.signal("SIGKILL");
     await child.closed;
-    losses.push({ attempt: begun.attempt, files: filesIn(directoryOf(losses.length, begun)) });
+    losses.push({ attempt: started.attempt, files: filesIn(directoryOf(losses.length, started)) });
     writeFileSync(`${ledger}.lost`, "");
     ({ child } = await startRunner(losses.length));
   }
@@ -132,8 +132,8 @@ function turnOf(
   const write = (path: string) => ({ name: "file.write", input: { path, content: text } });
   const read = (path: string) => ({ name: "file.read", input: { path } });
   // The last turns wait for a loss, so that no conversation ends before its runner was killed.
-  const until = turn + 3 < turns ? "" : `; until [ -e '${ledger}.lost' ]; do sleep 0.1; done`;
-  const command = `echo ${turn} >> '${ledger}'; sleep 0.1${until}`;
+  const deadline = turn + 3 < turns ? "" : `; until [ -e '${ledger}.lost' ]; do sleep 0.1; done`;
+  const command = `echo ${turn} >> '${ledger}'; sleep 0.1${deadline}`;
   if (turn >= turns) return { text };
   if (turn % 3 === 0) return { text, tools: [{ name: "command.run", input: { command } }] };
   if (turn % 3 === 1) return { text, tools: [write(`a-${turn}`), write(`b-${turn}`)] };
@@ -146,7 +146,7 @@ function answerTo({ messages }: Asked, asked: string[], place: Place): Turn {
   const turn = messages.filter(({ role }) => role === "assistant").length;
   const key = `${name} ${turn}`;
   asked.push(key);
-  const number = asked.filter((one) => one === key).length;
+  const number = asked.filter((item) => item === key).length;
   const { text, tools = [] } = turnOf(turn, ledgerOf(place, name), ` request ${number}`);
   const calls = tools.map(({ name: tool, input }) => ({
     name: tool.replace(".", "_"),
@@ -175,11 +175,11 @@ function judge(
   asked: readonly string[],
   logs: ReadonlyMap<string, readonly StoredEvent[]>,
 ): Finding {
-  const judged = found.map((one) => judgeOne(place, one, asked, logs.get(one.run.run_id) ?? []));
-  const count = (of: (one: Judged) => number): number => judged.reduce((sum, one) => sum + of(one), 0);
+  const judged = found.map((item) => judgeOne(place, item, asked, logs.get(item.run.run_id) ?? []));
+  const count = (valueOf: (one: Judged) => number): number => judged.reduce((sum, item) => sum + valueOf(item), 0);
   // On a busy machine leases may expire too. A run with more than three losses may fail.
   const overdone = found.filter((_, at) => judged[at]!.lost.length > maxLosses);
-  const unfinished = found.filter((one) => one.run.status !== "completed" && !overdone.includes(one));
+  const unfinished = found.filter((item) => item.run.status !== "completed" && !overdone.includes(item));
   return {
     seen: {
       runs: found.length,
@@ -195,9 +195,9 @@ function judge(
       ...unfinished.map(({ name, run }) => `${name} is ${run.status} (${run.reason}): ${run.error}`),
       ...judged.flatMap(({ twice, again, faults }) => [...twice, ...again, ...faults]),
     ],
-    late: overdone.map((one) => {
-      const { lost } = judged[found.indexOf(one)]!;
-      return `${one.name} was killed ${one.losses.length} times, and lost its runner ${lost.length} times: ${lost.join(" ")}`;
+    late: overdone.map((item) => {
+      const { lost } = judged[found.indexOf(item)]!;
+      return `${item.name} was killed ${item.losses.length} times, and lost its runner ${lost.length} times: ${lost.join(" ")}`;
     }),
   };
 }
@@ -219,7 +219,7 @@ function judgeOne(
   const judged: Judged = { lost, twice: [], again: [], faults, unknown: 0, effects: 0 };
   const said = log.flatMap(({ event }) => (event.type === "assistant" ? [event.text] : []));
   for (const turn of upTo(turns + 1)) {
-    const requests = asked.filter((one) => one === `${name} ${turn}`).length;
+    const requests = asked.filter((item) => item === `${name} ${turn}`).length;
     const due = `turn ${turn}${provider === "scripted" ? "" : ` request ${requests}`}`;
     const answers = said.filter((text) => text === `turn ${turn}` || text.startsWith(`turn ${turn} `));
     // An earlier answer was on record, but the model was asked again.
@@ -231,8 +231,10 @@ function judgeOne(
   for (const { event } of log) {
     if (event.type !== "tool_use" || event.name === "file.read") continue;
     judged.effects += 1;
-    const results = log.flatMap(({ attempt, event: of }) =>
-      of.type === "tool_result" && of.tool_use_id === event.tool_use_id ? [{ attempt, output: of.output }] : [],
+    const results = log.flatMap(({ attempt, event: valueOf }) =>
+      valueOf.type === "tool_result" && valueOf.tool_use_id === event.tool_use_id
+        ? [{ attempt, output: valueOf.output }]
+        : [],
     );
     const [result] = results;
     if (results.length === 0 && run.status !== "completed") continue;

@@ -20,9 +20,9 @@ export async function coordinatorKilled(
     const asked = await submitDuring(place, runs, storm);
     await storm.over;
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
-    const since = performance.now();
+    const startedAt = performance.now();
     const stuck = await untilNothingMoves(place);
-    const settledMs = performance.now() - since;
+    const settledMs = performance.now() - startedAt;
     const finding = await judgeRuns(place, { asked, stuck });
     for (const { child } of place.coordinators)
       if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.said}`);

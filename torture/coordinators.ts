@@ -66,16 +66,16 @@ export async function openCoordinators({ database, count, ...options }: Options)
     return { url: slot.url, slots: [slot], proxyPort, fleet: null, close: async () => undefined };
   }
   const fleet = { url: database.url, secret: randomBytes(32) };
-  const made: Awaited<ReturnType<typeof makeCoordinatorSlot>>[] = [];
-  while (made.length < count)
-    made.push(await makeCoordinatorSlot({ ...options, name: `state-${made.length}`, fleet, publicUrls }));
+  const created: Awaited<ReturnType<typeof makeCoordinatorSlot>>[] = [];
+  while (created.length < count)
+    created.push(await makeCoordinatorSlot({ ...options, name: `state-${created.length}`, fleet, publicUrls }));
   // In parallel, so that all of them find the database empty.
-  await Promise.all(made.map(({ slot }) => slot.start()));
+  await Promise.all(created.map(({ slot }) => slot.start()));
   const balancer = await startBalancer(
     balancerPort,
-    made.map(({ port }) => port),
+    created.map(({ port }) => port),
   );
-  return { url: balancer.url, slots: made.map(({ slot }) => slot), proxyPort, fleet, close: () => balancer.close() };
+  return { url: balancer.url, slots: created.map(({ slot }) => slot), proxyPort, fleet, close: () => balancer.close() };
 }
 
 type CoordinatorSlotOptions = Omit<Options, "database" | "count"> & {
@@ -104,19 +104,18 @@ async function makeCoordinatorSlot({
     DROVER_STATE_DIR: state,
     ...(fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {}),
   };
-  const words = times
+  const args = times
     ? [tools.host, "coordinator", JSON.stringify({ stateDirectory: state, port, publicUrls, ...times })]
     : [
         join(tools.root, "bin", "drover.js"),
         "coordinator",
         "--port",
         String(port),
-        ...publicUrls.flatMap((one) => ["--public-url", one]),
+        ...publicUrls.flatMap((item) => ["--public-url", item]),
       ];
   const before = smallDisk === undefined ? [] : onSmallDisk(state, smallDisk);
   let child: Child | null = null;
-  const spawn = (): Child =>
-    (child = processes.start([...before, process.execPath, ...words], { cwd: directory, env }));
+  const spawn = (): Child => (child = processes.start([...before, process.execPath, ...args], { cwd: directory, env }));
   const slot: CoordinatorSlot = {
     url,
     get state() {

@@ -52,18 +52,18 @@ const runner = "leaver";
 
 async function leaveAndStart(place: Place, kind: string, script: string, isKilled: boolean): Promise<string | null> {
   const { client } = place;
-  const begun = join(place.directory, "begun");
+  const started = join(place.directory, "begun");
   const stay = isKilled ? "sleep 600" : "";
-  const command = `perl -e 'chdir $ENV{TMPDIR}; ${script}; open(my $f, ">", "${begun}"); close $f; ${stay}'`;
+  const command = `perl -e 'chdir $ENV{TMPDIR}; ${script}; open(my $f, ">", "${started}"); close $f; ${stay}'`;
   await client.agents.put("leaves", { type: "procedural", command });
   const first = await place.startRunner({ name: runner, slots: 1 });
   const { run_id } = await client.submit({ agent_name: "leaves" });
   const isThere = async (): Promise<true | null> =>
-    isKilled ? existsSync(begun) || null : isTerminal((await client.runs.get(run_id)).status) || null;
+    isKilled ? existsSync(started) || null : isTerminal((await client.runs.get(run_id)).status) || null;
   if ((await waitFor(isThere, 120_000)) === null) return "the command did not get so far";
   first.child.signal(isKilled ? "SIGKILL" : "SIGTERM");
   await first.child.closed;
-  spawnSync("rm", ["-f", begun]);
+  spawnSync("rm", ["-f", started]);
 
   const second = place.spawnRunner({ name: runner, slots: 1 });
   await place.putAgent("after");

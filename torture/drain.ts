@@ -84,8 +84,8 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
     if (ended === undefined) faults.push(`the long ${run_id} has no end on the record`);
     else if (Date.parse(ended) - termAt < graceMs - 50) early += 1;
   }
-  const begun = new Set(place.marks().map((mark) => mark.split(".")[0]));
-  const begunLate = late.filter((run_id) => begun.has(run_id)).length;
+  const started = new Set(place.marks().map((mark) => mark.split(".")[0]));
+  const begunLate = late.filter((run_id) => started.has(run_id)).length;
   if (early > 0) faults.push(`${early} of ${name} were killed before the grace was over`);
   if (begunLate > 0) faults.push(`${name} started ${begunLate} runs after SIGTERM`);
   if (survivors(long).length > 0) faults.push(`${name} left processes behind`);

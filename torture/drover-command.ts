@@ -16,10 +16,10 @@ export interface Ran {
 export async function drover(
   { processes, tools, cwd }: { processes: Processes; tools: Tools; cwd: string },
   env: Record<string, string>,
-  ...words: string[]
+  ...args: string[]
 ): Promise<Ran> {
-  const since = performance.now();
-  const child = processes.start([process.execPath, join(tools.root, "bin", "drover.js"), ...words, "--quiet"], {
+  const startedAt = performance.now();
+  const child = processes.start([process.execPath, join(tools.root, "bin", "drover.js"), ...args, "--quiet"], {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_TRUST: cwd, ...env },
   });
@@ -30,7 +30,7 @@ export async function drover(
     return child.alive ? null : true;
   }, hour);
   const { code } = await child.closed;
-  return { code, said: child.said, ms: performance.now() - since, megabytes };
+  return { code, said: child.said, ms: performance.now() - startedAt, megabytes };
 }
 
 /** Peak memory as reported by the kernel; 0 once the process has exited. */

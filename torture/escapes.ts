@@ -5,7 +5,7 @@ import type { Finding, Tools } from "./finding.ts";
 
 /** K1: commands try eight ways to escape timeouts and cancels. Nothing is alive when the result arrives. */
 export async function escapes({ kills }: { kills: number }, { root }: Tools): Promise<Finding> {
-  const since = performance.now();
+  const startedAt = performance.now();
   const report = await killBatch({
     start,
     isolation: "auto",
@@ -18,7 +18,7 @@ export async function escapes({ kills }: { kills: number }, { root }: Tools): Pr
       "timeouts and cancels": report.ended,
       alive: report.survived.length,
       "wrongly told": report.wrong.length,
-      ms: Math.round(performance.now() - since),
+      ms: Math.round(performance.now() - startedAt),
     },
     broken: [
       ...report.survived,

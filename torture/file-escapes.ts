@@ -39,8 +39,8 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
       const { calls, swaps } = await race(place, faces, call, size.raceSeconds, judge);
       seen.races += sum(calls.values());
       seen.swaps += swaps;
-      const made = [...calls].map(([face, count]) => `${face} ${count}`).join(", ");
-      tools.progress(`${call.tool}: calls ${made}; swaps ${swaps}`);
+      const created = [...calls].map(([face, count]) => `${face} ${count}`).join(", ");
+      tools.progress(`${call.tool}: calls ${created}; swaps ${swaps}`);
     }
   });
   return {
@@ -138,14 +138,14 @@ async function race(
     swapper.once("exit", () => resolve());
     swapper.once("error", reject);
   });
-  const until = performance.now() + seconds * 1000;
+  const deadline = performance.now() + seconds * 1000;
   const calls = new Map<string, number>();
   await Promise.all(
     faces.map(async (face) => {
       do {
         judge(face.name, call, await face.call(call));
         calls.set(face.name, (calls.get(face.name) ?? 0) + 1);
-      } while (performance.now() < until);
+      } while (performance.now() < deadline);
     }),
   );
   swapper.postMessage("stop", []);

@@ -17,12 +17,13 @@ export async function foreignOrigins({ variants }: { variants: number }, tools: 
     const broken: string[] = [];
     let asked = 0;
     const tries = [...everyTry(await routesOf(place), place, variants)];
-    await each(tries, 20, async (one) => {
-      const answer = await rawCall(place.url, { ...one, headOnly: true });
+    await each(tries, 20, async (item) => {
+      const answer = await rawCall(place.url, { ...item, headOnly: true });
       asked += 1;
-      if (!isRefused(answer)) broken.push(`${one.method} ${one.path} ${JSON.stringify(one.headers)}: ${answer.status}`);
+      if (!isRefused(answer))
+        broken.push(`${item.method} ${item.path} ${JSON.stringify(item.headers)}: ${answer.status}`);
       if (Object.keys(answer.headers).some((name) => name.startsWith("access-control")))
-        broken.push(`${one.method} ${one.path}: ${JSON.stringify(answer.headers)}`);
+        broken.push(`${item.method} ${item.path}: ${JSON.stringify(answer.headers)}`);
       if (asked % 10_000 === 0) tools.progress(`${asked} of ${tries.length} requests`);
     });
     const { items } = await place.client.runs.list();

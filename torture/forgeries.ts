@@ -53,7 +53,7 @@ const forgeries: Record<string, Forge> = {
 export async function forging({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
     const at = { ...place, adminToken: place.token };
-    const since = new Date(Date.now() - 1000).toISOString();
+    const startedAt = new Date(Date.now() - 1000).toISOString();
     const victims = { ended: randomUUID(), open: randomUUID() };
     const finished = await claimOverHttp(at, "finished");
     await finished.append(executionStarted(victims.ended), executionEnded(victims.ended));
@@ -87,8 +87,8 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
     if (markers !== 2 * tries) broken.push(`${markers} of ${2 * tries} lines of the forger's own log are there`);
     const errors = log.filter(({ event }) => event.type === "error" && event.code?.startsWith("refused_")).length;
     if (errors !== seen.refused) broken.push(`${errors} of ${seen.refused} refusals are in the log`);
-    const exported = await exportedSince(place, since);
-    for (const id of wild) if (!exported.has(id)) broken.push(`${id} is missing from the export since ${since}`);
+    const exported = await exportedSince(place, startedAt);
+    for (const id of wild) if (!exported.has(id)) broken.push(`${id} is missing from the export since ${startedAt}`);
     if (!(await readAudit(place)).verified) broken.push("the audit chain does not verify");
     for (const run of [finished, running, eve]) run.port.close();
     return { seen, broken, late: [] };
@@ -100,7 +100,7 @@ async function speakFor(victim: ClaimedRun, eve: ClaimedRun, events: RunEvent[],
   const { run_id, attempt } = victim;
   const numbered = events.map((event, index) => ({ n: 100 + index, at: new Date().toISOString(), event }));
   const { fenced } = await eve.report({ events: [{ run_id, attempt, events: numbered }] });
-  if (fenced.some((one) => one.run_id === run_id)) return 1;
+  if (fenced.some((item) => item.run_id === run_id)) return 1;
   broken.push(`not fenced from ${run_id}`);
   return 0;
 }
@@ -109,17 +109,17 @@ async function executionsOf({ client }: Place, { ended, open }: Victims): Promis
   return [await client.executions.get(ended), await client.executions.get(open)];
 }
 
-async function exportedSince({ fleet, state }: Place, since: string): Promise<Set<string>> {
+async function exportedSince({ fleet, state }: Place, startedAt: string): Promise<Set<string>> {
   const ids = new Set<string>();
   // Written by exportFrom.
   const keep = (line: string): void => void ids.add((JSON.parse(line) as { executionId?: string }).executionId ?? "");
   if (fleet === null) {
-    await exportAudit({ directory: recordDirectory(state), since }, keep);
+    await exportAudit({ directory: recordDirectory(state), since: startedAt }, keep);
     return ids;
   }
   const engine = openPostgresEngine(fleet.url, 10_000);
   try {
-    await exportFrom(engine, { since }, keep);
+    await exportFrom(engine, { since: startedAt }, keep);
     return ids;
   } finally {
     engine.close();

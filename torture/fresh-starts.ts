@@ -33,9 +33,9 @@ async function faultsOf({ url, state }: CoordinatorSlot, { token, fleet }: Place
   if (heard.join() !== "0100007F") faults.push(`it listens on ${heard.join()}`);
   const own = fleet ? (["fleet-token"] as const) : (["token", "audit.key"] as const);
   const files = [...own.map((name) => [name, 0o600] as const), [".", 0o700]] as const;
-  for (const [file, most] of files) {
+  for (const [file, max] of files) {
     const mode = statSync(join(recordDirectory(state), file)).mode & 0o777;
-    if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
+    if ((mode & ~max) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
   }
   if (fleet) faults.push(...keptByOneOfFleet(state, token));
   // 22 characters of an alphabet of 62 are 130 bits.

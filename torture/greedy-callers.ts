@@ -33,9 +33,9 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
       all.push({ name, ...(await other.during(each(upTo(requests), atOnce, send))) });
       tools.progress(`${name}: p99 of another user ${Math.round(all.at(-1)!.p99)} ms, idle ${Math.round(idle.p99)}`);
     }
-    const worst = all.reduce((most, one) => (one.p99 > most.p99 ? one : most));
+    const worst = all.reduce((max, item) => (item.p99 > max.p99 ? item : max));
     const under = {
-      requests: all.reduce((sum, one) => sum + one.requests, 0),
+      requests: all.reduce((sum, item) => sum + item.requests, 0),
       p99: worst.p99,
       longest: largest(all.map(({ longest }) => longest)),
     };

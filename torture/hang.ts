@@ -35,9 +35,9 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     });
     const other = each(upTo(2), 2, async (lane) => {
       for (let at = 0; !ending.signal.aborted; at += 1) {
-        const since = performance.now();
+        const startedAt = performance.now();
         await submit(place, 1, `1.${lane}.${at}`, asked);
-        asked.tookMs.push(performance.now() - since);
+        asked.tookMs.push(performance.now() - startedAt);
         await pause(10);
       }
     });

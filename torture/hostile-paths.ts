@@ -113,15 +113,15 @@ export function hostilePaths(place: Place, count: number): string[] {
     "..",
     ".",
   ];
-  const made = ways.flatMap((way) => ups.flatMap((up) => ends.map((end) => way + up + end)));
+  const created = ways.flatMap((way) => ups.flatMap((up) => ends.map((end) => way + up + end)));
   const leads = (path: string): boolean => {
     const real = whereItLeads(place, path);
     return real !== null && isOutside(place, real);
   };
-  const leading = [...new Set(made)].filter((path) => !others.includes(path) && leads(path));
-  const most = count - others.length;
+  const leading = [...new Set(created)].filter((path) => !others.includes(path) && leads(path));
+  const max = count - others.length;
   // A small count gets both kinds, too.
-  return most <= 0 ? spread([...others, ...leading], count) : [...others, ...spread(leading, most)];
+  return max <= 0 ? spread([...others, ...leading], count) : [...others, ...spread(leading, max)];
 }
 
 /** Picks `count` items spread over the whole list. */

@@ -32,8 +32,8 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
       const wrong: string[] = [];
       const cases = everyCase().filter((_, at) => at % Math.ceil(1 / share) === 0);
       let ended = 0;
-      await each(cases, 3, async (one) => {
-        const fault = await runIn(place, one, { marks, url: elsewhere.url });
+      await each(cases, 3, async (item) => {
+        const fault = await runIn(place, item, { marks, url: elsewhere.url });
         if (fault) wrong.push(fault);
         ended += 1;
         if (ended % 10 === 0) tools.progress(`${ended} of ${cases.length} repositories`);

@@ -25,11 +25,11 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
     // The balancer decides which coordinator a runner reaches.
     while (Math.max(...(polls = await heldPolls(place))) < waiting) names.push(await oneMore(place, names.length));
     const hanging = place.coordinators[polls.indexOf(Math.max(...polls))]!;
-    const other = place.coordinators.find((one) => one !== hanging)!;
+    const other = place.coordinators.find((item) => item !== hanging)!;
     const client = createClient({ url: other.url, token: place.token });
     tools.progress(`${waiting} of ${names.length} runners wait at the one that is stopped`);
     hanging.child.signal("SIGSTOP");
-    const since = performance.now();
+    const startedAt = performance.now();
     try {
       for (const name of names) await client.submit({ agent_name: "work", demands: { tags: [name] } });
       const done = await waitFor(
@@ -40,11 +40,11 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
         2 * withinMs,
         200,
       );
-      const ms = Math.round(performance.now() - since);
-      const left = names.length - (await client.runs.list({ status: ["completed"], limit: 1000 })).items.length;
+      const ms = Math.round(performance.now() - startedAt);
+      const remaining = names.length - (await client.runs.list({ status: ["completed"], limit: 1000 })).items.length;
       return {
-        seen: { "waited there": waiting, "back within ms": ms, "not back": left },
-        broken: done === null ? [`${left} of ${names.length} runners have taken nothing for ${ms} ms`] : [],
+        seen: { "waited there": waiting, "back within ms": ms, "not back": remaining },
+        broken: done === null ? [`${remaining} of ${names.length} runners have taken nothing for ${ms} ms`] : [],
         late: ms > withinMs ? [`they were back after ${ms} ms`] : [],
       };
     } finally {

@@ -25,8 +25,13 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
     };
     const ann = await enrol(ask, place.token, "ann");
     const eve = await enrol(ask, place.token, "eve");
-    const hers = registration("key of ann");
-    const { json: victim } = await ask<Registered>("POST", "/runner/register", { ...hers, name: "box" }, ann.token);
+    const annClient = registration("key of ann");
+    const { json: victim } = await ask<Registered>(
+      "POST",
+      "/runner/register",
+      { ...annClient, name: "box" },
+      ann.token,
+    );
     const own = await ask<Registered>(
       "POST",
       "/runner/register",
@@ -40,10 +45,10 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
     await ask("POST", "/runner/poll", poll, ann.token);
 
     await each(upTo(tries), 10, async (at) => {
-      const guess = { epoch: at % 7, attempt: (at % 3) + 1, key: at % 2 === 0 ? hers.runner_key : nonsense(16) };
+      const guess = { epoch: at % 7, attempt: (at % 3) + 1, key: at % 2 === 0 ? annClient.runner_key : nonsense(16) };
       judge(
         "name taken",
-        await ask("POST", "/runner/register", { ...hers, name: "box", runner_key: guess.key }, eve.token),
+        await ask("POST", "/runner/register", { ...annClient, name: "box", runner_key: guess.key }, eve.token),
       );
       const said = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
       judge("spoken for", await ask("POST", "/runner/report", said, eve.token));
@@ -95,10 +100,10 @@ function forged(run_id: string, attempt: number) {
 }
 
 async function enrol(ask: Ask, admin: string, subject: string): Promise<{ token: string; enrolment: string }> {
-  const made = await ask<{ token: string }>("POST", "/tokens", { role: "runner", subject, enrolment: true }, admin);
-  const got = await ask<{ token: string }>("POST", "/runner/enroll", {}, made.json.token);
+  const created = await ask<{ token: string }>("POST", "/tokens", { role: "runner", subject, enrolment: true }, admin);
+  const got = await ask<{ token: string }>("POST", "/runner/enroll", {}, created.json.token);
   if (got.status !== 201) throw new Error(`the enrolment failed: ${got.status} ${JSON.stringify(got.json)}`);
-  return { token: got.json.token, enrolment: made.json.token };
+  return { token: got.json.token, enrolment: created.json.token };
 }
 
 function askOf({ url }: Place): Ask {

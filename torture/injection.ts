@@ -17,9 +17,9 @@ const impossible = ["a\0b", "\0", "\ud800", "x\udfffy", "long".repeat(40_000)];
  * S2: passes hostile values as parameters, prompts, models, tools and instructions through the database to every
  * executor's child. The child receives exactly the intended arguments.
  */
-export async function injection({ values: most }: { values: number }, tools: Tools): Promise<Finding> {
+export async function injection({ values: max }: { values: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
-    const values = hostileValues.filter((_, at) => at % Math.ceil(hostileValues.length / most) === 0);
+    const values = hostileValues.filter((_, at) => at % Math.ceil(hostileValues.length / max) === 0);
     const misread: string[] = [];
     const refused = await asParameters(place, values, misread);
     tools.progress(`${values.length} values as parameters`);
@@ -53,7 +53,7 @@ async function asParameters(place: Place, values: readonly string[], misread: st
   const cases = [...values, ...impossible].flatMap((value) => listStyles.map((style) => ({ value, style })));
   await each(cases, 8, async ({ value, style }) => {
     const parameters = { text: value, list: [value, "x"], object: { [value]: value }, flag: true, off: false };
-    const { words, possible } = expectedWords(parameters, style);
+    const { words: args, possible } = expectedWords(parameters, style);
     const run = await submitted(place, { agent_name: style, parameters });
     if (run === null) refused += 1;
     if ((run !== null) !== possible)
@@ -61,37 +61,37 @@ async function asParameters(place: Place, values: readonly string[], misread: st
     if (run === null) return;
     const file = join(seen, run.run_id);
     const got = existsSync(file) ? readFileSync(file, "utf8").split("\0").slice(0, -1) : [];
-    if (JSON.stringify(got) !== JSON.stringify(words))
-      misread.push(`${JSON.stringify(words).slice(0, 300)} arrived as ${JSON.stringify(got).slice(0, 300)}`);
+    if (JSON.stringify(got) !== JSON.stringify(args))
+      misread.push(`${JSON.stringify(args).slice(0, 300)} arrived as ${JSON.stringify(got).slice(0, 300)}`);
   });
   return refused;
 }
 
 /** The arguments that the rule yields. Whatever the rule, a value must never become an option. */
 function expectedWords(parameters: Record<string, unknown>, style: ListStyle): { words: string[]; possible: boolean } {
-  const { arguments: words, faults } = toArguments(parameters, style);
-  const options = words.filter((word) => word.startsWith("-") && !/^--(text|list|object|flag)(=|$)/s.test(word));
-  return { words, possible: faults.length === 0 && options.length === 0 };
+  const { arguments: args, faults } = toArguments(parameters, style);
+  const options = args.filter((word) => word.startsWith("-") && !/^--(text|list|object|flag)(=|$)/s.test(word));
+  return { words: args, possible: faults.length === 0 && options.length === 0 };
 }
 
 type Submission = Parameters<Place["client"]["submit"]>[0];
 
 /** Submits and returns the ended run, or null if it was refused. */
 async function submitted({ client }: Place, request: Submission): Promise<Run | null> {
-  const made = await client.submit(request).catch((error: unknown) => {
+  const created = await client.submit(request).catch((error: unknown) => {
     if (error instanceof RequestError) return null;
     throw error;
   });
-  if (made === null) return null;
+  if (created === null) return null;
   const ended = await waitFor(
     async () => {
-      const run = await client.runs.get(made.run_id);
+      const run = await client.runs.get(created.run_id);
       return run.finished_at === null ? null : run;
     },
     120_000,
     20,
   );
-  if (ended === null) throw new Error(`${made.run_id} did not end`);
+  if (ended === null) throw new Error(`${created.run_id} did not end`);
   return ended;
 }
 
@@ -123,8 +123,8 @@ async function asPrompts(place: Place, values: readonly string[], tools: Tools, 
         .replace(/^--model=opus$/, () => `--model=${value}`)
         .replace(/^--allowedTools=Read$/, () => `--allowedTools=${value}`);
     await each(values.entries(), 6, async ([at, value]) => {
-      const words = { model: value, tool: value, prompt: value, system: value };
-      const got = await recorded(place, client, `hostile-${at}`, words);
+      const args = { model: value, tool: value, prompt: value, system: value };
+      const got = await recorded(place, client, `hostile-${at}`, args);
       asked += 1;
       // Blank instructions count as none.
       const blank = value.trim() === "";
@@ -152,18 +152,18 @@ interface Recorded {
   system: string | null;
 }
 
-async function recorded(place: Place, client: ClientName, name: string, words: Words): Promise<Recorded> {
+async function recorded(place: Place, client: ClientName, name: string, args: Words): Promise<Recorded> {
   const agent_name = `${client}-${name}`;
   await place.client.agents.put(agent_name, {
     type: "autonomous",
     executor: client,
-    model: literally(words.model),
-    system_prompt: literally(words.system),
-    permissions: { mode: "acceptEdits", allowed_tools: [words.tool], denied_tools: [] },
+    model: literally(args.model),
+    system_prompt: literally(args.system),
+    permissions: { mode: "acceptEdits", allowed_tools: [args.tool], denied_tools: [] },
     demands: { executor_type: client, tags: [client] },
   });
-  const run = await submitted(place, { agent_name, prompt: words.prompt, parameters: { text: words.prompt } });
-  if (run === null) throw new Error(`${JSON.stringify(words).slice(0, 200)} was refused`);
+  const run = await submitted(place, { agent_name, prompt: args.prompt, parameters: { text: args.prompt } });
+  if (run === null) throw new Error(`${JSON.stringify(args).slice(0, 200)} was refused`);
   const file = await place.client.runs.file(run.run_id, "recorded.json").catch((error: unknown) => {
     throw new Error(`${client} left nothing: ${run.status} ${run.error}`, { cause: error });
   });

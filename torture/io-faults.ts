@@ -51,8 +51,8 @@ const onPostgres: Record<string, Meet> = {
 };
 
 function hasSmallDisks(): boolean {
-  const [file = "", ...words] = onSmallDisk("/tmp", "1m");
-  return spawnSync(file, [...words, "true"]).status === 0;
+  const [file = "", ...args] = onSmallDisk("/tmp", "1m");
+  return spawnSync(file, [...args, "true"]).status === 0;
 }
 
 type In = (work: (place: Place) => Promise<Finding>) => Promise<Finding>;

@@ -25,7 +25,7 @@ export async function judgeRuns(place: Place, { asked, stuck, runnersDied = fals
   for (const run of failed.slice(0, 20)) broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
 
   const marks = place.marks().map((name) => name.split("."));
-  const { twice, again } = countTwice(marks, runs, runnersDied);
+  const { twice, again: repeats } = countTwice(marks, runs, runnersDied);
   broken.push(...twice);
   const logs = await allEvents(place.client);
   for (const [run_id, log] of logs) broken.push(...faultsOfLog(run_id, log));
@@ -47,7 +47,7 @@ export async function judgeRuns(place: Place, { asked, stuck, runnersDied = fals
       stuck,
       "not completed": failed.length,
       "carried out twice": twice.length,
-      ...(runnersDied ? { "begun again after a loss": again } : {}),
+      ...(runnersDied ? { "begun again after a loss": repeats } : {}),
       executions: marks.length,
       "missing on the record": unrecorded.length + unended.length,
     },
@@ -65,15 +65,15 @@ function countTwice(
   const attempts = new Map<string, string[]>();
   for (const [run_id = "", attempt = ""] of marks) attempts.set(run_id, [...(attempts.get(run_id) ?? []), attempt]);
   const twice: string[] = [];
-  let again = 0;
-  for (const [run_id, begun] of attempts) {
+  let repeats = 0;
+  for (const [run_id, started] of attempts) {
     const run = runs.get(run_id);
-    again += begun.length - 1;
+    repeats += started.length - 1;
     const allowed = runnersDied ? 1 + (run?.failures ?? 0) : 1;
-    if (begun.length <= allowed && new Set(begun).size === begun.length) continue;
+    if (started.length <= allowed && new Set(started).size === started.length) continue;
     twice.push(
-      `${run_id} was carried out ${begun.length} times, at attempts ${begun.join()}; its attempt is ${run?.attempt}, its failures ${run?.failures}`,
+      `${run_id} was carried out ${started.length} times, at attempts ${started.join()}; its attempt is ${run?.attempt}, its failures ${run?.failures}`,
     );
   }
-  return { twice, again };
+  return { twice, again: repeats };
 }

@@ -78,18 +78,18 @@ export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
     make: (n) => JSON.stringify({ ...base, ...make(n) }),
   });
   const at = "2026-01-01T00:00:00.000Z";
-  const one = (event: unknown) => (n: number) => ({ events: [{ run_id, attempt, events: [{ n, at, event }] }] });
-  const result = (output: unknown) => one({ type: "tool_result", tool_use_id: "t", is_error: false, output });
+  const item = (event: unknown) => (n: number) => ({ events: [{ run_id, attempt, events: [{ n, at, event }] }] });
+  const result = (output: unknown) => item({ type: "tool_result", tool_use_id: "t", is_error: false, output });
   return [
-    report("a text of 18 MB", one({ type: "assistant", text: "x".repeat(18 * megabyte) })),
-    report("control characters", one({ type: "assistant", text: "\u0000".repeat(3 * megabyte) })),
+    report("a text of 18 MB", item({ type: "assistant", text: "x".repeat(18 * megabyte) })),
+    report("control characters", item({ type: "assistant", text: "\u0000".repeat(3 * megabyte) })),
     report("many different names", result(namesOf(200_000))),
     report("names as many as an event may have", result(namesOf(4900))),
     report("many numbers", result([...upTo(4_000_000)])),
     report("numbers as many as an event may have", result([...upTo(90_000)])),
-    report("just below 1 MB", one({ type: "assistant", text: "x".repeat(megabyte - 100) })),
+    report("just below 1 MB", item({ type: "assistant", text: "x".repeat(megabyte - 100) })),
     report("deep", result(JSON.parse("[".repeat(55) + "]".repeat(55)))),
-    report("lone surrogates", one({ type: "assistant", text: "\ud800".repeat(100_000) })),
+    report("lone surrogates", item({ type: "assistant", text: "\ud800".repeat(100_000) })),
     report("many tiny events", (n) => ({
       events: [
         {
@@ -99,7 +99,7 @@ export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
         },
       ],
     })),
-    report("numbers with holes", (n) => one({ type: "assistant", text: "far" })(n + 1_000_000)),
+    report("numbers with holes", (n) => item({ type: "assistant", text: "far" })(n + 1_000_000)),
     report("many runs", () => ({
       events: [...upTo(50_000)].map((other) => ({ run_id: `none ${other}`, attempt: 1, events: [] })),
     })),

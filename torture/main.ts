@@ -25,7 +25,7 @@ interface Asked {
   fresh: boolean;
 }
 
-const [root = "", host = "", execMany = "", ...words] = process.argv.slice(2);
+const [root = "", host = "", execMany = "", ...args] = process.argv.slice(2);
 const directory = join(tmpdir(), "drover-torture");
 const file = join(directory, "results.json");
 
@@ -34,7 +34,7 @@ let server: Promise<PostgresServer> | null = null;
 const openDatabase: Tools["openDatabase"] = async () => databaseOn(await (server ??= startServer(root)));
 
 async function main(): Promise<number> {
-  const asked = readWords(words);
+  const asked = readWords(args);
   if (typeof asked === "string") return say(`${asked}\n`, 2);
   mkdirSync(directory, { recursive: true });
   for (const row of asked.rows) {
@@ -58,7 +58,7 @@ async function main(): Promise<number> {
 
 async function runOne(row: Row, scale: number): Promise<void> {
   process.stderr.write(`${nameOf(row)}: ${row.torture.promise}\n`);
-  const since = performance.now();
+  const startedAt = performance.now();
   const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
   const tools: Tools = { root, host, execMany, engine: row.engine, openDatabase, progress };
   // A row that throws is reported as broken, and the others still run.
@@ -70,13 +70,13 @@ async function runOne(row: Row, scale: number): Promise<void> {
   const kept: Kept = {
     ...finding,
     scale,
-    seconds: Math.round((performance.now() - since) / 1000),
+    seconds: Math.round((performance.now() - startedAt) / 1000),
     at: new Date().toISOString(),
   };
   writeFileSync(file, JSON.stringify({ ...readKept(), [keyOf(row, scale)]: kept }, null, 1));
   process.stderr.write(`  ${numbers(finding)} (${kept.seconds} s)\n`);
-  for (const one of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${one.slice(0, 2000)}\n`);
-  for (const one of finding.late.slice(0, 10)) process.stderr.write(`  LATE ${one.slice(0, 2000)}\n`);
+  for (const item of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${item.slice(0, 2000)}\n`);
+  for (const item of finding.late.slice(0, 10)) process.stderr.write(`  LATE ${item.slice(0, 2000)}\n`);
 }
 
 const engines = ["sqlite", "postgres"] as const;
@@ -87,7 +87,8 @@ function readWords(given: readonly string[]): Asked | string {
   const scale = Number(valueOf("--scale") ?? 1);
   if (!(scale > 0 && scale <= 10)) return "--scale takes a number above 0, at most 10.";
   const engine = valueOf("--engine");
-  if (engine !== undefined && !engines.some((one) => one === engine)) return `--engine takes ${engines.join(" or ")}.`;
+  if (engine !== undefined && !engines.some((item) => item === engine))
+    return `--engine takes ${engines.join(" or ")}.`;
   const names = given.filter(
     (word, at) => !word.startsWith("--") && given[at - 1] !== "--scale" && given[at - 1] !== "--engine",
   );
@@ -97,9 +98,9 @@ function readWords(given: readonly string[]): Asked | string {
   const chosen = tortures.filter(({ name }) => names.length === 0 || names.includes(name));
   return {
     rows: engines
-      .filter((one) => engine === undefined || one === engine)
-      .flatMap((one) =>
-        chosen.filter((torture) => torture.engines.includes(one)).map((torture) => ({ torture, engine: one })),
+      .filter((item) => engine === undefined || item === engine)
+      .flatMap((item) =>
+        chosen.filter((torture) => torture.engines.includes(item)).map((torture) => ({ torture, engine: item })),
       ),
     scale,
     fresh: given.includes("--fresh"),

@@ -34,7 +34,7 @@ export async function manyReaders(
         "readers that missed something": unwatched.length,
         "lines out of order or doubled": watched.reduce((sum, { wrong }) => sum + wrong.length, 0),
       },
-      broken: [...watched.flatMap(({ wrong }) => wrong), ...unwatched.map((one) => JSON.stringify(one))],
+      broken: [...watched.flatMap(({ wrong }) => wrong), ...unwatched.map((item) => JSON.stringify(item))],
       late: [],
     };
   });
@@ -84,11 +84,11 @@ async function* cutAfter(
   room: number,
   onCut: () => void,
 ): AsyncGenerator<Uint8Array> {
-  let left = room;
+  let remaining = room;
   for await (const chunk of bytes) {
-    left -= chunk.length;
-    yield left > 0 ? chunk : chunk.subarray(0, Math.max(0, chunk.length + left));
-    if (left > 0) continue;
+    remaining -= chunk.length;
+    yield remaining > 0 ? chunk : chunk.subarray(0, Math.max(0, chunk.length + remaining));
+    if (remaining > 0) continue;
     onCut();
     throw new TypeError("cut off");
   }

@@ -26,8 +26,8 @@ export async function manyWriters(
   mkdirSync(marks);
   try {
     const { acknowledged, killed, errors } = await writeMany(tools.execMany, state, marks, executions, kills);
-    const drover = (...words: string[]) =>
-      output([process.execPath, join(tools.root, "bin", "drover.js"), ...words], directory, state);
+    const drover = (...args: string[]) =>
+      output([process.execPath, join(tools.root, "bin", "drover.js"), ...args], directory, state);
     // The next command writes the ends that killed processes could not.
     await drover("runs", "list", "--limit", "1");
     const verified = await drover("audit", "verify");
@@ -61,8 +61,8 @@ export async function manyWriters(
 }
 
 /** Writes until `wanted` commands are acknowledged. Now and then kills and replaces a process. */
-async function writeMany(script: string, state: string, marks: string, wanted: number, kills: number) {
-  const share = Math.ceil(wanted / writers);
+async function writeMany(script: string, state: string, marks: string, requested: number, kills: number) {
+  const share = Math.ceil(requested / writers);
   const found = { acknowledged: 0, killed: 0, errors: [] as string[] };
   let killsLeft = kills;
   const oneProcess = (): Promise<void> => {
@@ -83,19 +83,19 @@ async function writeMany(script: string, state: string, marks: string, wanted: n
     return new Promise((resolve) => void child.once("close", () => resolve()));
   };
   const keepGoing = async (): Promise<void> => {
-    while (found.acknowledged < wanted && found.errors.length === 0) await oneProcess();
+    while (found.acknowledged < requested && found.errors.length === 0) await oneProcess();
   };
   await Promise.all(Array.from({ length: writers }, keepGoing));
   return found;
 }
 
 function output(
-  [file = "", ...words]: string[],
+  [file = "", ...args]: string[],
   cwd: string,
   state: string,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_STATE_DIR: state };
-  const child = spawn(file, words, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(file, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   const heard = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (heard.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (heard.stderr += text));

@@ -26,12 +26,12 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
   try {
     const state = join(directory, "state");
     const record = recordDirectory(state);
-    const since = performance.now();
+    const startedAt = performance.now();
     await fill(record, runs, tools);
     const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: auditKeyFile(record) }, {}];
-    const command = (env: Record<string, string>, ...words: string[]): Promise<Ran> =>
-      drover({ processes, tools, cwd: directory }, { DROVER_STATE_DIR: state, ...env }, ...words);
-    tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - since) / 1000)} s`);
+    const command = (env: Record<string, string>, ...args: string[]): Promise<Ran> =>
+      drover({ processes, tools, cwd: directory }, { DROVER_STATE_DIR: state, ...env }, ...args);
+    tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - startedAt) / 1000)} s`);
     const migrated = await command(here, "migrate", "--to", database.url);
     const seconds = Math.round(migrated.ms / 1000);
     const head = /^head (.+)$/m.exec(migrated.said)?.[1] ?? "";

@@ -129,7 +129,7 @@ async function judge(
     ([run_id, count]) => printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
   );
   const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
-  const again = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
+  const repeats = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
   return {
     seen: {
       seconds,
@@ -137,7 +137,7 @@ async function judge(
       "runs lost": [...asked.keys()].filter((run_id) => !ids.has(run_id)).length + undone.length,
       "runs with lines lost": short.length,
       "gaps in numbers": gaps.length,
-      "carried out twice": again,
+      "carried out twice": repeats,
     },
     broken: [
       ...(underWay === asked.size ? [] : [`only ${underWay} of ${asked.size} were under way`]),
@@ -147,7 +147,7 @@ async function judge(
           `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`,
       ),
       ...gaps,
-      ...(again === 0 ? [] : [`${again} were carried out again`]),
+      ...(repeats === 0 ? [] : [`${repeats} were carried out again`]),
     ],
     late: [],
   };

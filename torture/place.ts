@@ -138,10 +138,10 @@ async function openPlace(
     const stateDirectory = join(directory, "runners", spec.name);
     const { name, slots, times } = spec;
     const at = spec.url ?? url;
-    const words = times
+    const args = times
       ? [host, "runner", JSON.stringify({ profile, url: at, token, stateDirectory, name, slots, times })]
       : [bin, "runner", "-x", profile, "--name", name, "--slots", String(slots)];
-    return processes.start([process.execPath, ...words], {
+    return processes.start([process.execPath, ...args], {
       cwd: directory,
       env: {
         PATH: process.env["PATH"] ?? "",
@@ -187,7 +187,7 @@ async function openPlace(
 /** A fleet's coordinator writes its token to a different file, and only after it starts to answer. */
 async function tokenOf(state: string): Promise<string> {
   const files = (["token", "fleet-token"] as const).map((name) => tokenFile(recordDirectory(state), name));
-  const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 60_000, 10);
+  const file = await waitFor(async () => files.find((item) => existsSync(item)) ?? null, 60_000, 10);
   if (file === null) throw new Error(`There is no token in ${state}.`);
   return readFileSync(file, "utf8").trim();
 }

@@ -14,7 +14,7 @@ export interface Child {
 }
 
 export interface Processes {
-  start(words: readonly string[], options: { cwd: string; env: Record<string, string> }): Child;
+  start(args: readonly string[], options: { cwd: string; env: Record<string, string> }): Child;
   killAll(): void;
   /** Kills all processes and waits for them. */
   endAll(): Promise<void>;
@@ -30,18 +30,18 @@ export function createProcesses(): Processes {
     }
   };
   return {
-    start([file = "", ...words], { cwd, env }) {
-      const child = spawn(file, words, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-      const made = follow(child);
-      living.add(made);
-      void made.closed.then(() => living.delete(made));
-      return made;
+    start([file = "", ...args], { cwd, env }) {
+      const child = spawn(file, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+      const tracked = follow(child);
+      living.add(tracked);
+      void tracked.closed.then(() => living.delete(tracked));
+      return tracked;
     },
     killAll,
     async endAll() {
-      const left = [...living];
+      const remaining = [...living];
       killAll();
-      await Promise.all(left.map(({ closed }) => closed));
+      await Promise.all(remaining.map(({ closed }) => closed));
     },
   };
 }
@@ -69,10 +69,10 @@ function follow(child: ChildProcess): Child {
       return said;
     },
     async says(what, withinMs = 120_000) {
-      for (const until = performance.now() + withinMs; ; await pause(10)) {
+      for (const deadline = performance.now() + withinMs; ; await pause(10)) {
         const found = what.exec(said);
         if (found) return found;
-        if (!alive || performance.now() > until)
+        if (!alive || performance.now() > deadline)
           throw new Error(`${alive ? "In time it" : "It ended and"} did not say ${what.source}, but: ${said}`);
       }
     },

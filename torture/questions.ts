@@ -56,22 +56,22 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
       await killRunner(place, slots[Math.floor(Math.random() * slots.length)]!);
     };
     const over = new AbortController();
-    const given: Question[] = [];
-    const people = [...upTo(2)].map(() => answerAll(place, given, over.signal));
+    const answered: Question[] = [];
+    const people = [...upTo(2)].map(() => answerAll(place, answered, over.signal));
     // Rejections are handled where these promises are awaited.
     for (const person of people) person.catch(() => undefined);
     const storm = startStorm(kills, blow, tools.progress);
     await storm.over;
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
-    const stuck = await untilNothingMoves(place, () => given.length);
+    const stuck = await untilNothingMoves(place, () => answered.length);
     over.abort();
     await Promise.all(people);
-    return judge(place, { asked, turns: each_, given, stuck, marks, kills });
+    return judge(place, { asked, turns: each_, given: answered, stuck, marks, kills });
   });
 }
 
 /** Answers open questions until aborted and allows most of them. Adds acknowledged answers to `given`. */
-async function answerAll({ client }: Place, given: Question[], signal: AbortSignal): Promise<void> {
+async function answerAll({ client }: Place, answered: Question[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { items } = await retryWhileUnreachable(() => client.questions.list({ limit: 200 }));
     await each(items, 4, async ({ run_id, request_id }) => {
@@ -79,7 +79,7 @@ async function answerAll({ client }: Place, given: Question[], signal: AbortSign
       await pause(Math.random() < 0.1 ? 1500 : Math.random() * 50);
       const body = Math.random() < 0.8 ? ({ decision: "allow" } as const) : ({ decision: "deny" } as const);
       try {
-        given.push(await retryWhileUnreachable(() => client.questions.answer(run_id, request_id, body)));
+        answered.push(await retryWhileUnreachable(() => client.questions.answer(run_id, request_id, body)));
       } catch (error) {
         // The other person answered first, or the run has asked again.
         if (!(error instanceof RequestError) || !/^DROVER-API-03[12]$/.test(error.code)) throw error;
@@ -98,7 +98,7 @@ interface Found {
   kills: number;
 }
 
-async function judge(place: Place, { asked, turns, given, stuck, marks, kills }: Found): Promise<Finding> {
+async function judge(place: Place, { asked, turns, given: answered, stuck, marks, kills }: Found): Promise<Finding> {
   const broken: string[] = [];
   const rows = await allRuns(place.client);
   for (const run of rows)
@@ -128,10 +128,10 @@ async function judge(place: Place, { asked, turns, given, stuck, marks, kills }:
       else if (answers !== 1) broken.push(`question ${turn} of ${run_id} was answered ${answers} times`);
     }
   }
-  for (const one of given) {
-    const [stored] = byTurn.get(keyOf(one)) ?? [];
-    if (stored?.decision !== one.decision || stored?.answered_at !== one.answered_at)
-      broken.push(`an answer that was acknowledged is not on the record: ${JSON.stringify(one)}`);
+  for (const item of answered) {
+    const [stored] = byTurn.get(keyOf(item)) ?? [];
+    if (stored?.decision !== item.decision || stored?.answered_at !== item.answered_at)
+      broken.push(`an answer that was acknowledged is not on the record: ${JSON.stringify(item)}`);
   }
   const carriedOut = new Map<string, number>();
   for (const name of readdirSync(marks)) {
@@ -153,7 +153,7 @@ async function judge(place: Place, { asked, turns, given, stuck, marks, kills }:
       kills,
       runs: asked.length,
       questions: byTurn.size,
-      acknowledged: given.length,
+      acknowledged: answered.length,
       "asked again": superseded,
       "never asked": neverAsked,
       attempts,

@@ -34,7 +34,7 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
       }
     };
     const racing = Promise.all([...upTo(claimers)].map(claim));
-    const since = performance.now();
+    const startedAt = performance.now();
     await each(upTo(runs), 32, async () => void (await client.submit({ agent_name: "work" })));
     const overdue = setTimeout(() => ending.abort(), 120_000);
     await racing;
@@ -50,7 +50,7 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
         runs: stored.length,
         "handed out twice": twice.length,
         "not completed at the first attempt": undone.length,
-        ms: Math.round(performance.now() - since),
+        ms: Math.round(performance.now() - startedAt),
       },
       broken: [
         ...twice.map(([run_id, count]) => `${run_id} was handed out ${count} times`),

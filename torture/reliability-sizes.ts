@@ -21,7 +21,7 @@ import { runnerKilled } from "./runner-killed.ts";
 import { soak } from "./soak.ts";
 import { staleWriter } from "./stale-writer.ts";
 import { wake } from "./wake.ts";
-import { both, of, postgres, sqlite, type Torture } from "./torture.ts";
+import { both, scaled, postgres, sqlite, type Torture } from "./torture.ts";
 
 export const reliabilitySizes: readonly Torture[] = [
   {
@@ -30,7 +30,7 @@ export const reliabilitySizes: readonly Torture[] = [
     engines: both,
     run: (scale, tools) =>
       coordinatorKilled(
-        { kills: of(100, scale), runs: of(5000, scale), runners: tools.engine === "sqlite" ? 2 : 4 },
+        { kills: scaled(100, scale), runs: scaled(5000, scale), runners: tools.engine === "sqlite" ? 2 : 4 },
         tools,
       ),
   },
@@ -38,115 +38,117 @@ export const reliabilitySizes: readonly Torture[] = [
     name: "R1-runners",
     promise: "coordinators and runners killed: no run lost or stuck, no attempt carried out twice (R1 to R4)",
     engines: both,
-    run: (scale, tools) => fleetKilled({ kills: of(150, scale), runs: of(5000, scale) }, tools),
+    run: (scale, tools) => fleetKilled({ kills: scaled(150, scale), runs: scaled(5000, scale) }, tools),
   },
   {
     name: "R1-database",
     promise: "database killed: nothing acknowledged lost, nothing twice",
     engines: postgres,
-    run: (scale, tools) => databaseKilled({ kills: of(20, scale), runs: of(3000, scale) }, tools),
+    run: (scale, tools) => databaseKilled({ kills: scaled(20, scale), runs: scaled(3000, scale) }, tools),
   },
   {
     name: "R2",
     promise: "claimers race: each run is handed out once",
     engines: both,
-    run: (scale, tools) => race({ claimers: 50, runs: of(10_000, scale) }, tools),
+    run: (scale, tools) => race({ claimers: 50, runs: scaled(10_000, scale) }, tools),
   },
   {
     name: "R3",
     promise: "stale writer: refused and on the record",
     engines: both,
-    run: (scale, tools) => staleWriter({ stops: of(1000, scale), lanes: Math.min(6, of(1000, scale)) }, tools),
+    run: (scale, tools) => staleWriter({ stops: scaled(1000, scale), lanes: Math.min(6, scaled(1000, scale)) }, tools),
   },
   {
     name: "R4",
     promise: "runner killed: noticed within 15 s",
     engines: both,
-    run: (scale, tools) => runnerKilled({ kills: of(200, scale), atOnce: 16 }, tools),
+    run: (scale, tools) => runnerKilled({ kills: scaled(200, scale), atOnce: 16 }, tools),
   },
   {
     name: "R4-model",
     promise: "runners of conversations killed: continued elsewhere, no effect and no recorded answer twice",
     engines: both,
-    run: (scale, tools) => conversationsLost({ runs: of(50, scale), atOnce: 6 }, tools),
+    run: (scale, tools) => conversationsLost({ runs: scaled(50, scale), atOnce: 6 }, tools),
   },
   {
     name: "R5",
     promise: "all cores busy: no lease runs out",
     engines: both,
-    run: (scale, tools) => busyCores({ runs: 20, seconds: Math.max(5, of(600, scale)) }, tools),
+    run: (scale, tools) => busyCores({ runs: 20, seconds: Math.max(5, scaled(600, scale)) }, tools),
   },
   {
     name: "R6",
     promise: "runner told to end: drains",
     engines: both,
-    run: (scale, tools) => drain({ terms: of(100, scale), atOnce: 4 }, tools),
+    run: (scale, tools) => drain({ terms: scaled(100, scale), atOnce: 4 }, tools),
   },
   {
     name: "R7",
     promise: "coordinator away: nothing lost, no gap",
     engines: both,
-    run: (scale, tools) => outage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+    run: (scale, tools) => outage({ runs: scaled(100, scale), seconds: Math.max(5, scaled(60, scale)) }, tools),
   },
   {
     name: "R7-database",
     promise: "database away: nothing lost, no gap",
     engines: postgres,
-    run: (scale, tools) => databaseOutage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+    run: (scale, tools) => databaseOutage({ runs: scaled(100, scale), seconds: Math.max(5, scaled(60, scale)) }, tools),
   },
   {
     name: "R7-silence",
     promise: "database does not answer: nothing lost, no gap",
     engines: postgres,
-    run: (scale, tools) => databaseSilence({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+    run: (scale, tools) =>
+      databaseSilence({ runs: scaled(100, scale), seconds: Math.max(5, scaled(60, scale)) }, tools),
   },
   {
     name: "R7-hang",
     promise: "one of two coordinators stands still: nothing lost, no gap",
     engines: postgres,
-    run: (scale, tools) => oneHangs({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+    run: (scale, tools) => oneHangs({ runs: scaled(100, scale), seconds: Math.max(5, scaled(60, scale)) }, tools),
   },
   {
     name: "R7-idle",
     promise: "one of two coordinators stands still: who waits for work there is back within 30 s",
     engines: postgres,
-    run: (scale, tools) => idle({ waiting: of(10, scale), times: null, withinMs: 30_000 }, tools),
+    run: (scale, tools) => idle({ waiting: scaled(10, scale), times: null, withinMs: 30_000 }, tools),
   },
   {
     name: "R8",
     promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
     engines: sqlite,
-    run: (scale, tools) => manyWriters({ executions: of(10_000, scale), kills: 6 }, tools),
+    run: (scale, tools) => manyWriters({ executions: scaled(10_000, scale), kills: 6 }, tools),
   },
   {
     name: "R8-row",
     promise: "one audit row is durable within 5 ms (p99)",
     engines: both,
-    run: (scale, tools) => auditRows({ rows: of(4000, scale) }, tools),
+    run: (scale, tools) => auditRows({ rows: scaled(4000, scale) }, tools),
   },
   {
     name: "R9",
     promise: "disk full, read-only, locked: nothing damaged, nothing wrongly told",
     engines: both,
-    run: (scale, tools) => ioFaults({ runs: Math.max(4, of(20, scale)), seconds: Math.max(8, of(30, scale)) }, tools),
+    run: (scale, tools) =>
+      ioFaults({ runs: Math.max(4, scaled(20, scale)), seconds: Math.max(8, scaled(30, scale)) }, tools),
   },
   {
     name: "R10",
     promise: "each request three times, shuffled: as if once",
     engines: both,
-    run: (scale, tools) => replay({ runs: of(2000, scale) }, tools),
+    run: (scale, tools) => replay({ runs: scaled(2000, scale) }, tools),
   },
   {
     name: "R11",
     promise: "many runs: no growth of memory, descriptors, processes, cgroups, folders or connections",
     engines: both,
-    run: (scale, tools) => soak({ runs: of(20_000, scale) }, tools),
+    run: (scale, tools) => soak({ runs: scaled(20_000, scale) }, tools),
   },
   {
     name: "readers",
     promise: "20 readers, each cut off ten times: every line once, in order",
     engines: both,
-    run: (scale, tools) => manyReaders({ lines: of(1_000_000, scale), readers: 20, cutsEach: 10 }, tools),
+    run: (scale, tools) => manyReaders({ lines: scaled(1_000_000, scale), readers: 20, cutsEach: 10 }, tools),
   },
   {
     name: "fleet-readers",
@@ -154,31 +156,31 @@ export const reliabilitySizes: readonly Torture[] = [
       "events written through one coordinator, read at another while they are killed: every event once, in order",
     engines: postgres,
     run: (scale, tools) =>
-      fleetReaders({ bursts: of(1200, scale), readers: 10, kills: Math.max(2, of(40, scale)) }, tools),
+      fleetReaders({ bursts: scaled(1200, scale), readers: 10, kills: Math.max(2, scaled(40, scale)) }, tools),
   },
   {
     name: "wake",
     promise: "a poll that waits at one coordinator is woken by a submit at another",
     engines: postgres,
-    run: (scale, tools) => wake({ times: of(1000, scale) }, tools),
+    run: (scale, tools) => wake({ times: scaled(1000, scale) }, tools),
   },
   {
     name: "hang",
     promise: "a coordinator stands still in a transaction: the others wait 5 s at most, nothing is stored twice",
     engines: postgres,
-    run: (scale, tools) => hang({ stops: of(20, scale) }, tools),
+    run: (scale, tools) => hang({ stops: scaled(20, scale) }, tools),
   },
   {
     name: "K1",
     promise: "eight escapes: nothing alive at the end",
     engines: sqlite,
-    run: (scale, tools) => escapes({ kills: of(8000, scale) }, tools),
+    run: (scale, tools) => escapes({ kills: scaled(8000, scale) }, tools),
   },
   {
     name: "K2",
     promise: "SIGTERM ignored: ends within timeout + grace + 0.5 s",
     engines: sqlite,
-    run: (scale, tools) => ignoredSigterm({ runs: of(500, scale), atOnce: 20 }, tools),
+    run: (scale, tools) => ignoredSigterm({ runs: scaled(500, scale), atOnce: 20 }, tools),
   },
   {
     name: "K3",
@@ -186,6 +188,6 @@ export const reliabilitySizes: readonly Torture[] = [
       "bombs of processes, memory, one file, disk, files, time and output: ended as over their limit, others are answered",
     engines: sqlite,
     run: (scale, tools) =>
-      bombing({ each: of(25, scale), outputMb: of(10_240, scale), files: of(1_000_000, scale) }, tools),
+      bombing({ each: scaled(25, scale), outputMb: scaled(10_240, scale), files: scaled(1_000_000, scale) }, tools),
   },
 ];

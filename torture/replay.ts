@@ -25,7 +25,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
         8,
         async () => void (await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } })),
       );
-      const left = await waitFor(
+      const remaining = await waitFor(
         async () =>
           (await client.runs.list({ status: ["pending", "claimed", "running"], limit: 1 })).items.length === 0
             ? 0
@@ -34,7 +34,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
         200,
       );
       await pause(delayMs * 2);
-      const finding = await judge(place, once, runs, left === null);
+      const finding = await judge(place, once, runs, remaining === null);
       if (!child.alive) finding.broken.push(`the runner ended: ${child.said}`);
       const { came, sent } = proxy;
       return {
@@ -65,8 +65,8 @@ async function typesOf({ client }: Place, run_id: string): Promise<string> {
 
 /** The event types of a log. Consecutive output counts once, because it arrives in any number of pieces. */
 function typesIn(log: readonly { event: { type: string; status?: unknown } }[]): string {
-  const words = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
-  return words.filter((word, at) => word !== "output" || words[at - 1] !== "output").join(", ");
+  const args = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
+  return args.filter((word, at) => word !== "output" || args[at - 1] !== "output").join(", ");
 }
 
 async function judge(place: Place, once: string, runs: number, hung: boolean): Promise<Finding> {

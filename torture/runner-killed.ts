@@ -23,7 +23,7 @@ export async function runnerKilled(
       found.push(await killOne(place, at, at % 2 === 0 ? "once" : "twice"));
       if (found.length % 20 === 0) tools.progress(`${found.length} of ${kills} kills`);
     });
-    const lost = found.filter((one) => one.fault === null);
+    const lost = found.filter((item) => item.fault === null);
     return {
       seen: {
         kills: found.length,
@@ -54,7 +54,7 @@ async function killOne(place: Place, at: number, agent_name: string): Promise<Lo
   const { child } = await place.startRunner({ name, slots: 1, tags: [name] });
   const mark = newMark();
   const { run_id } = await client.submit({ agent_name, parameters: { stay: mark }, demands: { tags: [name] } });
-  const begun = await waitFor(async () => (survivors(mark).length > 0 ? true : null), 120_000);
+  const started = await waitFor(async () => (survivors(mark).length > 0 ? true : null), 120_000);
   await pause(Math.random() * 500);
   child.signal("SIGKILL");
   const killedAt = performance.now();
@@ -72,14 +72,14 @@ async function killOne(place: Place, at: number, agent_name: string): Promise<Lo
   const alive = await aliveLater;
   // A busy machine may need longer to end killed processes.
   const outlived = await waitFor(async () => (survivors(mark).length === 0 ? [] : null), 60_000);
-  const left = outlived ?? survivors(mark);
-  for (const pid of left) process.kill(pid, "SIGKILL");
+  const remaining = outlived ?? survivors(mark);
+  for (const pid of remaining) process.kill(pid, "SIGKILL");
   // No runner is left to claim it again.
   if (ended?.status === "pending") await client.runs.stop(run_id);
   const faults = [
-    ...(begun === null ? ["did not begin"] : []),
+    ...(started === null ? ["did not begin"] : []),
     // Weaker isolation levels do not promise this.
-    ...(left.length > 0 && hostHas("pid") ? [`${left.length} processes outlive its runner`] : []),
+    ...(remaining.length > 0 && hostHas("pid") ? [`${remaining.length} processes outlive its runner`] : []),
     ...(ended === null ? ["was not noticed"] : []),
     ...(ended?.status === "failed" && ended.reason !== "runner_lost" ? [`failed as ${ended.reason}`] : []),
     ...(ended && ended.status !== (agent_name === "once" ? "failed" : "pending")

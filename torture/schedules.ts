@@ -27,26 +27,26 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   const times = { unmatchedMs: 86_400_000, trigger: { speed, from } };
   const work = async (place: Place): Promise<Finding> => {
     await place.putAgent("work");
-    const made: Schedule[] = [];
+    const created: Schedule[] = [];
     await each(upTo(count), 8, async (at) => {
       const overlap = overlaps[at % overlaps.length]!;
       const catch_up = at % 3 === 0 ? ("one" as const) : ("none" as const);
       const body = { agent_name: "work", name: `s${at}`, cron: "* * * * *", overlap, catch_up };
-      made.push(await retryWhileUnreachable(() => place.client.schedules.create(body)));
+      created.push(await retryWhileUnreachable(() => place.client.schedules.create(body)));
     });
     let kills = 0;
-    for (const until = performance.now() + seconds * 1000; performance.now() < until; kills += 1) {
+    for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; kills += 1) {
       await killOne(place);
       if (kills % 10 === 9) tools.progress(`${kills + 1} kills`);
     }
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
     // From here on no slot starts a run.
-    await each(made, 8, async ({ schedule_id }) => {
+    await each(created, 8, async ({ schedule_id }) => {
       await retryWhileUnreachable(() => place.client.schedules.change(schedule_id, { enabled: false }));
     });
     const end = triggerNow();
-    await each(made, 8, (schedule) => untilDecided(place, schedule, end));
-    return judge(place, made, end, kills);
+    await each(created, 8, (schedule) => untilDecided(place, schedule, end));
+    return judge(place, created, end, kills);
   };
   return inPlace(tools, times, work, { coordinators: 3 });
 }
@@ -60,12 +60,12 @@ async function untilDecided({ client }: Place, { schedule_id }: Schedule, end: n
   await waitFor(isDecided, 120_000, 200);
 }
 
-async function judge(place: Place, made: readonly Schedule[], end: number, kills: number): Promise<Finding> {
+async function judge(place: Place, created: readonly Schedule[], end: number, kills: number): Promise<Finding> {
   const broken: string[] = [];
-  const seen = { kills, schedules: made.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
+  const seen = { kills, schedules: created.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
   const ofRun = new Map<string, string>();
   const fireTimes = createFireTimes();
-  for (const schedule of made) {
+  for (const schedule of created) {
     const lines = (await history(place, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
     const times = fireTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
     const expected = new Set<string>();
@@ -80,9 +80,9 @@ async function judge(place: Place, made: readonly Schedule[], end: number, kills
     if (decided.size !== lines.length)
       broken.push(`${schedule.name}: ${lines.length - decided.size} slots with two lines`);
     seen.slots += lines.length;
-    for (const { slot, outcome, why, run_id } of lines) {
+    for (const { slot, outcome, why: reason, run_id } of lines) {
       if (outcome === "fired") seen.fired += 1;
-      else if (why === "missed") seen.missed += 1;
+      else if (reason === "missed") seen.missed += 1;
       else seen["other skips"] += 1;
       if ((outcome === "fired") !== (run_id !== null))
         broken.push(`${schedule.name} ${slot}: ${outcome}, run ${run_id}`);

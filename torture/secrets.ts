@@ -33,7 +33,7 @@ export async function secrets(
     const failed: string[] = [];
     for (const at of upTo(runs)) {
       const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
-      const words = watchWords("anybody's");
+      const args = watchWords("anybody's");
       const streamed: string[] = [];
       for await (const event of place.client.runs.follow(run_id)) {
         // While it prints, its runner keeps a log on disk.
@@ -41,7 +41,7 @@ export async function secrets(
         streamed.push(JSON.stringify(event));
       }
       searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
-      searched.push([words.whose, Buffer.from(words.stop())]);
+      searched.push([args.whose, Buffer.from(args.stop())]);
       const run = await place.client.runs.get(run_id);
       if (run.status !== "completed") failed.push(`${run_id} is ${run.status} (${run.reason}): ${run.error}`);
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
@@ -53,7 +53,7 @@ export async function secrets(
     searched.push(["/sessions", Buffer.from(JSON.stringify(await place.client.sessions.list({})))]);
     const backup = join(place.directory, "backup");
     const own = { DROVER_API_URL: place.url, DROVER_API_KEY: place.token };
-    const made = await drover({ processes: place.processes, tools, cwd: place.directory }, own, "backup", backup);
+    const created = await drover({ processes: place.processes, tools, cwd: place.directory }, own, "backup", backup);
     searched.push(["/executions", Buffer.from(JSON.stringify(await place.client.executions.list({ limit: 1000 })))]);
     searched.push(["/runners", Buffer.from(JSON.stringify(await place.client.runners.list()))]);
     searched.push(...filesOf(place), ...(await rowsOf(place)));
@@ -81,7 +81,7 @@ export async function secrets(
         ...fleets,
         ...thinking.failed,
         ...failed,
-        ...(made.code === 0 && existsSync(backup) ? [] : [`there is no backup: ${made.said}`]),
+        ...(created.code === 0 && existsSync(backup) ? [] : [`there is no backup: ${created.said}`]),
         ...(told ? [] : ["nothing is there in place of what was taken out"]),
       ],
       late: [],
@@ -104,12 +104,12 @@ async function askWithSecrets(
     parameters_schema: { type: "object", properties },
   });
   const parameters = Object.fromEntries(canaries.map((canary, at) => [`p${at}`, canary]));
-  const made = await client.submit({ agent_name: "asked", parameters, idempotency_key: "asked" });
-  searched.push(["the answer to a submit", Buffer.from(JSON.stringify(made))]);
+  const created = await client.submit({ agent_name: "asked", parameters, idempotency_key: "asked" });
+  searched.push(["the answer to a submit", Buffer.from(JSON.stringify(created))]);
   const streamed: string[] = [];
-  for await (const event of client.runs.follow(made.run_id)) streamed.push(JSON.stringify(event));
+  for await (const event of client.runs.follow(created.run_id)) streamed.push(JSON.stringify(event));
   searched.push(["the stream of a run with secret parameters", Buffer.from(streamed.join("\n"))]);
-  const run = await client.runs.get(made.run_id);
+  const run = await client.runs.get(created.run_id);
   searched.push(["a run with secret parameters", Buffer.from(JSON.stringify(run))]);
   return {
     canaries,
@@ -158,27 +158,27 @@ async function rowsOf({ fleet }: Place): Promise<Found[]> {
 async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]): Promise<string[]> {
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
-  const words = watchWords("our");
+  const args = watchWords("our");
   await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 60_000);
   // Other processes may be using the same server.
-  const places = [...searched.filter(([place]) => !isWords(place)), [words.whose, Buffer.from(words.stop())] as const];
+  const places = [...searched.filter(([place]) => !isWords(place)), [args.whose, Buffer.from(args.stop())] as const];
   return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>
     places.filter(([, bytes]) => bytes.includes(own)).map(([place]) => `a secret of the fleet is in ${place}`),
   );
 }
 
 /** Samples the command lines that `ps` would show, of all processes or of our own. */
-function watchWords(of: "anybody's" | "our"): { whose: string; stop(): string } {
+function watchWords(owner: "anybody's" | "our"): { whose: string; stop(): string } {
   const seen = new Set<string>();
-  const look = (): void => {
-    for (const { pid, words } of processesNow()) if (of === "anybody's" || cameFromHere(pid)) seen.add(words);
+  const check = (): void => {
+    for (const { pid, words: args } of processesNow()) if (owner === "anybody's" || cameFromHere(pid)) seen.add(args);
   };
-  const timer = setInterval(look, 50);
-  look();
+  const timer = setInterval(check, 50);
+  check();
   return {
-    whose: `the words of ${of} processes`,
+    whose: `the words of ${owner} processes`,
     stop() {
-      look();
+      check();
       clearInterval(timer);
       return [...seen].join("\n");
     },
@@ -189,8 +189,8 @@ const isWords = (place: string): boolean => place.startsWith("the words of ");
 
 function* processesNow(): Generator<{ pid: number; words: string }> {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    const words = readOfProcess(pid, "cmdline");
-    if (words !== null) yield { pid: Number(pid), words: words.replaceAll("\0", " ") };
+    const args = readOfProcess(pid, "cmdline");
+    if (args !== null) yield { pid: Number(pid), words: args.replaceAll("\0", " ") };
   }
 }
 

@@ -16,74 +16,75 @@ import { strangers } from "./strangers.ts";
 import { uploads } from "./uploads.ts";
 import { urlTricks } from "./url-tricks.ts";
 import { accessRules } from "./access-rules.ts";
-import { both, of, sqlite, type Torture } from "./torture.ts";
+import { both, scaled, sqlite, type Torture } from "./torture.ts";
 
 export const securitySizes: readonly Torture[] = [
   {
     name: "H6",
     promise: "commands leave what is hard to remove: their runner starts again, and nothing of it stays",
     engines: sqlite,
-    run: (scale, tools) => deepDirectories({ rounds: Math.max(2, of(10, scale)), depth: 3000 }, tools),
+    run: (scale, tools) => deepDirectories({ rounds: Math.max(2, scaled(10, scale)), depth: 3000 }, tools),
   },
   {
     name: "H7",
     promise: "readers that never read: no stall of 100 ms, others are answered as before",
     engines: both,
-    run: (scale, tools) => stalledReaders({ lines: of(900_000, scale), readers: of(1000, scale) }, tools),
+    run: (scale, tools) => stalledReaders({ lines: scaled(900_000, scale), readers: scaled(1000, scale) }, tools),
   },
   {
     name: "M1",
     promise: "submits with a slow pattern, half of the senders gone: no stall of 100 ms, others are answered as before",
     engines: both,
-    run: (scale, tools) => slowPatterns({ submits: of(510, scale) }, tools),
+    run: (scale, tools) => slowPatterns({ submits: scaled(510, scale) }, tools),
   },
   {
     name: "S13",
     promise: "one caller repeats every costly request: no stall of 100 ms, others are answered as before",
     engines: both,
-    run: (scale, tools) => greedyCallers({ runs: of(5000, scale), requests: Math.max(32, of(1000, scale)) }, tools),
+    run: (scale, tools) =>
+      greedyCallers({ runs: scaled(5000, scale), requests: Math.max(32, scaled(1000, scale)) }, tools),
   },
   {
     name: "S1",
     promise: "file tools: nothing outside the workspace is read, listed or changed",
     engines: sqlite,
-    run: (scale, tools) => fileEscapes({ vectors: of(500, scale), raceSeconds: of(60, scale) }, tools),
+    run: (scale, tools) => fileEscapes({ vectors: scaled(500, scale), raceSeconds: scaled(60, scale) }, tools),
   },
   {
     name: "S2",
     promise: "hostile values through the database to every executor: none misread",
     engines: both,
-    run: (scale, tools) => injection({ values: of(300, scale) }, tools),
+    run: (scale, tools) => injection({ values: scaled(300, scale) }, tools),
   },
   {
     name: "S3",
     promise: "fuzzed requests: no 5xx, no crash, no stall of 100 ms",
     engines: both,
-    run: (scale, tools) => fuzz({ requests: of(100_000, scale) }, tools),
+    run: (scale, tools) => fuzz({ requests: scaled(100_000, scale) }, tools),
   },
   {
     name: "S4",
     promise: "who may do what, at every coordinator: as declared, and at once no more when a token ended at another",
     engines: both,
-    run: (scale, tools) => accessRules({ rounds: of(400, scale) }, tools),
+    run: (scale, tools) => accessRules({ rounds: scaled(400, scale) }, tools),
   },
   {
     name: "S5",
     promise: "pages of others, on every route: refused",
     engines: sqlite,
-    run: (scale, tools) => foreignOrigins({ variants: of(100, scale) }, tools),
+    run: (scale, tools) => foreignOrigins({ variants: scaled(100, scale) }, tools),
   },
   {
     name: "S6",
     promise: "secrets printed in every encoding: found nowhere",
     engines: both,
-    run: (scale, tools) => secrets({ canaries: 200, runs: Math.max(2, of(20, scale)) }, tools),
+    run: (scale, tools) => secrets({ canaries: 200, runs: Math.max(2, scaled(20, scale)) }, tools),
   },
   {
     name: "S8",
     promise: "webhooks at addresses that are not allowed, in every form: no connection",
     engines: sqlite,
-    run: (scale, tools) => urlTricks({ rounds: of(100, scale) }, tools),
+    run: (scale, tools) => urlTricks({ rounds: scaled(100, scale) }, tools),
   },
   {
     name: "S9",
@@ -95,36 +96,36 @@ export const securitySizes: readonly Torture[] = [
     name: "S10",
     promise: "impostors: no runner, run or name taken over",
     engines: both,
-    run: (scale, tools) => impostors({ tries: of(1000, scale) }, tools),
+    run: (scale, tools) => impostors({ tries: scaled(1000, scale) }, tools),
   },
   {
     name: "S11",
     promise: "hostile uploads: nothing outside, in part or changed",
     engines: both,
-    run: (scale, tools) => uploads({ rounds: of(200, scale), kills: Math.max(2, of(20, scale)) }, tools),
+    run: (scale, tools) => uploads({ rounds: scaled(200, scale), kills: Math.max(2, scaled(20, scale)) }, tools),
   },
   {
     name: "S12",
     promise: "a fresh start is closed to everybody else",
     engines: both,
-    run: (scale, tools) => freshStarts({ starts: of(50, scale) }, tools),
+    run: (scale, tools) => freshStarts({ starts: scaled(50, scale) }, tools),
   },
   {
     name: "H1",
     promise: "forged executions: nobody else's record is changed, no execution is hidden, each try is on the record",
     engines: both,
-    run: (scale, tools) => forging({ tries: Math.max(11, of(2000, scale)) }, tools),
+    run: (scale, tools) => forging({ tries: Math.max(11, scaled(2000, scale)) }, tools),
   },
   {
     name: "M2",
     promise: "reports and registrations as large as can be: memory stays flat, pages stay small, nobody waits",
     engines: both,
-    run: (scale, tools) => largeEvents({ rounds: of(10, scale) }, tools),
+    run: (scale, tools) => largeEvents({ rounds: scaled(10, scale) }, tools),
   },
   {
     name: "H5",
     promise: "strangers on the port of a dead coordinator: told nothing, no run taken from them, runners return",
     engines: sqlite,
-    run: (scale, tools) => strangers({ rounds: of(100, scale) }, tools),
+    run: (scale, tools) => strangers({ rounds: scaled(100, scale) }, tools),
   },
 ];

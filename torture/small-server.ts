@@ -26,8 +26,8 @@ export async function withSmallServer<T>(
   process.once("exit", atExit);
   try {
     const home = join(tools.root, "test", "postgres");
-    const words = [process.execPath, tools.host, "postgres", JSON.stringify({ home })];
-    const child = processes.start([...onSmallDisk(directory, "400m", "755"), ...words], {
+    const args = [process.execPath, tools.host, "postgres", JSON.stringify({ home })];
+    const child = processes.start([...onSmallDisk(directory, "400m", "755"), ...args], {
       cwd: directory,
       env: { PATH: process.env["PATH"] ?? "", TMPDIR: directory },
     });

@@ -72,14 +72,14 @@ async function sample(place: Place, runners: readonly Child[], settleMs: number)
   const looks: Sample[] = [];
   for (const _ of upTo(4)) {
     await pause(settleMs);
-    looks.push(await look(place, runners));
+    looks.push(await check(place, runners));
   }
   return Object.fromEntries(
-    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((one) => one[key as keyof Sample]))]), // the object's own keys
+    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((item) => item[key as keyof Sample]))]), // the object's own keys
   ) as unknown as Sample; // has all keys
 }
 
-async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
+async function check(place: Place, runners: readonly Child[]): Promise<Sample> {
   const coordinators = place.coordinators.map(({ child }) => child);
   const all = [...coordinators, ...runners];
   return {
@@ -151,9 +151,9 @@ function named(when: string, found: Sample): Record<string, number> {
 function judge(found: readonly Sample[]): string[] {
   const [, first, ...others] = found;
   const last = others.at(-1)!;
-  const most = (name: keyof Sample): number =>
+  const max = (name: keyof Sample): number =>
     name.endsWith("MB") ? first![name] * 1.2 + 20 : first![name] + (name === "fds" ? 8 : 0);
   return (Object.keys(last) as (keyof Sample)[]) // the object's own keys
-    .filter((name) => last[name] > most(name))
-    .map((name) => `${name} grew: ${found.map((one) => one[name]).join(", ")}`);
+    .filter((name) => last[name] > max(name))
+    .map((name) => `${name} grew: ${found.map((item) => item[name]).join(", ")}`);
 }

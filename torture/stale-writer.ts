@@ -95,7 +95,7 @@ async function stopOnce(
     parameters: { lines: 8, pause: "0.08" },
     demands: { tags: [tag] },
   });
-  const begun = await waitFor(
+  const started = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
       return run.status === "running" || isTerminal(run.status) ? run : null;
@@ -103,16 +103,16 @@ async function stopOnce(
     120_000,
     10,
   );
-  if (begun !== null && isTerminal(begun.status)) return "missed";
-  const victim = runners.get(begun?.runner_id ?? "");
-  if (begun === null || victim === undefined)
+  if (started !== null && isTerminal(started.status)) return "missed";
+  const victim = runners.get(started?.runner_id ?? "");
+  if (started === null || victim === undefined)
     return { fault: `${run_id} did not begin: ${JSON.stringify(await client.runs.get(run_id))}` };
   victim.signal("SIGSTOP");
   const stoppedAt = performance.now();
   const overtaken = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
-      return run.attempt > begun.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
+      return run.attempt > started.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
     },
     120_000,
     25,
@@ -138,8 +138,8 @@ async function stopOnce(
       fault: `${run_id} or its runner did not come to an end: ${JSON.stringify(await client.runs.get(run_id))} ${victim.said}`,
     };
   const { items } = await client.runs.events(run_id, { limit: 1000 });
-  if (!wasLost(items, begun.attempt)) return "missed";
-  return { run_id, attempt: begun.attempt, lostMs, continuedAt };
+  if (!wasLost(items, started.attempt)) return "missed";
+  return { run_id, attempt: started.attempt, lostMs, continuedAt };
 }
 
 async function judge(

@@ -57,11 +57,11 @@ const stuckMs = 60_000;
  */
 export async function untilNothingMoves({ client }: Place, done: () => number = () => 0): Promise<number> {
   let ended = -1;
-  for (let since = performance.now(); performance.now() - since < stuckMs; await pause(500)) {
+  for (let startedAt = performance.now(); performance.now() - startedAt < stuckMs; await pause(500)) {
     const runs = await retryWhileUnreachable(() => allRuns(client));
     const count = runs.filter(({ status }) => isTerminal(status)).length;
     if (count === runs.length) return 0;
-    if (count + done() > ended) since = performance.now();
+    if (count + done() > ended) startedAt = performance.now();
     ended = count + done();
   }
   return (await allRuns(client)).filter(({ status }) => !isTerminal(status)).length;

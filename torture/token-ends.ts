@@ -19,20 +19,20 @@ export async function endOne(place: Place, ids: Ids, round: number, seen: Seen):
   const subject = `subject-${round}`;
   const way = (["revoke", "revoke all", "rotate", "expire"] as const)[Math.floor(round / 4) % 4]!;
   const expires = way === "expire" ? { expires_at: new Date(Date.now() + 1000).toISOString() } : {};
-  const made = await admin.tokens.create({ role, subject, ...expires });
-  const before = await statusOf(there, made.token);
+  const created = await admin.tokens.create({ role, subject, ...expires });
+  const before = await statusOf(there, created.token);
   if (before !== (role === "runner" ? 403 : 200))
     seen.broken.push(`a new token of a ${role} is answered with ${before}`);
-  const stream = role === "runner" ? null : openStream(there, made.token);
+  const stream = role === "runner" ? null : openStream(there, created.token);
   if (stream) await waitFor(async () => (stream.open ? true : null), 60_000, 5);
-  if (way === "revoke") await admin.tokens.revoke(made.token_id);
+  if (way === "revoke") await admin.tokens.revoke(created.token_id);
   else if (way === "revoke all") await admin.tokens.revokeOf(subject);
-  else if (way === "rotate") await admin.tokens.rotate(made.token_id, { overlap_seconds: 0 });
-  else await pause(Math.max(0, Date.parse(made.expires_at ?? "") - Date.now() + 5));
+  else if (way === "rotate") await admin.tokens.rotate(created.token_id, { overlap_seconds: 0 });
+  else await pause(Math.max(0, Date.parse(created.expires_at ?? "") - Date.now() + 5));
   const endedAt = performance.now();
   seen.ended += 1;
   for (const row of closed) {
-    const status = await ask(there, row, ids, made.token, seen);
+    const status = await ask(there, row, ids, created.token, seen);
     if (status !== 401)
       seen.broken.push(`${row.method} ${row.path} after ${way} at another is answered with ${status}`);
   }

@@ -14,6 +14,6 @@ export const sqlite = ["sqlite"] as const;
 export const postgres = ["postgres"] as const;
 
 /** Scales a size, to at least one. */
-export function of(full: number, scale: number): number {
+export function scaled(full: number, scale: number): number {
   return Math.max(1, Math.round(full * scale));
 }

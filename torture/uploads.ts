@@ -114,7 +114,7 @@ async function cutOff({ token }: Place, url: string, run: ClaimedRun, seen: Seen
 }
 
 /** Sends `most` bytes and breaks the connection. */
-function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, most: number): Promise<void> {
+function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, max: number): Promise<void> {
   const query = new URLSearchParams({
     runner_id: run.runner.runner_id,
     epoch: String(run.runner.epoch),
@@ -131,7 +131,7 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, mo
     });
     sent.on("error", () => undefined); // either side may break it
     sent.once("close", () => resolve());
-    sent.write(bytes.subarray(0, most), () => setTimeout(() => sent.destroy(), 20));
+    sent.write(bytes.subarray(0, max), () => setTimeout(() => sent.destroy(), 20));
   });
 }
 

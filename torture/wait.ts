@@ -7,21 +7,21 @@ export function pause(ms: number): Promise<void> {
 
 /** Calls `ask` until it returns something other than null. Returns null on timeout. */
 export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number, everyMs = 50): Promise<T | null> {
-  for (const until = performance.now() + withinMs; ;) {
+  for (const deadline = performance.now() + withinMs; ;) {
     const answer = await ask();
-    if (answer !== null || performance.now() > until) return answer;
+    if (answer !== null || performance.now() > deadline) return answer;
     await pause(everyMs);
   }
 }
 
 /** Repeats the call while the coordinator is unreachable. A refusal is final. */
 export async function retryWhileUnreachable<T>(call: () => Promise<T>, withinMs = 120_000): Promise<T> {
-  for (const until = performance.now() + withinMs; ;) {
+  for (const deadline = performance.now() + withinMs; ;) {
     try {
       return await call();
     } catch (error) {
       const isAway = error instanceof HostError || (error instanceof PortError && error.conflict === "away");
-      if (!isAway || performance.now() > until) throw error;
+      if (!isAway || performance.now() > deadline) throw error;
     }
     await pause(40);
   }

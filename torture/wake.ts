@@ -26,10 +26,10 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
       const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(200_000));
       // By then the poll is held, and only a wake-up ends it.
       await pause(5 + Math.random() * 10);
-      const since = performance.now();
+      const startedAt = performance.now();
       const { run_id } = await asking.submit({ agent_name: "work" });
       const { claims } = await waiting;
-      wokenMs.push(performance.now() - since);
+      wokenMs.push(performance.now() - startedAt);
       if (claims.length !== 1 || claims[0]?.run_id !== run_id)
         broken.push(`${run_id} was asked for, and ${JSON.stringify(claims.map((claim) => claim.run_id))} came`);
       const outcome = { status: "completed", exit_code: 0, text: null } as const;

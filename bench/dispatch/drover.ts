@@ -43,7 +43,7 @@ export async function startDrover(
     "-x",
     join(place, "profiles", "commands.json"),
   );
-  await until("the runner", async () => (await client.runners.list()).items.length === 2);
+  await waitUntil("the runner", async () => (await client.runners.list()).items.length === 2);
   return {
     url,
     token,
@@ -61,7 +61,7 @@ export async function startDrover(
 export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
   const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
   const announcement = announcementFile(recordDirectory(join(place, state)));
-  await until("the coordinator", () => existsSync(announcement));
+  await waitUntil("the coordinator", () => existsSync(announcement));
   const { url } = JSON.parse(readFileSync(announcement, "utf8")) as { url: string };
   const token = readFileSync(
     tokenFile(recordDirectory(join(place, state)), database ? "fleet-token" : "token"),
@@ -70,7 +70,7 @@ export async function startCoordinator(root: string, place: string, state: strin
   return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
-function run(root: string, place: string, state: string, database: Database | null, ...words: string[]): ChildProcess {
+function run(root: string, place: string, state: string, database: Database | null, ...args: string[]): ChildProcess {
   const { DATABASE_URL: _url, DROVER_SECRET: _secret, DROVER_SECRET_FILE: _file, ...own } = process.env;
   const env = {
     ...own,
@@ -79,7 +79,7 @@ function run(root: string, place: string, state: string, database: Database | nu
     ...(database ? { DATABASE_URL: database.url, DROVER_SECRET: database.secret } : {}),
   };
   return owned(
-    spawn(process.execPath, [join(root, "bin", "drover.js"), ...words, "--quiet"], {
+    spawn(process.execPath, [join(root, "bin", "drover.js"), ...args, "--quiet"], {
       env,
       cwd: place,
       stdio: ["pipe", "ignore", "inherit"],
@@ -87,7 +87,7 @@ function run(root: string, place: string, state: string, database: Database | nu
   );
 }
 
-export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+export async function waitUntil(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   for (const deadline = performance.now() + 20_000; !(await isSo());) {
     if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -96,7 +96,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
 
 /** Waits until the coordinator has stored the end of every run. */
 export async function untilAllEnded({ client }: Drover): Promise<void> {
-  await until("the end of all runs", async () => {
+  await waitUntil("the end of all runs", async () => {
     const open = await client.runs.list({ status: ["pending", "claimed", "running", "stopping"], limit: 1 });
     return open.items.length === 0;
   });

@@ -49,10 +49,10 @@ export function printAgainst(
       cell: (peer: Measured) => times(ratio(column.values, own.name, peer.name)),
     })),
   );
-  const row = (one: Measured, ratios: string[]): string[] => [
-    one.label,
-    one.durability,
-    ...columns.map(({ values, show }) => spread(values.get(one.name)!, show)),
+  const row = (item: Measured, ratios: string[]): string[] => [
+    item.label,
+    item.durability,
+    ...columns.map(({ values, show }) => spread(values.get(item.name)!, show)),
     ...ratios,
   ];
   printTable(
@@ -61,7 +61,9 @@ export function printAgainst(
       "what",
       "durable",
       ...columns.map((column) => `${column.title} (spread)`),
-      ...(peers.length > 0 ? against : []).map((one) => (one.goal ? `${one.title} (goal ${one.goal})` : one.title)),
+      ...(peers.length > 0 ? against : []).map((item) =>
+        item.goal ? `${item.title} (goal ${item.goal})` : item.title,
+      ),
     ],
     [
       ...ours.map((own) => row(own, peers.length > 0 ? against.map(() => "") : [])),

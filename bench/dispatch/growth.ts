@@ -21,16 +21,16 @@ export async function growth(place: string, rounds: number, samples: number): Pr
   const middles = { claim: new Map() as Rounds, create: new Map() as Rounds };
   for (const { once } of stores) for (let warm = 0; warm < 200; warm++) await once();
   for (let round = 0; round < rounds; round++) {
-    const took = new Map(stores.map(({ name }) => [name, { claim: [] as number[], create: [] as number[] }]));
+    const durations = new Map(stores.map(({ name }) => [name, { claim: [] as number[], create: [] as number[] }]));
     // Alternate, so that disk noise hits both.
     for (let sample = 0; sample < samples; sample++) {
       for (const { name, once } of sample % 2 === 0 ? stores : stores.toReversed()) {
-        const one = await once();
-        took.get(name)!.claim.push(one.claim);
-        took.get(name)!.create.push(one.create);
+        const sample = await once();
+        durations.get(name)!.claim.push(sample.claim);
+        durations.get(name)!.create.push(sample.create);
       }
     }
-    for (const [name, { claim, create }] of took) {
+    for (const [name, { claim, create }] of durations) {
       addTo(tails.claim, name, percentile(claim, 0.99));
       addTo(tails.create, name, percentile(create, 0.99));
       addTo(middles.claim, name, median(claim));

@@ -26,9 +26,9 @@ export async function listenForJobTimes(path: string): Promise<JobTimes> {
       if (what === "S" || what === "F") counts[what]++;
       waiting.get(key)?.(BigInt(at));
       if (!waiting.delete(key)) seen.set(key, BigInt(at));
-      const due = counters.filter((one) => counts[one.what] >= one.upTo);
+      const due = counters.filter((item) => counts[item.what] >= item.upTo);
       if (due.length === 0) return;
-      counters = counters.filter((one) => !due.includes(one));
+      counters = counters.filter((item) => !due.includes(item));
       for (const { resolve } of due) resolve();
     });
   });

@@ -58,11 +58,11 @@ export async function postRuns(root: string, place: string, rounds: number, requ
 /** Returns responses per second. */
 async function postAll(sockets: readonly HttpConnection[], requests: number): Promise<number> {
   const body = JSON.stringify({ agent_name: "noop", parameters: { id: "some", message: "Hello World" } });
-  let left = requests;
+  let remaining = requests;
   const began = performance.now();
   await Promise.all(
     sockets.map(async (socket) => {
-      while (left-- > 0) {
+      while (remaining-- > 0) {
         const { status } = await socket.request("POST", "/runs", body);
         if (status !== 201) throw new Error(`POST /runs: ${status}`);
       }

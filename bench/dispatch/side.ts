@@ -40,19 +40,19 @@ export const payload = (id: string): { id: string; message: string } => ({ id, m
 
 /** Submits `runs` with `count` callers. */
 export async function submitAll(intake: Intake, count: number, runs: number): Promise<void> {
-  let left = runs;
+  let remaining = runs;
   await withCallers(intake, count, async ({ submit }) => {
-    while (left-- > 0) await submit(`t${left}`);
+    while (remaining-- > 0) await submit(`t${remaining}`);
   });
 }
 
 /** Returns submits per second. */
 export async function submitFor(intake: Intake, count: number, seconds: number): Promise<number> {
   let taken = 0;
-  const took = await withCallers(intake, count, async ({ submit }, began) => {
+  const duration = await withCallers(intake, count, async ({ submit }, began) => {
     while (performance.now() - began < seconds * 1000) await submit(`t${taken++}`);
   });
-  return taken / took;
+  return taken / duration;
 }
 
 /** Returns the seconds from the first submit to the last answer. */
@@ -64,7 +64,7 @@ async function withCallers(
   const callers = await intake.callers(count);
   const began = performance.now();
   await Promise.all(callers.map((caller) => call(caller, began)));
-  const took = (performance.now() - began) / 1000;
+  const duration = (performance.now() - began) / 1000;
   for (const { end } of callers) end();
-  return took;
+  return duration;
 }

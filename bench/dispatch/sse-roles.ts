@@ -33,7 +33,7 @@ export async function oneWritePerEventRole(): Promise<void> {
           event: { type: "progress", percent: 50, message },
         };
         const text = `id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`;
-        for (const one of open) one.write(text);
+        for (const item of open) item.write(text);
       }
       response.end();
     });

@@ -20,11 +20,11 @@ export async function stopToDead(drover: Drover, place: string, rounds: number):
     ignores.push(...(await Promise.all(Array.from({ length: 10 }, () => stopOne(drover, place, "ignores")))));
   }
   await untilAllEnded(drover);
-  const row = (label: string, took: number[], goal: string): string[] => [
+  const row = (label: string, durations: number[], goal: string): string[] => [
     label,
-    String(took.length),
-    ms(median(took)),
-    ms(percentile(took, 0.99)),
+    String(durations.length),
+    ms(median(durations)),
+    ms(percentile(durations, 0.99)),
     goal,
   ];
   printTable(

@@ -26,17 +26,17 @@ export async function submitToStart(ways: readonly StartWay[], options: Options)
   const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
   const tails: Rounds = new Map();
-  const made = await inRounds(rounds, seconds, async (round) => {
+  const completedRounds = await inRounds(rounds, seconds, async (round) => {
     for (const way of inTurn(ways, round)) {
-      const took: number[] = [];
-      for (let sample = 0; sample < (round < 0 ? 50 : samples); sample++) took.push(await once(way));
+      const durations: number[] = [];
+      for (let sample = 0; sample < (round < 0 ? 50 : samples); sample++) durations.push(await once(way));
       if (round < 0) continue;
-      addTo(medians, way.name, median(took));
-      addTo(tails, way.name, percentile(took, 0.99));
+      addTo(medians, way.name, median(durations));
+      addTo(tails, way.name, percentile(durations, 0.99));
     }
   });
   const [ours, ...peers] = ways;
-  printAgainst(`${title}, one at a time, ${samples} in each of ${made} rounds`, [ours!], peers, [
+  printAgainst(`${title}, one at a time, ${samples} in each of ${completedRounds} rounds`, [ours!], peers, [
     { title: "p50", values: medians, ...(goal ? { goal } : {}) },
     { title: "p99", values: tails },
   ]);
@@ -46,9 +46,9 @@ async function once({ name, submit, reached }: StartWay): Promise<number> {
   const began = process.hrtime.bigint();
   const id = `${name}-${began}`;
   const answered = submit(id);
-  const took = Number((await reached(id)) - began) / 1e6;
+  const duration = Number((await reached(id)) - began) / 1e6;
   await answered;
   // Let the work after a start finish before the next submit.
   await pause(20);
-  return took;
+  return duration;
 }

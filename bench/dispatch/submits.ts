@@ -37,13 +37,13 @@ async function measure(
   takenEachSecond: (intake: Intake, seconds: number) => Promise<number>,
 ): Promise<void> {
   const values: Rounds = new Map();
-  const made = await inRounds(rounds, maxSeconds, async (round) => {
+  const completedRounds = await inRounds(rounds, maxSeconds, async (round) => {
     for (const intake of inTurn([...ours, ...peers], round)) {
       const value = await takenEachSecond(intake, round < 0 ? warmUpSeconds : measuredSeconds);
       if (round >= 0) addTo(values, intake.name, value);
     }
   });
-  printAgainst(`${title}, ${made} rounds`, ours, peers, [
+  printAgainst(`${title}, ${completedRounds} rounds`, ours, peers, [
     { title: "each second", values, show: rate, ...(goal ? { goal } : {}) },
   ]);
 }

@@ -17,7 +17,7 @@ export async function throughput(
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
   const cpu: Rounds = new Map();
-  const made = await inRounds(rounds, maxSeconds, async (round) => {
+  const completedRounds = await inRounds(rounds, maxSeconds, async (round) => {
     for (const side of inTurn(sides, round)) {
       const many = round < 0 ? runs / 4 : runs;
       const before = side.cpuMs();
@@ -31,7 +31,7 @@ export async function throughput(
     }
   });
   const [ours, ...peers] = sides;
-  const title = `${runs.toLocaleString("en")} runs that do nothing, 10 slots, ${made} rounds`;
+  const title = `${runs.toLocaleString("en")} runs that do nothing, 10 slots, ${completedRounds} rounds`;
   printAgainst(`${title}: submitted by ${submitters} at once and worked off`, [ours!], peers, [
     { title: "each second", values: both, show: rate, ...(goal ? { goal } : {}) },
   ]);

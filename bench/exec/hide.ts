@@ -68,9 +68,9 @@ const coldStarts = 30;
  * which alone changes the count by millions. Returns null without valgrind.
  */
 function instructions(state: string, drover: string, home: string): { exec: number; added: number } | null {
-  const count = (seed: number, ...words: string[]): number => {
+  const count = (seed: number, ...args: string[]): number => {
     const valgrind = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-    const { stderr } = spawnSync("valgrind", [...valgrind, process.execPath, `--hash-seed=${seed}`, ...words], {
+    const { stderr } = spawnSync("valgrind", [...valgrind, process.execPath, `--hash-seed=${seed}`, ...args], {
       cwd: state,
       encoding: "utf8",
       env: { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "hide", "cold") },

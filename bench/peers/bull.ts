@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { announce, startRole } from "../dispatch/children.ts";
-import { until } from "../dispatch/drover.ts";
+import { waitUntil } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
 import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
 import { jobReporter } from "../dispatch/job-times.ts";
@@ -84,7 +84,7 @@ export async function openBull(
     pause: () => queues.noop.pause(),
     resume: () => queues.noop.resume(),
     allEnded: () =>
-      until("the end of all jobs", async () => {
+      waitUntil("the end of all jobs", async () => {
         const open = await queues.noop.getJobCounts("waiting", "active", "paused", "prioritized", "delayed");
         return Object.values(open).every((count) => count === 0);
       }),

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { announce, startRole } from "../dispatch/children.ts";
-import { until } from "../dispatch/drover.ts";
+import { waitUntil } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
 import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
 import { jobReporter } from "../dispatch/job-times.ts";
@@ -60,22 +60,22 @@ export async function openGraphileSide(
 ): Promise<Side> {
   const intake = await openGraphileIntake(benchDirectory, url);
   const worker = await startRole("graphile-worker", { url, jobTimes });
-  const look = new pg.Client({ connectionString: url });
-  await look.connect();
+  const pollClient = new pg.Client({ connectionString: url });
+  await pollClient.connect();
   return {
     ...intake,
     pause: async () => void (await worker.ask("pause")),
     resume: async () => void (await worker.ask("resume")),
     allEnded: () =>
-      until("the end of all jobs", async () => {
+      waitUntil("the end of all jobs", async () => {
         // Finished jobs are removed.
-        const { rowCount } = await look.query("select 1 from graphile_worker._private_jobs limit 1");
+        const { rowCount } = await pollClient.query("select 1 from graphile_worker._private_jobs limit 1");
         return rowCount === 0;
       }),
     cpuMs: () => cpuMs([worker.pid]) + serverCpuMs(),
     async close() {
       await worker.stop();
-      await look.end();
+      await pollClient.end();
       await intake.close();
     },
   };

@@ -85,8 +85,8 @@ async function carryOut(
         : [],
     });
   if (invocation.parameters["message"] === heldMessage) {
-    const until = performance.now() + heldMs;
-    while (performance.now() < until) {
+    const deadline = performance.now() + heldMs;
+    while (performance.now() < deadline) {
       await report(say("at work"), false);
       await pause(Math.min(talkMs, heartbeatMs));
     }

@@ -10,7 +10,7 @@ import { newLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
 import { type ApiClient, createClient } from "../../src/wire/client.ts";
 import { owned, ownedDirectory, stopChild } from "../dispatch/children.ts";
-import { until } from "../dispatch/drover.ts";
+import { waitUntil } from "../dispatch/drover.ts";
 import { noopRun } from "../dispatch/noop-run.ts";
 
 export interface Place {
@@ -50,10 +50,10 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
     }),
   );
   const announcement = announcementFile(recordDirectory(state));
-  await until("Drover", () => existsSync(announcement));
+  await waitUntil("Drover", () => existsSync(announcement));
   const { url } = JSON.parse(readFileSync(announcement, "utf8")) as { url: string };
   const client = createClient({ url, token: readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim() });
-  await until("the agents", async () => {
+  await waitUntil("the agents", async () => {
     const { items } = await client.agents.list();
     return ["lines", "ticks", "talker"].every((name) => items.some((agent) => agent.name === name));
   });
