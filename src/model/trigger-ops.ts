@@ -3,6 +3,9 @@ import type { Run } from "./run.ts";
 import type { WebhookEvent } from "./webhook-events.ts";
 import type { Delivery, Webhook } from "./webhook.ts";
 
+/** How many hooks one owner may have, and how many webhooks. */
+export const maxTriggersPerOwner = 1000;
+
 /** The store operations for hooks, webhooks and chains. The caller encrypts each `secret` before it reaches the store. */
 export type TriggerOp =
   | PutHook
@@ -14,7 +17,10 @@ export type TriggerOp =
   | Redeliver
   | RefuseChain;
 
-/** With `create`, a known name is `exists`. Otherwise an unknown name is `not_found`, and the secret changes only if given. */
+/**
+ * With `create`, a known name is `exists`, and an owner who has `maxTriggersPerOwner` gets `too_many`. Otherwise an
+ * unknown name is `not_found`, and the secret changes only if given.
+ */
 export interface PutHook {
   op: "put_hook";
   hook: Hook;
@@ -87,7 +93,7 @@ export type TriggerResult =
   | { ok: true; op: "settle_delivery"; status: Delivery["status"] }
   | { ok: true; op: "redeliver" }
   | { ok: true; op: "refuse_chain" }
-  | { ok: false; conflict: "exists" | "not_found" | "stale" | "repeated" };
+  | { ok: false; conflict: "exists" | "too_many" | "not_found" | "stale" | "repeated" };
 
 export interface ClaimedDelivery {
   delivery_id: string;
@@ -117,11 +123,19 @@ export interface PendingChain {
   fault: string | null;
 }
 
+export interface TriggerPage {
+  owner?: string;
+  after?: string;
+  limit: number;
+}
+
 export interface TriggerReads {
   hook(name: string): Promise<{ hook: Hook; secret: string } | null>;
-  hooks(): Promise<Hook[]>;
+  /** By name, after `after`: as many as fit into a page of bytes, and at least one. `owner` leaves out those of others. */
+  hooks(page: TriggerPage): Promise<{ items: Hook[]; more: boolean }>;
   webhook(name: string): Promise<{ webhook: Webhook; secret: string } | null>;
-  webhooks(): Promise<Webhook[]>;
+  /** Like `hooks`. `owner` also leaves out webhooks that cover all users. */
+  webhooks(page: TriggerPage): Promise<{ items: Webhook[]; more: boolean }>;
   /** With the owner of its webhook. */
   delivery(delivery_id: string): Promise<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null>;
   /** Newest first. `before` is the `next` of the previous page. `owner` leaves out webhooks that cover all users. */

@@ -56,6 +56,23 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
   const good = (n = 1) => JSON.stringify({ pull: { title: "Grüße" }, n });
   const runs = () => coordinator.client.runs.list({ agent_name: "review" });
 
+  it("may have at most 64 KB, and all are listed over several pages", async () => {
+    const { hooks } = coordinator.client;
+    const long = "x".repeat(60_000);
+    const tooLarge = { code: "DROVER-API-006" };
+    await expect(add({ prompt: "x".repeat(70_000) })).rejects.toMatchObject(tooLarge);
+    await expect(add({ parameters: { title: long, n: long } })).rejects.toMatchObject(tooLarge);
+    const names = Array.from({ length: 12 }, (_, n) => `long-${String(n).padStart(2, "0")}`);
+    for (const name of names) await add({ name, prompt: long });
+    await expect(hooks.change("long-00", { parameters: { title: long } })).rejects.toMatchObject(tooLarge);
+    expect(await hooks.change("long-00", { enabled: false })).toMatchObject({ enabled: false });
+    const headers = { authorization: `Bearer ${coordinator.adminToken}` };
+    const page = await (await fetch(`${coordinator.url}/hooks`, { headers })).text();
+    expect(page.length).toBeLessThan(600_000);
+    expect(JSON.parse(page)).toMatchObject({ next_cursor: expect.any(String) });
+    expect((await hooks.list()).items.map(({ name }) => name)).toEqual(names);
+  });
+
   it("creates a run of its owner from a signed delivery, with values from the body", async () => {
     await add({ prompt: "Review {{/pull/title}}, number {{/n}}.", attended: true });
     const answer = await deliver(good(3));

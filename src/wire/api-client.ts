@@ -109,7 +109,8 @@ export function createApiClient(transport: Transport) {
         call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),
     },
     hooks: {
-      list: () => call("GET /hooks", {}),
+      /** Reads every page. */
+      list: () => everyPage((query) => call("GET /hooks", { query })),
       get: (name: string) => call("GET /hooks/{name}", { params: { name } }),
       add: (body: Input<"POST /hooks">["body"]) => call("POST /hooks", { body }),
       change: (name: string, body: Input<"PATCH /hooks/{name}">["body"]) =>
@@ -117,7 +118,8 @@ export function createApiClient(transport: Transport) {
       remove: (name: string) => call("DELETE /hooks/{name}", { params: { name } }),
     },
     webhooks: {
-      list: () => call("GET /webhooks", {}),
+      /** Reads every page. */
+      list: () => everyPage((query) => call("GET /webhooks", { query })),
       add: (body: Input<"POST /webhooks">["body"]) => call("POST /webhooks", { body }),
       change: (name: string, body: Input<"PATCH /webhooks/{name}">["body"]) =>
         call("PATCH /webhooks/{name}", { params: { name }, body }),

@@ -53,6 +53,74 @@ async function ended(
   return run_id;
 }
 
+eachEngine("lists of hooks and webhooks", (record) => {
+  const addHook = (name: string, created_by: string, prompt = "") => {
+    const at = record.now().toISOString();
+    const given = {
+      name,
+      prompt,
+      agent_name: "echo",
+      scheme: "drover",
+      parameters: {},
+      only: null,
+      events: null,
+    } as const;
+    const hook = {
+      ...given,
+      attended: null,
+      max_body_kb: 1,
+      enabled: true,
+      created_by,
+      created_at: at,
+      updated_at: at,
+    };
+    return { op: "put_hook", hook, secret: "sealed", create: true } as const;
+  };
+  const names = ({ items }: { items: { name: string }[] }) => items.map(({ name }) => name);
+
+  it("have only those of the owner, however many others come before", async () => {
+    await record.store.apply([addHook("a", "ann"), addHook("b", "bob"), addHook("c", "ann"), addHook("d", "bob")]);
+    await addWebhook(record, { name: "a", created_by: "ann", everyones: false });
+    await addWebhook(record, { name: "b", created_by: "bob", everyones: true });
+    await addWebhook(record, { name: "c", created_by: "bob", everyones: false });
+    const { read } = record.store;
+    const page = await read.hooks({ owner: "bob", limit: 1 });
+    expect([names(page), page.more]).toEqual([["b"], true]);
+    const rest = await read.hooks({ owner: "bob", limit: 1, after: "b" });
+    expect([names(rest), rest.more]).toEqual([["d"], false]);
+    expect(names(await read.hooks({ limit: 9 }))).toEqual(["a", "b", "c", "d"]);
+    expect(names(await read.webhooks({ owner: "bob", limit: 9 }))).toEqual(["c"]);
+    expect(names(await read.webhooks({ limit: 9, after: "a" }))).toEqual(["b", "c"]);
+  });
+
+  it("end a page before it exceeds half a megabyte", async () => {
+    const long = "x".repeat(200_000);
+    await record.store.apply(["a", "b", "c"].map((name) => addHook(name, "ann", long)));
+    const page = await record.store.read.hooks({ limit: 9 });
+    expect([names(page), page.more]).toEqual([["a", "b"], true]);
+    const payload = { text: long };
+    for (const name of ["a", "b", "c"]) await addWebhook(record, { name, payload });
+    const second = await record.store.read.webhooks({ limit: 9 });
+    expect([names(second), second.more]).toEqual([["a", "b"], true]);
+  });
+
+  it("have at most 1,000 of one owner", async () => {
+    await record.store.apply(Array.from({ length: 1000 }, (_, n) => addHook(`h${n}`, "ann")));
+    const [more, others] = await record.store.apply([addHook("more", "ann"), addHook("others", "bob")]);
+    expect(more).toEqual({ ok: false, conflict: "too_many" });
+    expect(others).toMatchObject({ ok: true });
+    const webhook = { url: "https://chat.example/in", events: ["failed"], scope: "all", payload: null } as const;
+    const add = (name: string, created_by: string) => {
+      const rest = { enabled: true, created_by, everyones: false, created_at: record.now().toISOString() };
+      const put = { ...webhook, ...rest, name, events: [...webhook.events] };
+      return { op: "put_webhook", webhook: put, secret: "sealed", create: true } as const;
+    };
+    await record.store.apply(Array.from({ length: 1000 }, (_, n) => add(`w${n}`, "ann")));
+    const results = await record.store.apply([add("more", "ann"), add("others", "bob")]);
+    expect(results).toMatchObject([{ ok: false, conflict: "too_many" }, { ok: true }]);
+  });
+});
+
 eachEngine("deliveries", (record) => {
   const all = (status?: "pending" | "delivered" | "failed") =>
     record.store.read.deliveries(status === undefined ? {} : { status }, { limit: 50 });

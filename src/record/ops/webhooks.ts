@@ -1,10 +1,21 @@
 import type { Hook } from "../../model/hook.ts";
-import type { DeleteHook, DeleteWebhook, PutHook, PutWebhook, TriggerResult } from "../../model/trigger-ops.ts";
+import {
+  type DeleteHook,
+  type DeleteWebhook,
+  maxTriggersPerOwner,
+  type PutHook,
+  type PutWebhook,
+  type TriggerResult,
+} from "../../model/trigger-ops.ts";
 import type { Webhook } from "../../model/webhook.ts";
 import { first, type Row, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 const known = { hooks: `select 1 from hooks where name = ?`, webhooks: `select 1 from webhooks where name = ?` };
+const countOwn = {
+  hooks: `select count(*) as count from hooks where created_by = ?`,
+  webhooks: `select count(*) as count from webhooks where created_by = ?`,
+};
 const insertHook = `insert into hooks (name, created_by, body, secret) values (?, ?, ?, ?)`;
 const updateHook = `update hooks set body = ?, secret = coalesce(?, secret) where name = ?`;
 const deleteHookKeys = `delete from hook_keys where hook = ?`;
@@ -23,8 +34,11 @@ export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> 
   const name = toColumn(hook.name);
   const [before] = yield first(known.hooks, name);
   if (create !== (before === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
-  if (create) yield write(insertHook, name, toColumn(hook.created_by), JSON.stringify(hook), secret);
-  else yield write(updateHook, JSON.stringify(hook), secret, name);
+  if (create) {
+    const owner = toColumn(hook.created_by);
+    if (yield* isFull("hooks", owner)) return { ok: false, conflict: "too_many" };
+    yield write(insertHook, name, owner, JSON.stringify(hook), secret);
+  } else yield write(updateHook, JSON.stringify(hook), secret, name);
   return { ok: true, op: "put_hook" };
 }
 
@@ -48,6 +62,7 @@ export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<Trigge
   const { scope, everyones, created_by, created_at } = webhook;
   if (!create) yield write(updateWebhook, url, events, scope, payload, enabled, secret, name);
   else {
+    if (yield* isFull("webhooks", toColumn(created_by))) return { ok: false, conflict: "too_many" };
     const owner = [toColumn(created_by), everyones ? 1 : 0] as const;
     yield write(insertWebhook, name, ...owner, url, events, scope, payload, enabled, secret, toColumn(created_at));
   }
@@ -58,6 +73,11 @@ export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
   yield write(removeDeliveries, toColumn(name));
   const [gone] = yield first(removeWebhook, toColumn(name));
   return gone === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_webhook" };
+}
+
+function* isFull(table: keyof typeof countOwn, owner: string): Work<boolean> {
+  const [own] = yield first(countOwn[table], owner);
+  return Number(own?.["count"]) >= maxTriggersPerOwner;
 }
 
 export function hookFromRow(row: Row): Hook {

@@ -1,14 +1,15 @@
 import type { Hook } from "../../model/hook.ts";
-import type { PendingChain, TriggerReads } from "../../model/trigger-ops.ts";
+import type { PendingChain, TriggerPage, TriggerReads } from "../../model/trigger-ops.ts";
 import type { Delivery, Webhook } from "../../model/webhook.ts";
 import { hookFromRow, webhookFromRow } from "../ops/webhooks.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
+import { countThatFits } from "./events.ts";
 
-const most = 1000;
-const selectHooks = `select body from hooks order by name limit ${most}`;
+const hookSizes = `select octet_length(body) as size from hooks`;
 const selectHook = `select body, secret from hooks where name = ?`;
-const selectWebhooks = `select * from webhooks order by name limit ${most}`;
+const webhookSizes = `
+  select octet_length(url) + octet_length(events) + coalesce(octet_length(payload), 0) as size from webhooks`;
 const selectWebhook = `select * from webhooks where name = ?`;
 const selectDeliveries = `
   select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by, webhooks.everyones,
@@ -24,8 +25,9 @@ const selectChains = `
   from chains join runs on runs.run_no = chains.parent_run_no where chains.status = 'pending'
   order by chains.parent_run_no limit ?`;
 
-export function* readHooks(): Work<Hook[]> {
-  return (yield all(selectHooks)).map(hookFromRow);
+export function* readHooks(page: TriggerPage): Work<{ items: Hook[]; more: boolean }> {
+  const { rows, more } = yield* readPage(hookSizes, `select body from hooks`, "created_by = ?", page);
+  return { items: rows.map(hookFromRow), more };
 }
 
 export function* readHook(name: string): Work<{ hook: Hook; secret: string } | null> {
@@ -33,8 +35,24 @@ export function* readHook(name: string): Work<{ hook: Hook; secret: string } | n
   return row === undefined ? null : { hook: hookFromRow(row), secret: String(row["secret"]) };
 }
 
-export function* readWebhooks(): Work<Webhook[]> {
-  return (yield all(selectWebhooks)).map(webhookFromRow);
+export function* readWebhooks(page: TriggerPage): Work<{ items: Webhook[]; more: boolean }> {
+  const ofOwner = "created_by = ? and everyones = 0";
+  const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ofOwner, page);
+  return { items: rows.map(webhookFromRow), more };
+}
+
+/** Measures the rows first, so that no more than a page of bytes is read. */
+function* readPage(
+  sizes: string,
+  select: string,
+  ofOwner: string,
+  { owner, after = "", limit }: TriggerPage,
+): Work<{ rows: Row[]; more: boolean }> {
+  const values = [toColumn(after), ...(owner === undefined ? [] : [toColumn(owner)])];
+  const which = `where name > ? ${owner === undefined ? "" : `and ${ofOwner}`} order by name limit ?`;
+  const measured = yield all(`${sizes} ${which}`, ...values, limit + 1);
+  const fitting = Math.min(countThatFits(measured), limit);
+  return { rows: yield all(`${select} ${which}`, ...values, fitting), more: measured.length > fitting };
 }
 
 export function* readWebhook(name: string): Work<{ webhook: Webhook; secret: string } | null> {

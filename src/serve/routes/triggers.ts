@@ -1,4 +1,5 @@
 import type { Hook } from "../../model/hook.ts";
+import { maxTriggersPerOwner } from "../../model/trigger-ops.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { newSecret } from "../../trigger/secret-box.ts";
@@ -9,18 +10,23 @@ import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, sees, seesOnly, subjectOf, submitters, webhookOwner } from "../rule.ts";
+import { anyone, type Principal, seesOnly, subjectOf, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
+
+/** The size of a hook's definition. A page of hooks is read and sent whole. */
+const maxHookBytes = 64 * 1024;
 
 /** Managing hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
 export const triggerRoutes = [
   route("GET /hooks", {
     rule: { roles: anyone },
-    async handle({ deps, principal }) {
-      const hooks = await deps.store.read.hooks();
-      const own = hooks.filter(({ created_by }) => sees(principal, created_by));
-      return { items: own.map(withoutSealed), next_cursor: null };
+    async handle({ deps, principal, query: { limit, cursor } }) {
+      const { before: after } = pageFrom("hooks", limit, cursor);
+      const owner = seesOnly(principal) ?? undefined;
+      const { items, more } = await deps.store.read.hooks(omitUndefined({ limit, after, owner }));
+      const last = more ? items.at(-1) : undefined;
+      return { items: items.map(withoutSealed), next_cursor: last === undefined ? null : toCursor("hooks", last.name) };
     },
   }),
   route("POST /hooks", {
@@ -28,10 +34,11 @@ export const triggerRoutes = [
     async handle({ deps, principal, body: { secret = newSecret(), ...definition } }) {
       const at = deps.now().toISOString();
       const hook: Hook = { ...definition, created_by: subjectOf(principal), created_at: at, updated_at: at };
+      if (bytesOf(hook) > maxHookBytes) throw tooLarge();
       const sealed = deps.triggers.secrets.seal(`hook ${hook.name}`, secret);
       const kept = await sealSecrets(deps, hook);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, secret: sealed, create: true }]);
-      if (!put.ok) throw exists("hook", hook.name);
+      if (!put.ok) throw notCreated("hook", hook.name, put.conflict);
       return created({ ...withoutSealed(kept), secret });
     },
   }),
@@ -45,6 +52,8 @@ export const triggerRoutes = [
       const changesTemplate = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
       const before = changesTemplate ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
       const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
+      // A hook that is already larger can still be disabled or made smaller.
+      if (bytesOf(hook) > Math.max(maxHookBytes, bytesOf(before))) throw tooLarge();
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const kept = changesTemplate ? await sealSecrets(deps, hook) : hook;
@@ -64,9 +73,12 @@ export const triggerRoutes = [
   }),
   route("GET /webhooks", {
     rule: { roles: anyone },
-    async handle({ deps, principal }) {
-      const webhooks = await deps.store.read.webhooks();
-      return { items: webhooks.filter((webhook) => sees(principal, webhookOwner(webhook))), next_cursor: null };
+    async handle({ deps, principal, query: { limit, cursor } }) {
+      const { before: after } = pageFrom("webhooks", limit, cursor);
+      const owner = seesOnly(principal) ?? undefined;
+      const { items, more } = await deps.store.read.webhooks(omitUndefined({ limit, after, owner }));
+      const last = more ? items.at(-1) : undefined;
+      return { items, next_cursor: last === undefined ? null : toCursor("webhooks", last.name) };
     },
   }),
   route("POST /webhooks", {
@@ -82,7 +94,7 @@ export const triggerRoutes = [
       };
       const sealed = deps.triggers.secrets.seal(`webhook ${webhook.name}`, secret);
       const [put] = await deps.store.apply([{ op: "put_webhook", webhook, secret: sealed, create: true }]);
-      if (!put.ok) throw exists("webhook", webhook.name);
+      if (!put.ok) throw notCreated("webhook", webhook.name, put.conflict);
       return created({ ...webhook, secret });
     },
   }),
@@ -153,7 +165,28 @@ function sealedFor(agent_name: string): Refusal {
   });
 }
 
-function exists(what: string, name: string): Refusal {
+/** The size of what the owner set, in bytes. */
+function bytesOf({ created_by: _by, created_at: _at, updated_at: _changed, sealed: _, ...definition }: Hook): number {
+  return Buffer.byteLength(JSON.stringify(definition));
+}
+
+function tooLarge(): Refusal {
+  return new Refusal(400, "DROVER-API-006", `A hook may have at most ${maxHookBytes / 1024} KB of JSON.`, {
+    faults: [{ path: "body", message: `larger than ${maxHookBytes / 1024} KB` }],
+    next: "Shorten its prompt, its parameters or its filter.",
+  });
+}
+
+function notCreated(what: "hook" | "webhook", name: string, conflict: string): Refusal {
+  if (conflict === "too_many")
+    return new Refusal(
+      409,
+      "DROVER-API-030",
+      `You have ${maxTriggersPerOwner} ${what}s, the most that one owner may have.`,
+      {
+        next: `Remove a ${what} that is no longer needed.`,
+      },
+    );
   return new Refusal(409, "DROVER-HOK-006", `A ${what} named ${name} already exists.`, {
     faults: [{ path: "body.name", message: "taken" }],
   });

@@ -4,14 +4,15 @@ import * as webhook from "../../model/webhook.ts";
 import { type Contract, ok } from "../contract.ts";
 import * as schemas from "../schemas.ts";
 
-const exists = { description: "The name is already taken" };
+const exists = { description: "The name is already taken, or the caller has as many as allowed" };
 
 /** Incoming webhooks (hooks), outgoing webhooks, and deliveries. */
 export const triggerContracts = {
   "GET /hooks": {
     id: "listHooks",
     summary: "List hooks without their secrets, by name",
-    responses: ok("The caller's own hooks; for an admin, all hooks", schemas.pageOf(hook.hookSchema)),
+    query: schemas.fullPageQuerySchema,
+    responses: ok("A page of the caller's own hooks; for an admin, of all hooks", schemas.pageOf(hook.hookSchema)),
   },
   "POST /hooks": {
     id: "createHook",
@@ -55,7 +56,11 @@ export const triggerContracts = {
   "GET /webhooks": {
     id: "listWebhooks",
     summary: "List webhooks without their secrets, by name",
-    responses: ok("The caller's own webhooks; for an admin, all webhooks", schemas.pageOf(webhook.webhookSchema)),
+    query: schemas.fullPageQuerySchema,
+    responses: ok(
+      "A page of the caller's own webhooks; for an admin, of all webhooks",
+      schemas.pageOf(webhook.webhookSchema),
+    ),
   },
   "POST /webhooks": {
     id: "createWebhook",
