@@ -14,7 +14,7 @@ import { cpus, release, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execOnRecord, type ExecDeps, type ExecRequest } from "../src/execute/exec.ts";
-import { newLocalIds } from "../src/local.ts";
+import { createLocalIds } from "../src/local.ts";
 import { newRun, noCorrelation } from "../src/model/new-run.ts";
 import type { CaptureOptions, StartOptions } from "../src/model/process.ts";
 import { createExecute } from "../src/process/execute.ts";
@@ -157,7 +157,7 @@ async function benchAudit(state: string): Promise<void> {
     `${JSON.stringify({ type: "execution_started", execution_id: "x".repeat(36), command: "true", at: new Date() }).padEnd(700)}\n`,
   );
   const file = openSync(join(state, "plain.log"), "a");
-  const newId = newLocalIds();
+  const newId = createLocalIds();
   const at = new Date().toISOString();
   const append = auditAppender(store, newId, at);
   await append();
@@ -289,7 +289,7 @@ async function onRecord(
   );
   if (!result.success) throw new Error(JSON.stringify(result.error));
 }
-const ids = newLocalIds();
+const ids = createLocalIds();
 const owner = currentOwner();
 
 function rawSpawn(): Promise<void> {

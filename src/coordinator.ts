@@ -20,38 +20,39 @@ declare const DROVER_VERSION: string;
 
 export interface CoordinatorOptions extends OpenOptions {
   host?: string;
-  /** 0: whichever is free. */
+  /** 0 selects a free port. */
   port?: number;
-  /** The path of a socket to listen on as well. */
+  /** The path of a Unix socket to listen on in addition to the port. */
   socket?: string | null;
   authEnabled?: boolean;
   publicUrls?: readonly string[];
-  /** How often a poll that is held says that it still is. */
+  /** How often a held poll sends a keepalive. */
   keepaliveMs?: number;
-  /** What the requests of one caller may take up, and how long nobody may read an answer. */
+  /** Limits on the concurrent requests of one caller. */
   requestLimits?: RequestLimits;
+  /** How long a client may leave a response unread before it is disconnected. */
   stalledMs?: number;
   version?: string;
-  /** How webhooks are tried. */
+  /** Timing of webhook deliveries. */
   deliveries?: Pick<TriggerOptions, "everyMs" | "leaseMs" | "retryMs" | "timeoutMs" | "resolve">;
-  /** The folder of the built dashboard, where it is not the package's own. */
+  /** The directory of the built dashboard. Default: the package's own. */
   webDirectory?: string | null;
 }
 
 export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
   url: string;
-  /** Where programs of this user on this machine reach it without proof; null where there is none. */
+  /** The socket for programs of the same user on this machine, which need no proof. null if there is none. */
   socket: string | null;
-  /** Whether there is a dashboard at /ui/. */
+  /** Whether the dashboard is served at /ui/. */
   hasWeb: boolean;
   adminToken: string;
-  /** For a runner that this process starts as one of its own: it may act as a runner, here, and while this one serves. */
-  lendRunnerToken(): Promise<string>;
-  /** No new requests, every stream and held poll ended, everything stored. Idempotent. */
+  /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator stops. */
+  issueRunnerToken(): Promise<string>;
+  /** Rejects new requests, ends all streams and held polls, and closes the record. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** A coordinator that is reached over HTTP. */
+/** Starts a coordinator that serves HTTP. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const directory = recordDirectory(options.stateDirectory);
   const { host = "127.0.0.1", port = 8765, authEnabled = true, publicUrls = [] } = options;
@@ -65,22 +66,22 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   } = options;
   refuseOpenWithoutAuth({ host, authEnabled });
   checkPublicUrls(publicUrls);
-  const made: { metrics?: CoordinatorMetrics } = {};
+  const created: { metrics?: CoordinatorMetrics } = {};
   const coordinator = await openCoordinator({
     firesSchedules: true,
     ...options,
     instrument(opened, onDefect) {
-      const onFault = (fault: unknown): void => onDefect(fault, "metrics");
-      made.metrics = openMetrics(opened, { version, directory: database ? null : directory, onFault });
-      return made.metrics.store;
+      const onFault = (error: unknown): void => onDefect(error, "metrics");
+      created.metrics = openMetrics(opened, { version, directory: database ? null : directory, onFault });
+      return created.metrics.store;
     },
   });
-  const metrics = made.metrics!; // set while it was opened
+  const metrics = created.metrics!; // `instrument` has set it
   const { deps, store, dispatcher, hub } = coordinator;
   const { now, newId } = deps;
   const stops: (() => unknown)[] = [metrics.stop, coordinator.stop];
   try {
-    metrics.watchWaiting(() => ({ followers: hub.followers, polls: dispatcher.polls }));
+    metrics.watchConnections(() => ({ followers: hub.followers, polls: dispatcher.polls }));
     const adminToken = database
       ? await fleetAdminToken(database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);
@@ -116,10 +117,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       now: dispatcher.storeNow,
       newId,
       version,
-      onFault: (fault) => deps.onDefect(fault, "webhooks"),
+      onFault: (error) => deps.onDefect(error, "webhooks"),
     });
     stops.push(triggers.stop);
-    const onSocketFault = (fault: unknown): void => deps.onDefect(fault, `listening on ${options.socket}`);
+    const onSocketFault = (error: unknown): void => deps.onDefect(error, `listening on ${options.socket}`);
     const server = await listen(app, {
       host,
       port,
@@ -129,7 +130,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stalledMs,
     });
     if (server.socket !== null) sockets.add(originOfSocket(server.socket));
-    // streams and held polls first: they would keep the server waiting
+    // end streams and held polls first, because the server waits for open responses
     stops.push(async () => {
       hub.stop();
       await Promise.all([dispatcher.stop(), server.close(2000)]);
@@ -141,8 +142,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       socket: server.socket,
       hasWeb: webDirectory !== null,
       adminToken,
-      async lendRunnerToken() {
-        // whose its runners are that were registered with the admin token itself
+      async issueRunnerToken() {
+        // the owner of runners that register with the admin token itself
         const subject = (await store.read.token(hashToken(adminToken)))?.subject ?? "admin";
         const label = "runner of this coordinator's own process";
         return ephemeralTokens.issue({

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
 import { findLocations, type Locations } from "./define/locations.ts";
-import { refuseEarlierState } from "./compose/earlier-state.ts";
+import { rejectEarlierState } from "./compose/earlier-state.ts";
 import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
@@ -13,21 +13,21 @@ import type { Environment } from "./model/environment.ts";
 import { mismatchWarning } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
-/** Drover without a coordinator: the state directory of this place, opened by this process itself. */
+/** The locations and configuration of a Drover without a coordinator, whose state this process opens itself. */
 export interface Local {
   places: Locations;
   config: Config;
-  /** Whether the project is trusted: its drover.yaml, else the repository, else the working directory. */
+  /** Whether the project is trusted: its drover.yaml or else the repository or else the working directory. */
   trusted: boolean;
-  /** What drover.yaml says and an untrusted one may not. */
+  /** The settings of drover.yaml that are ignored because it is not trusted. */
   leftOut: readonly string[];
 }
 
 export async function findLocal(env: Environment, cwd: string): Promise<Local> {
   const places = findLocations(env, cwd);
-  // inside a run, the record is the outer Drover's
+  // inside a run, the outer Drover owns the record
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
-  if (!isNested) refuseEarlierState(places.stateDirectory);
+  if (!isNested) rejectEarlierState(places.stateDirectory);
   if (places.ignoredState && !isNested) reportIgnoredState(places.ignoredState, places.stateDirectory);
   const { configFile, repository } = places;
   if (!configFile)
@@ -35,7 +35,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
       places,
       config: defaultConfig,
       leftOut: [],
-      // looked up for the few who ask: a cold exec does not
+      // evaluated only if needed, because it would slow down a cold `exec`
       get trusted() {
         return isTrusted(repository ?? cwd, env);
       },
@@ -46,7 +46,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
   return { places, trusted, ...loadUntrustedConfig(configFile) };
 }
 
-/** A link to nothing leads nowhere, but lies in its folder: where that is trusted, the mistake is shown. */
+/** For a dangling link, checks the directory that contains it, so that a trusted project reports the broken link. */
 function isTrustedProject(configFile: string, env: Parameters<typeof isTrusted>[1]): boolean {
   return isTrusted(existsSync(configFile) ? configFile : dirname(configFile), env);
 }
@@ -62,44 +62,44 @@ export function openLocalStore({ places }: Local): Promise<SqliteStore> {
   });
 }
 
-let passedOverTold = false;
+let hasReportedIgnoredState = false;
 
-/** Once for each command, however often it looks. */
+/** Prints the notice at most once per process. */
 function reportIgnoredState({ path, made }: NonNullable<Locations["ignoredState"]>, stateDirectory: string): void {
-  if (passedOverTold) return;
-  passedOverTold = true;
+  if (hasReportedIgnoredState) return;
+  hasReportedIgnoredState = true;
   const next = made
-    ? `Use it where it is with drover trust ${shellQuote(dirname(path))}, or take it over`
-    : "If your own Drover made it, take it over";
+    ? `Trust it with drover trust ${shellQuote(dirname(path))}, or move it`
+    : "If your own Drover created it, move it";
   tryWrite(
     2,
-    `drover: ${path} is not used: the state of this place is in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
+    `drover: ${path} is ignored, because Drover uses the state in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
   );
 }
 
-export function newLocalIds(): NewId {
+export function createLocalIds(): NewId {
   return createIds(Date.now, fillRandom);
 }
 
-/** The token of commands inside an `exec`. Of an attempt's shape, but not signed: only the process that made it takes it. */
-export function newExecKey(): string {
+/** Creates the token for commands inside an `exec`. It looks like an attempt token but is not signed; only this process accepts it. */
+export function createExecToken(): string {
   const bytes = Buffer.alloc(32);
   fillRandom(bytes);
   return `drva_exec.1.${bytes.toString("hex")}`;
 }
 
-/** The name behind the user id, so that an environment variable cannot claim another. */
+/** Returns the name that belongs to the user id. Environment variables such as USER cannot fake it. */
 export function localUser(): string {
   try {
     return userInfo().username;
   } catch (error) {
-    // a user id without a passwd entry, as in many containers
+    // the user id has no passwd entry, as in many containers
     if (error instanceof Error) return `uid-${process.getuid?.() ?? "unknown"}`;
     throw error;
   }
 }
 
-/** Straight from the kernel: loading node:crypto would cost a tenth of a cold `exec`. */
+/** Reads from the kernel, because loading node:crypto takes a tenth of the time of a cold `exec`. */
 function fillRandom(bytes: Uint8Array): void {
   const fd = openSync("/dev/urandom", "r");
   try {

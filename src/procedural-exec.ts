@@ -12,41 +12,41 @@ import { start } from "./process/start.ts";
 import { createRedactor } from "./redact/redactor.ts";
 
 /**
- * The procedural executor as a program of its own, in the shape of any `command` executor: an invocation on
- * the first line of stdin, events on stdout, and the command's own exit code.
+ * Runs the procedural executor as a separate program with the protocol of `command` executors: it reads the invocation
+ * from the first line of stdin, writes events to stdout, and exits with the command's exit code.
  */
 export async function main(): Promise<void> {
-  // a runner that is gone reads no more events; the command ends as it would have
+  // if the runner is gone, nothing reads the events, but the command still runs to its end
   process.stdout.on("error", () => undefined);
   const controller = new AbortController();
   process.once("SIGTERM", () => controller.abort("user"));
   process.once("SIGINT", () => controller.abort("user"));
   const lines = readLines(process.stdin, 16 * 1024 * 1024);
   const first = await lines.next();
-  const invocation = first.done ? "stdin ended before an invocation came" : parseInvocation(first.value.text);
+  const invocation = first.done ? "stdin ended before the invocation" : parseInvocation(first.value.text);
   if (typeof invocation === "string") {
-    write(2, `drover-procedural-exec: ${invocation}. Its first line of stdin must be the invocation as JSON.\n`);
+    write(2, `drover-procedural-exec: ${invocation}. Write the invocation as JSON on the first line of stdin.\n`);
     process.exitCode = 125;
     return;
   }
-  void obey(lines, controller);
+  void dispatchOrders(lines, controller);
   const schemas = lazySchemas();
   let ended: Ended | null = null;
-  const outcome = await executor(schemas.check).run(
+  const outcome = await createExecutor(schemas.check).run(
     invocation,
-    contextOf(invocation, controller.signal, (end) => (ended = end)),
+    createContext(invocation, controller.signal, (end) => (ended = end)),
   );
   await print(toResultEvent(outcome));
   await schemas.stop();
-  process.exit(exitCodeOf(outcome, ended));
+  process.exit(toExitCode(outcome, ended));
 }
 
-const runnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd();
+const findRunnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd();
 
-function executor(checkOutput: ReturnType<typeof lazySchemas>["check"]) {
+function createExecutor(checkOutput: ReturnType<typeof lazySchemas>["check"]) {
   return createProceduralExecutor({
-    runnerDirectory: runnerDirectory(),
-    // the runner has expanded everything it allows
+    runnerDirectory: findRunnerDirectory(),
+    // the runner has already expanded the allowed variables
     variables: { allowed: [], env: process.env },
     redactor: createRedactor({ variables: process.env }),
     maxOutputBytes: 1024 * 1024,
@@ -54,7 +54,7 @@ function executor(checkOutput: ReturnType<typeof lazySchemas>["check"]) {
   });
 }
 
-/** Only what the executor reads is looked at: the rest is the coordinator's, and may grow. */
+/** Checks only the fields that the executor reads, so that a newer coordinator can add others. Returns an error text if invalid. */
 function parseInvocation(text: string): Invocation | string {
   try {
     const value: unknown = JSON.parse(text);
@@ -65,21 +65,22 @@ function parseInvocation(text: string): Invocation | string {
     const parameters: unknown = Reflect.get(value, "parameters") ?? {};
     if (typeof parameters !== "object" || Array.isArray(parameters))
       return "the invocation's parameters are not an object";
-    return { mode: "start", ...value, parameters, agent: { list_style: "comma", ...agent } } as Invocation; // checked above, as far as it is used
+    return { mode: "start", ...value, parameters, agent: { list_style: "comma", ...agent } } as Invocation; // the fields in use are checked above
   } catch (error) {
     if (error instanceof SyntaxError) return "the invocation is not JSON";
     throw error;
   }
 }
 
-async function obey(lines: ReturnType<typeof readLines>, controller: AbortController): Promise<void> {
+/** Aborts the run when stdin contains an order to stop. */
+async function dispatchOrders(lines: ReturnType<typeof readLines>, controller: AbortController): Promise<void> {
   for await (const { text } of lines) {
     const stop = /^\s*\{\s*"stop"\s*:\s*"([a-z_]+)"/.exec(text)?.[1];
     if (stop !== undefined) controller.abort(stopReasons.find((reason) => reason === stop) ?? "user");
   }
 }
 
-function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (ended: Ended) => void): RunContext {
+function createContext({ project_dir }: Invocation, signal: AbortSignal, onEnd: (ended: Ended) => void): RunContext {
   return {
     signal,
     overBudget: new AbortController().signal,
@@ -88,7 +89,7 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
     ask: () => Promise.resolve({ decision: "deny" }),
     input: { async *[Symbol.asyncIterator]() {} },
     async start(command) {
-      // this program's own environment was made for the command already
+      // the runner has already built this environment for the command
       const running = start(
         command,
         { environment: { mode: "inherit", allow: ["*"] }, stdin: "none", output: "both" },
@@ -97,24 +98,24 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
       void running.result.then(onEnd);
       return running;
     },
-    startHost: () => Promise.reject(new Error("a procedural run has no host")),
+    startHost: () => Promise.reject(new Error("a procedural run cannot start host processes")),
     usage: () => undefined,
-    keepFiles: () => Promise.resolve({ ok: false, message: "A procedural run leaves no files." }),
+    keepFiles: () => Promise.resolve({ ok: false, message: "A procedural run keeps no files." }),
     session: {
       load: () => Promise.resolve(null),
       save: () => Promise.reject(new Error("a procedural run has no session to save")),
     },
     dirs: { work: project_dir ?? process.cwd(), home: homedir(), tmp: tmpdir() },
-    runnerDirectory: runnerDirectory(),
+    runnerDirectory: findRunnerDirectory(),
   };
 }
 
-/** Waits where the reader is slow. */
+/** Waits until the event is written, so that a slow reader applies backpressure. */
 async function print(event: RunEvent): Promise<void> {
   await new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }
 
-function exitCodeOf(outcome: Outcome, ended: Ended | null): number {
+function toExitCode(outcome: Outcome, ended: Ended | null): number {
   if (ended?.exitCode !== null && ended?.exitCode !== undefined) return ended.exitCode;
   if (ended?.stopped === "timeout") return 124;
   if (ended?.signal) return 128 + (Reflect.get(constants.signals, ended.signal) as number);

@@ -51,7 +51,7 @@ async function setUp(config: Record<string, unknown>) {
     host,
     async runner() {
       const folder = newFolder();
-      const opened = await openProfiles({ wanted: ["model"], folders: [profiles], env, onNotice: expect.fail });
+      const opened = await openProfiles({ wanted: ["model"], directories: [profiles], env, onNotice: expect.fail });
       mkdirSync(join(folder, "state"));
       const runner = await startRunner({
         port: host.port,

@@ -41,41 +41,41 @@ import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
 import type { RunnerFacts } from "./record/matching.ts";
 import { createRedactor } from "./redact/redactor.ts";
 import { createExecutor } from "./compose/create-executor.ts";
-import { noteShortLived } from "./compose/short-lived-runners.ts";
+import { saveShortLived } from "./compose/short-lived-runners.ts";
 
 export { builtInExecutors } from "./compose/create-executor.ts";
 
-/** A runner: one registration for each profile, over whatever port it is given. */
+/** A runner has one registration per profile and reaches its coordinator through `port`. */
 export interface RunnerOptions {
   port: RunnerPort;
   profiles: readonly RunnerProfile[];
   stateDirectory: string;
-  /** Where runs work that name no project_dir. */
+  /** The working directory of runs without a project_dir. */
   projectDir: string;
-  /** Tells runners of one host and directory apart. */
+  /** Distinguishes runners with the same host and directory. */
   name?: string;
   /**
-   * There for a single command: takes only runs that are pinned to it, offers its agents to nobody else, and leaves
-   * nothing behind. compose/sweep-short-lived.ts cleans up after one that was killed.
+   * For a runner that serves a single command. It takes only runs that are pinned to it, does not offer its agents to
+   * others, and removes its directory at the end. compose/sweep-short-lived.ts cleans up after a killed one.
    */
   shortLived?: boolean;
-  /** Of the coordinator, for Drover commands inside its runs. Without it they get no address and no token. */
+  /** The coordinator's URL for Drover commands inside runs. Without it, they get no URL and no token. */
   apiUrl?: string;
-  /** In place of each profile's own number. */
+  /** Overrides the number of slots of each profile. */
   slots?: number;
   env: Environment;
   maxOutputKb: number;
   /** `provider` of drover.yaml. */
   provider?: string | null;
   defaultTimeoutSeconds?: number;
-  /** How long the logs of autonomous runs stay after they have finished: 30 unless given. */
+  /** How long to keep the logs of finished autonomous runs. Default: 30. */
   keepLogsDays?: number;
   inProcess?: InProcessOptions;
   times?: Partial<Times>;
   start?: StartCommand;
-  /** Once aborted, a stop waits for nothing: programs and executors are killed at once. */
+  /** Once aborted, `stop` kills programs and executors immediately instead of waiting for them. */
   hurry?: AbortSignal;
-  /** Whatever an operator should see. `cause` may hold a stack. */
+  /** Receives messages for the operator. `cause` may contain a stack trace. */
   onNotice: (message: string, cause?: unknown) => void;
 }
 
@@ -86,10 +86,10 @@ export interface RunnerProfile {
 
 export interface Runner {
   readonly registrations: readonly RunningRegistration[];
-  /** What runs' demands are compared with, for each registration. */
+  /** The properties of each registration that the demands of runs are matched against. */
   readonly facts: readonly RunnerFacts[];
   replaceAgents(profile: string, agents: Agent[]): Promise<void>;
-  /** No new claims; what runs gets its time, then is stopped and goes back at no cost. */
+  /** Claims no more runs. Runs in progress get some time to finish; then they are stopped and returned to the queue. */
   drain(): Promise<void>;
   stop(): Promise<void>;
   readonly done: Promise<void>;
@@ -103,29 +103,30 @@ const defaultTimes: Times = {
   sweepMs: 60_000,
 };
 
-export async function startRunner(given: RunnerOptions): Promise<Runner> {
-  const protection = protectedPaths(given.stateDirectory, given.env);
-  const options = { ...given, start: protectFromAll(given.start ?? start, protection) };
-  const giveUp = new AbortController();
+export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner> {
+  const protection = protectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
+  const options = { ...runnerOptions, start: protectFromAll(runnerOptions.start ?? start, protection) };
+  const stopping = new AbortController();
   const schemas = lazySchemas();
   sweepCgroups();
   const descriptors = countDescriptors();
   if (!hasRoomForOneRun(descriptors))
     throw new HostError({
       code: "DROVER-EXE-010",
-      message: `A runner cannot run anything here: ${describeShortage(descriptors!)}.`,
-      next: "Raise the limit with `ulimit -n 1024`, then start it again.",
+      message: `The runner cannot run anything on this host: ${describeShortage(descriptors!)}.`,
+      next: "Raise the limit with `ulimit -n 1024`, then start the runner again.",
     });
-  const opened: Awaited<ReturnType<typeof openProfile>>[] = [];
+  const openProfiles: Awaited<ReturnType<typeof openProfile>>[] = [];
   const stop = async (): Promise<void> => {
-    giveUp.abort();
-    await Promise.all(opened.map(({ registration }) => registration.stop()));
+    stopping.abort();
+    await Promise.all(openProfiles.map(({ registration }) => registration.stop()));
   };
   try {
-    for (const profile of options.profiles) opened.push(await openProfile(profile, options, schemas, giveUp.signal));
+    for (const profile of options.profiles)
+      openProfiles.push(await openProfile(profile, options, schemas, stopping.signal));
   } catch (error) {
     await stop();
-    for (const { release } of opened) release();
+    for (const { release } of openProfiles) release();
     throw error;
   }
   const logs = startLogSweep({
@@ -135,21 +136,23 @@ export async function startRunner(given: RunnerOptions): Promise<Runner> {
     now,
     onNotice: options.onNotice,
   });
-  const done = Promise.all(opened.map(({ registration }) => registration.done)).then(async () => {
+  const done = Promise.all(openProfiles.map(({ registration }) => registration.done)).then(async () => {
     await logs.stop();
-    for (const { release } of opened) release();
+    for (const { release } of openProfiles) release();
     await schemas.stop();
   });
   return {
-    registrations: opened.map(({ registration }) => registration),
-    facts: opened.map(({ facts }) => facts),
+    registrations: openProfiles.map(({ registration }) => registration),
+    facts: openProfiles.map(({ facts }) => facts),
     async replaceAgents(name, agents) {
       await Promise.all(
-        opened.filter(({ profile }) => profile === name).map(({ registration }) => registration.replaceAgents(agents)),
+        openProfiles
+          .filter(({ profile }) => profile === name)
+          .map(({ registration }) => registration.replaceAgents(agents)),
       );
     },
     async drain() {
-      await Promise.all(opened.map(({ registration }) => registration.drain()));
+      await Promise.all(openProfiles.map(({ registration }) => registration.drain()));
       await done;
     },
     async stop() {
@@ -167,7 +170,7 @@ async function openProfile(
   signal: AbortSignal,
 ) {
   const { profile, name: executor_profile } = loaded;
-  const runner = identityOf(executor_profile, options);
+  const runner = toRunnerName(executor_profile, options);
   const directory = runnerDirectory(recordDirectory(options.stateDirectory), runner);
   const owner = currentOwner();
   const lock = lockRunner(directory, owner, ownerIsAlive);
@@ -177,7 +180,7 @@ async function openProfile(
   };
   try {
     if (options.shortLived)
-      noteShortLived(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
+      saveShortLived(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
     const redactor = createRedactor({ variables: options.env });
     const executor = await createExecutor(loaded, options, redactor, schemas);
     const registrationOptions: RegistrationOptions = {
@@ -214,7 +217,7 @@ async function openProfile(
           home: options.env["HOME"] ?? homedir(),
           sessionHomes: profile.home === "session" ? homesDirectory(runsDirectory(options.stateDirectory)) : null,
           scratch: workDirectory(runsDirectory(options.stateDirectory)),
-          // short: a socket in there has a path of 107 characters at most
+          // keep it short: the path of a socket in it has at most 107 bytes
           tmpRoot: join(tmpDirectory(runsDirectory(options.stateDirectory)), runner.slice(-12)),
           stateDirectory: options.stateDirectory,
           runs: runsDirectory(options.stateDirectory),
@@ -223,7 +226,7 @@ async function openProfile(
         limits: {
           timeout_seconds: profile.timeout_seconds,
           idle_timeout_seconds: profile.idle_timeout_seconds,
-          jobTimeoutSeconds: secondsIn(options.env, "JOB_TIMEOUT_SECONDS"),
+          jobTimeoutSeconds: readSeconds(options.env, "JOB_TIMEOUT_SECONDS"),
           defaultTimeoutSeconds: options.defaultTimeoutSeconds,
         },
         variables: { allowed: profile.allow_env, env: options.env },
@@ -251,7 +254,7 @@ async function openProfile(
         onFinishTimeoutMs: 60_000,
         onNotice: options.onNotice,
       },
-      times: { ...defaultTimes, ...pollPause(options.env), ...options.times },
+      times: { ...defaultTimes, ...readPollPause(options.env), ...options.times },
       maxReportBytes: 1024 * 1024,
       maxUnshippedBytes: 8 * 1024 * 1024,
       random: Math.random,
@@ -262,7 +265,7 @@ async function openProfile(
     return {
       profile: executor_profile,
       registration,
-      facts: factsOf(registration.runner_id, registrationOptions.registration),
+      facts: toRunnerFacts(registration.runner_id, registrationOptions.registration),
       release,
     };
   } catch (error) {
@@ -271,28 +274,28 @@ async function openProfile(
   }
 }
 
-function factsOf(runner_id: string, registration: Registration): RunnerFacts {
+function toRunnerFacts(runner_id: string, registration: Registration): RunnerFacts {
   const { place_id = null, only_pinned = false } = registration;
   return { ...registration, runner_id, place_id, only_pinned, executor_type: registration.executor.type };
 }
 
 const now = (): Date => new Date();
 
-/** Stable over restarts, and a file name: the same things that the coordinator makes a runner_id of. */
-function identityOf(profile: string, { name, projectDir }: RunnerOptions): string {
+/** A file name for the runner that stays the same across restarts. It depends on the same inputs as the runner_id. */
+function toRunnerName(profile: string, { name, projectDir }: RunnerOptions): string {
   const hash = createHash("sha256")
     .update(JSON.stringify([hostname(), projectDir, profile, name ?? null]))
     .digest("hex");
   return `${profile.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 40)}-${hash.slice(0, 12)}`;
 }
 
-/** While the coordinator is away, between two tries. */
-function pollPause(env: RunnerOptions["env"]): Pick<Times, "pollPauseMs"> | undefined {
-  const seconds = secondsIn(env, "POLL_INTERVAL_SECONDS");
+/** Reads the pause between attempts to reach the coordinator. */
+function readPollPause(env: RunnerOptions["env"]): Pick<Times, "pollPauseMs"> | undefined {
+  const seconds = readSeconds(env, "POLL_INTERVAL_SECONDS");
   return seconds === undefined ? undefined : { pollPauseMs: seconds * 1000 };
 }
 
-function secondsIn(env: RunnerOptions["env"], name: string): number | undefined {
+function readSeconds(env: RunnerOptions["env"], name: string): number | undefined {
   const text = env[name];
   if (text === undefined || text === "") return undefined;
   const seconds = Number(text);

@@ -1,4 +1,4 @@
-import { newLocalIds } from "../../src/local.ts";
+import { createLocalIds } from "../../src/local.ts";
 import type { CreateRun, Store } from "../../src/model/store.ts";
 import { openHttp } from "./connection.ts";
 import { type Drover, untilAllEnded } from "./drover.ts";
@@ -41,7 +41,7 @@ export function droverSide(drover: Drover, durability: string, serverCpuMs: () =
 
 /** Writes to the store in this process, as POST /runs does after validation. */
 export function storeIntake(store: Store, durability: string): Intake {
-  const newId = newLocalIds();
+  const newId = createLocalIds();
   const create = async (operations: CreateRun[]): Promise<void> => {
     const results = await store.apply(operations);
     if (results.some(({ ok }) => !ok)) throw new Error("a run was refused");

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { newLocalIds } from "../../src/local.ts";
+import { createLocalIds } from "../../src/local.ts";
 import type { NewId } from "../../src/model/ids.ts";
 import { openStore, type SqliteStore } from "../../src/record/open.ts";
 import { median, ms, printTable, ratio, times } from "../rounds.ts";
@@ -10,7 +10,7 @@ const maxFillMs = 150_000;
 
 /** Compares the same operations on a store with few pending runs and on one with very many. */
 export async function growth(place: string, rounds: number, samples: number): Promise<void> {
-  const newId = newLocalIds();
+  const newId = createLocalIds();
   const small = await filled(join(place, "small"), 1000, newId);
   const large = await filled(join(place, "large"), 1_000_000, newId);
   const stores = [

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Browser } from "../../test/browser/playwright.ts";
-import { newLocalIds } from "../../src/local.ts";
+import { createLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
 import { type ApiClient, createClient } from "../../src/wire/client.ts";
 import { owned, ownedDirectory, stopChild } from "../dispatch/children.ts";
@@ -62,7 +62,7 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
 
 /** The runs need an executor that no runner has, so they stay pending. */
 async function fill(directory: string, runs: number): Promise<void> {
-  const newId = newLocalIds();
+  const newId = createLocalIds();
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   for (let stored = 0; stored < runs; stored += 1000)
     await store.apply(Array.from({ length: Math.min(1000, runs - stored) }, () => noopRun(newId, "some")));

@@ -1,7 +1,7 @@
 import type { Locations } from "../define/locations.ts";
 import { findLocal } from "../local.ts";
-import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
-import { profileFolders } from "../compose/open-profiles.ts";
+import { type Finding, type HostReport, probeHost } from "../process/probe-host.ts";
+import { findProfileDirectories } from "../compose/open-profiles.ts";
 import { type FoundClient, findAgentSdk, findClients } from "./find-clients.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
@@ -27,7 +27,7 @@ async function examine(input: CommandInput): Promise<number> {
   const { places, config } = local;
   const untrusted = findUntrusted(input, local, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
-  const profileDirectories = profileFolders(input.cwd, config, true, input.env);
+  const profileDirectories = findProfileDirectories(input.cwd, config, true, input.env);
   const clients = { ...programs, "claude-sdk": findAgentSdk(profileDirectories, input) };
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;

@@ -3,14 +3,14 @@ import { protectedPaths } from "../define/protected-paths.ts";
 import { findCheckout } from "../define/checkout.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord, type Inside } from "../execute/exec.ts";
 import type { NestedSink } from "../execute/nested/nested-sink.ts";
-import { findLocal, type Local, localUser, newExecKey, newLocalIds, openLocalStore } from "../local.ts";
+import { findLocal, type Local, localUser, createExecToken, createLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { logsDirectory, recordDirectory, runsDirectory } from "../model/state-layout.ts";
 import { nestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts";
-import { checkCommand } from "../process/check.ts";
+import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
-import { findExecutable } from "../process/lookup.ts";
+import { findExecutable } from "../process/find-executable.ts";
 import { interruptedExecutions } from "../record/audit/interrupted.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
@@ -53,8 +53,8 @@ async function runExec(input: CommandInput): Promise<number> {
   if (nested) attachToRun(request, nested, input.env);
   const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
   Object.assign(request.options, protectedPaths(local.places.stateDirectory, input.env));
-  const newId = newLocalIds();
-  const key = newExecKey();
+  const newId = createLocalIds();
+  const key = createExecToken();
 
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);

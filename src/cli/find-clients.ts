@@ -29,11 +29,11 @@ export async function findClients(env: Environment): Promise<Record<string, Foun
 
 /** Finds the Agent SDK package where the profile `claude-sdk` would load it from. */
 export function findAgentSdk(
-  profileFolders: readonly string[],
+  profileDirectories: readonly string[],
   { cwd, env }: { cwd: string; env: Environment },
 ): FoundClient {
   const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
-  const loaded = loadProfile("claude-sdk", profileFolders, host);
+  const loaded = loadProfile("claude-sdk", profileDirectories, host);
   const place = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
   const missing = missingPackage(agentSdk, place);
   if (missing !== null) return { found: false, why: missing.message, next: missing.next };

@@ -3,13 +3,13 @@ import { isAgentFile, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type LoadedProfile, loadProfile } from "../define/profiles.ts";
 import { chooseProvider, openProvider } from "../llm/providers.ts";
-import { type Local, newLocalIds } from "../local.ts";
+import { type Local, createLocalIds } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { BugError, RequestError } from "../model/errors.ts";
 import { profileSchema } from "../model/profile.ts";
 import type { RunnerProfile } from "../runner.ts";
-import { profileFolders } from "../compose/open-profiles.ts";
+import { findProfileDirectories } from "../compose/open-profiles.ts";
 import { modelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, usage } from "./options.ts";
 
@@ -42,7 +42,7 @@ export async function loadSpec(
     },
     workDirectory: cwd,
     store: { load: async () => null, save: async () => undefined },
-    newId: newLocalIds(),
+    newId: createLocalIds(),
     start() {
       throw new BugError("a provider started a program outside a run");
     },
@@ -89,7 +89,7 @@ function modelProfile(
   provider?: string,
 ): LoadedProfile {
   const host = { builtIn: ["model"], hasCommand: () => true };
-  const found = loadProfile("model", profileFolders(cwd, { profiles }, false, env), host);
+  const found = loadProfile("model", findProfileDirectories(cwd, { profiles }, false, env), host);
   if (!found.ok && found.faults[0]?.code !== "DROVER-PRF-001") throw refused("profile", found.faults);
   const empty: LoadedProfile = {
     name: "model",

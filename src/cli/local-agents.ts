@@ -6,7 +6,7 @@ import type { Agent } from "../model/agent.ts";
 import { type AgentPosition, positionOfAgent } from "../model/agent-position.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
-import { openProfiles, profileFolders } from "../compose/open-profiles.ts";
+import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
@@ -20,10 +20,10 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
   };
   const { profiles, stop } = await openProfiles({
     wanted: null,
-    folders: profileFolders(input.cwd, local.config, true, input.env),
+    directories: findProfileDirectories(input.cwd, local.config, true, input.env),
     env: input.env,
     onNotice,
-    uncheckedSchemas: true,
+    skipSchemaChecks: true,
   });
   await stop();
   const from = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>

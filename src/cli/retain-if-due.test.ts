@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { recordDirectory, retentionStampFile } from "../model/state-layout.ts";
 import { execOnRecord } from "../execute/exec.ts";
-import { type Local, newLocalIds } from "../local.ts";
+import { type Local, createLocalIds } from "../local.ts";
 import { defaultConfig } from "../model/config.ts";
 import { noCorrelation } from "../model/new-run.ts";
 import { currentOwner } from "../record/audit/owner.ts";
@@ -43,7 +43,7 @@ async function exec(at: Date): Promise<string> {
       store,
       redactor: createRedactor({ variables: {} }),
       now: () => clock,
-      newId: newLocalIds(),
+      newId: createLocalIds(),
       owner: currentOwner(),
       createdBy: "test",
     },

@@ -4,7 +4,7 @@ import { findLocal } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
-import { absentNames, openProfiles, profileFolders } from "../compose/open-profiles.ts";
+import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
@@ -53,10 +53,10 @@ async function runRunner(input: CommandInput): Promise<number> {
   const scope = { profiles: searchesForProfiles(wanted) };
   const found = await findLocal(env, cwd);
   const { places, config } = options["while-stdin"] ? found : await resolveTrust(input, found, scope);
-  const directories = profileFolders(cwd, config, options["examples"] === true, env);
+  const directories = findProfileDirectories(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
     wanted: wanted.length > 0 ? wanted : null,
-    folders: directories,
+    directories,
     isolation: config.isolation,
     env,
     onNotice,
@@ -109,8 +109,7 @@ async function runRunner(input: CommandInput): Promise<number> {
         `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
       );
     }
-    if (profiles.absent.length > 0)
-      write(2, `Not available (run drover doctor to see why): ${absentNames(profiles)}\n`);
+    if (profiles.absent.length > 0) write(2, `Not available (run drover doctor to see why): ${listAbsent(profiles)}\n`);
   }
   if (byParent) {
     for (const event of ["end", "error"]) process.stdin.resume().once(event, () => void stopNow());

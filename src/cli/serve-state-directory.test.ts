@@ -8,7 +8,7 @@ import { rawCall } from "../../test/http-call.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import { openStore } from "../record/open.ts";
 import { findLocal } from "../local.ts";
-import { openProfiles, profileFolders } from "../compose/open-profiles.ts";
+import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { connect } from "./connect.ts";
 import { readListen, serveStateDirectory } from "./serve-state-directory.ts";
@@ -74,18 +74,18 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   expect(text).toContain('"configured"');
 
   const { config } = await findLocal({ DROVER_TRUST: cwd }, join(cwd, "below"));
-  const folders = profileFolders(join(cwd, "below"), config, false, {});
-  expect(folders[0]).toBe(join(cwd, "offers"));
+  const directories = findProfileDirectories(join(cwd, "below"), config, false, {});
+  expect(directories[0]).toBe(join(cwd, "offers"));
   const found = await openProfiles({
     wanted: ["mine"],
-    folders,
+    directories,
     isolation: config.isolation,
     env: {},
     onNotice: () => undefined,
   });
   expect(found.profiles).toMatchObject([{ loaded: { name: "mine", profile: { isolation: "group" } } }]);
   await found.stop();
-  expect(() => profileFolders(cwd, { profiles: join(cwd, "none") }, false, {})).toThrow(
+  expect(() => findProfileDirectories(cwd, { profiles: join(cwd, "none") }, false, {})).toThrow(
     expect.objectContaining({ code: "DROVER-CFG-004", field: "profiles" }),
   );
 });

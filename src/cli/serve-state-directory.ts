@@ -9,7 +9,7 @@ import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { retentionDays } from "../record/retain.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { deadShortLived } from "../compose/short-lived-runners.ts";
+import { findDeadShortLived } from "../compose/short-lived-runners.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
@@ -65,7 +65,7 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
     headCopy: local.places.headCopy,
     database,
     databaseWaitMs,
-    onDatabaseAway: ({ message }) =>
+    onDatabaseUnreachable: ({ message }) =>
       write(2, `drover: ${message} Waiting for it for up to ${databaseWaitMs / 1000} s.\n`),
     ...listen,
     socket: socketFor(recordDirectory(stateDirectory), input.env),
@@ -121,7 +121,7 @@ function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
   const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
   const sweep = async (): Promise<void> => {
-    const dead = deadShortLived(stateDirectory);
+    const dead = findDeadShortLived(stateDirectory);
     // Loaded late: a coordinator does not otherwise need the code that executes runs.
     if (dead.length > 0) await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(dead, options);
   };

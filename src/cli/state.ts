@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { findLocations, type Locations } from "../define/locations.ts";
 import { isTrusted } from "../define/trust.ts";
 import { headCopyFile, userStateDirectory } from "../define/user-state.ts";
-import { earlierStateFor, readMoving } from "../compose/earlier-state.ts";
+import { earlierStateFor, readMove } from "../compose/earlier-state.ts";
 import { databaseFile, recordDirectory, runsDirectory } from "../model/state-layout.ts";
 import { moveState } from "../compose/move-state.ts";
 import { readHeadCopy } from "../record/audit/head.ts";
@@ -79,7 +79,7 @@ function describeState(places: Locations, env: CommandInput["env"]) {
     record: half(recordDirectory(stateDirectory)),
     runs: half(runsDirectory(stateDirectory)),
     second_head: headCopy,
-    earlier: readMoving(stateDirectory)?.from ?? earlierStateFor(stateDirectory),
+    earlier: readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory),
     not_used: ignoredState?.path ?? null,
   };
 }
@@ -96,8 +96,7 @@ async function move(input: CommandInput): Promise<number> {
   const to = places.stateDirectory;
   const given = text(input.options, "from");
   const from = given === undefined ? fromHere(places, input.env) : resolve(input.cwd, given);
-  if (!existsSync(from) && readMoving(to)?.from !== from)
-    throw usage(`${from} does not exist.`, "state move", "--from");
+  if (!existsSync(from) && readMove(to)?.from !== from) throw usage(`${from} does not exist.`, "state move", "--from");
   const userFolder = userStateDirectory(input.env);
   moveState({ from, to, headCopyOf: (record) => userFolder && headCopyFile(userFolder, record) });
   const directory = recordDirectory(to);
@@ -119,7 +118,7 @@ async function move(input: CommandInput): Promise<number> {
  */
 function fromHere(places: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = places;
-  const earlier = readMoving(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
+  const earlier = readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
   if (earlier !== null) return earlier;
   if (ignoredState === undefined) throw usage(`There is nothing to move to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { findLocal } from "../local.ts";
 import type { Running } from "../model/process.ts";
-import { localClient } from "../compose/open-coordinator.ts";
+import { createLocalClient } from "../compose/open-coordinator.ts";
 import { trustTypes } from "../serve/trust-types.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
@@ -49,7 +49,7 @@ async function up(input: CommandInput): Promise<number> {
         DROVER_API_URL: address,
         DROVER_COMMANDS_URL: coordinator.url,
         DROVER_ALLOW_HTTP: coordinator.socket === null ? "1" : "",
-        DROVER_API_KEY: await coordinator.lendRunnerToken(),
+        DROVER_API_KEY: await coordinator.issueRunnerToken(),
         // An enrolment would take precedence over the key.
         DROVER_ENROLMENT: "",
         DROVER_STATE_DIR: local.places.stateDirectory,
@@ -74,7 +74,7 @@ async function up(input: CommandInput): Promise<number> {
     // Only now: until the runner has registered, a command that found the coordinator would find no agents.
     coordinator.announce();
     if (input.options["quiet"]) return;
-    const { items } = await localClient(coordinator, trustTypes).agents.list();
+    const { items } = await createLocalClient(coordinator, trustTypes).agents.list();
     write(2, greeting(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
     if (!coordinator.hasWeb) return;
     const { url: shownAs, adminToken: token } = coordinator;

@@ -1,4 +1,4 @@
-import type { Wanted } from "../embedded.ts";
+import type { Target } from "../embedded.ts";
 import { HostError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
@@ -11,7 +11,7 @@ import type { Work } from "./with-local-runner.ts";
  */
 export async function withCoordinator(
   input: CommandInput,
-  wanted: Wanted,
+  target: Target,
   work: Work,
   report = reportOnStderr,
 ): Promise<number> {
@@ -21,7 +21,7 @@ export async function withCoordinator(
   // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
   // A full-screen chat has already asked about trust, before it opened its screen.
-  return withTrustedLocalRunner(input, local, wanted, work, { print: report, asks: report === reportOnStderr });
+  return withTrustedLocalRunner(input, local, target, work, { print: report, asks: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {

@@ -1,4 +1,4 @@
-import { type Wanted, withEmbedded } from "../embedded.ts";
+import { type Target, withEmbedded } from "../embedded.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { ApiClient } from "../wire/client.ts";
@@ -13,19 +13,19 @@ export type Work = (client: ApiClient, isOwn: boolean) => Promise<number>;
 export async function withTrustedLocalRunner(
   input: CommandInput,
   local: Local,
-  wanted: Wanted,
+  target: Target,
   work: Work,
   reporting: Required<TrustReporting>,
 ): Promise<number> {
   const trusted = await resolveTrust(input, local, { profiles: true, agents: true }, reporting);
-  return withLocalRunner(input, trusted, wanted, work, reporting.print);
+  return withLocalRunner(input, trusted, target, work, reporting.print);
 }
 
 /** Calls `work` with the record opened in this process and a runner that lives as long as this command. */
 export function withLocalRunner(
   input: CommandInput,
   local: Local,
-  wanted: Wanted,
+  target: Target,
   work: Work,
   report: (message: string) => void,
 ): Promise<number> {
@@ -34,8 +34,8 @@ export function withLocalRunner(
       local,
       env: input.env,
       cwd: input.cwd,
-      agentsDirectory: wanted.spec ? null : findAgentsDirectory(input, local),
-      wanted,
+      agentsDirectory: target.spec ? null : findAgentsDirectory(input, local),
+      target,
       name: "drover run",
       detach: input.options["detach"] !== undefined,
       onNotice(message) {

@@ -23,10 +23,15 @@ afterEach(async () => {
 });
 
 /** A runner as `drover runner -x PROFILE` makes it, over a port that is given. */
-async function start(port: RunnerPort, profile: string, folders: string[], env: RunnerOptions["env"] = process.env) {
+async function start(
+  port: RunnerPort,
+  profile: string,
+  directories: string[],
+  env: RunnerOptions["env"] = process.env,
+) {
   const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
-  const profiles = await openProfiles({ wanted: [profile], folders, env, onNotice: expect.fail });
+  const profiles = await openProfiles({ wanted: [profile], directories, env, onNotice: expect.fail });
   closing.push(profiles.stop);
   const runner = await startRunner({
     port,
@@ -132,26 +137,26 @@ async function profileFolder(source: string): Promise<string[]> {
 
 test("processes of an executor get the variables it names, and those of the profile", async () => {
   const coordinator = createMemoryCoordinator();
-  const folders = await profileFolder(
+  const directories = await profileFolder(
     'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "own", variables: ["MY_*"], async execute({ runCli }) { return (await runCli({ command: ["sh", "-c", "echo $MY_ONE$EXTRA$OTHER_KEY"] })).stdout; } });',
   );
   const env = { ...process.env, MY_ONE: "1", EXTRA: "2", OTHER_KEY: "3" };
-  await start(coordinator.port, "own", folders, env);
+  await start(coordinator.port, "own", directories, env);
   const run_id = coordinator.submit({ type: "autonomous" });
   await poll(() => coordinator.runs.get(run_id)!.outcome).toMatchObject({ status: "completed", text: "12\n" });
 });
 
 test("DROVER_AGENT restricts what it claims, POLL_INTERVAL_SECONDS is checked", async () => {
-  const folders = await profileFolder('export const executor = { name: "own", can: {}, run: async () => ({}) };');
+  const directories = await profileFolder('export const executor = { name: "own", can: {}, run: async () => ({}) };');
   const coordinator = createMemoryCoordinator();
-  await start(coordinator.port, "own", folders, {
+  await start(coordinator.port, "own", directories, {
     ...process.env,
     DROVER_AGENT: "only-this",
     POLL_INTERVAL_SECONDS: "0.5",
   });
   expect([...coordinator.runners.values()][0]!.registration.only_agent).toBe("only-this");
   for (const POLL_INTERVAL_SECONDS of ["0", "-1", "soon", "Infinity"])
-    await expect(start(coordinator.port, "own", folders, { ...process.env, POLL_INTERVAL_SECONDS })).rejects.toThrow(
-      "POLL_INTERVAL_SECONDS must be a positive number",
-    );
+    await expect(
+      start(coordinator.port, "own", directories, { ...process.env, POLL_INTERVAL_SECONDS }),
+    ).rejects.toThrow("POLL_INTERVAL_SECONDS must be a positive number");
 });

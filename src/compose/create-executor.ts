@@ -18,7 +18,7 @@ import type { Environment } from "../model/environment.ts";
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
 
-/** Executors that a profile may name without a command or a module. */
+/** Executors that a profile can use without a command or a module. */
 export const builtInExecutors = [
   "procedural",
   "claude",
@@ -29,38 +29,38 @@ export const builtInExecutors = [
   "claude-sdk",
 ] as const;
 
-export interface ExecutorPlace {
+export interface ExecutorOptions {
   stateDirectory: string;
   env: Environment;
   maxOutputKb: number;
   /** `provider` of drover.yaml. */
   provider?: string | null;
-  /** For the executor `claude-sdk`, of a runner that lives in the process of a caller. */
+  /** For the executor `claude-sdk`, if the runner is inside a caller's process. */
   inProcess?: InProcessOptions;
   start: StartCommand;
 }
 
-/** The executor that a profile names. */
+/** Creates the executor of a profile. */
 export async function createExecutor(
   { profile, directory, name }: LoadedProfile,
-  options: ExecutorPlace,
+  options: ExecutorOptions,
   redactor: Redactor,
   schemas: LazySchemas,
 ): Promise<Executor> {
-  const place = { runnerDirectory: directory, variables: { allowed: profile.allow_env, env: options.env } };
-  const procedural = (): Executor =>
+  const base = { runnerDirectory: directory, variables: { allowed: profile.allow_env, env: options.env } };
+  const createProcedural = (): Executor =>
     createProceduralExecutor({
-      ...place,
+      ...base,
       redactor,
       maxOutputBytes: options.maxOutputKb * 1024,
       checkOutput: schemas.check,
     });
-  // carried out here: through the wrapper, the command itself would not be on the record
+  // run it in this process: through the wrapper program, the record would not contain the command itself
   if (profile.command !== undefined && isProceduralExec(profile.command))
-    return { ...procedural(), name: profile.type };
+    return { ...createProcedural(), name: profile.type };
   if (profile.command !== undefined)
     return createCommandExecutor({
-      ...place,
+      ...base,
       name: profile.type,
       command: profile.command,
       can: profile.can,
@@ -76,7 +76,7 @@ export async function createExecutor(
       env: options.env,
     });
   }
-  if (profile.type === "procedural") return procedural();
+  if (profile.type === "procedural") return createProcedural();
   if (profile.type === "model") {
     const { createModelExecutor } = await import("../execute/executors/loop/model-executor.ts");
     return createModelExecutor({
@@ -90,7 +90,7 @@ export async function createExecutor(
   const host = {
     env: options.env,
     isRoot: process.getuid?.() === 0,
-    isolation: () => isolationHere(profile, options.start),
+    isolation: () => detectIsolation(profile, options.start),
   };
   if (profile.type === "claude-sdk") {
     const { createClaudeSdkExecutor } = await import("../execute/executors/claude-sdk/claude-sdk.ts");
@@ -101,20 +101,20 @@ export async function createExecutor(
   if (client) return client(host);
   throw new RequestError({
     code: "DROVER-CFG-004",
-    message: `The profile ${name} names the executor ${profile.type}, which is not built in.`,
+    message: `The profile ${name} uses the executor ${profile.type}, which is not built in.`,
     field: "type",
-    next: `Give it a command or a module, or one of: ${builtInExecutors.join(", ")}.`,
+    next: `Set a command or a module in the profile, or set type to one of: ${builtInExecutors.join(", ")}.`,
   });
 }
 
-/** Whether a profile names the procedural executor by the program that wraps it. */
+/** Whether a command is the program that wraps the procedural executor. */
 export function isProceduralExec(command: string): boolean {
   const split = splitWords(command);
   return split.ok && split.words.length === 1 && basename(split.words[0]!) === "drover-procedural-exec";
 }
 
-/** As a command shows that is run with it. */
-async function isolationHere(
+/** Finds out which level `auto` selects by running a command. */
+async function detectIsolation(
   { isolation = "auto", leftovers }: Profile,
   startCommand: StartCommand,
 ): Promise<Isolation> {

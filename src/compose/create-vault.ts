@@ -6,17 +6,17 @@ import { createSecretBox } from "../trigger/secret-box.ts";
 
 const purpose = "drover run parameters";
 
-/** `key` is the record's own: the one its audit chain is sealed with. */
+/** `key` is the key of the record, which also seals its audit chain. */
 export function createVault(key: Uint8Array, redactor: Redactor): Vault {
   const box = createSecretBox(key, purpose);
   return {
-    conceal(owner, schema, asked) {
-      const concealed = conceal(schema, asked, redactor);
+    conceal(owner, schema, input) {
+      const concealed = conceal(schema, input, redactor);
       if (concealed === null) return null;
       const { parameters, prompt } = concealed;
-      return { parameters, prompt, sealed: box.seal(owner, JSON.stringify(asked)) };
+      return { parameters, prompt, sealed: box.seal(owner, JSON.stringify(input)) };
     },
-    // Sealed above, and bound to its owner.
+    // `conceal` sealed it for this owner.
     open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as RunInput,
     fingerprint: (text) => createHmac("sha256", key).update(`${purpose}\n${text}`).digest("hex"),
   };

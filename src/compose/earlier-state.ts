@@ -4,44 +4,44 @@ import { shellQuote } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 
-/** Laid out as earlier versions did. A runner's own state has no database. */
+/** Whether the directory has the layout of earlier versions. The state of a runner alone has no database. */
 export function isEarlierState(directory: string): boolean {
   return existsSync(databaseFile(directory)) || existsSync(runnersDirectory(directory));
 }
 
-/** A new record beside one that is not moved yet, or half moved, would hide it. */
-export function refuseEarlierState(stateDirectory: string): void {
+/** Throws if the state still has to be moved from an old location. Creating a new record would hide it. */
+export function rejectEarlierState(stateDirectory: string): void {
   if (existsSync(databaseFile(recordDirectory(stateDirectory)))) return;
-  const moving = readMoving(stateDirectory);
-  const from = moving?.from ?? earlierStateFor(stateDirectory);
+  const move = readMove(stateDirectory);
+  const from = move?.from ?? earlierStateFor(stateDirectory);
   if (from === null) return;
   throw new HostError({
     code: "DROVER-STA-013",
     field: stateDirectory,
-    message: moving
+    message: move
       ? `The move of ${from} to ${stateDirectory} was interrupted.`
-      : `${from} is a state directory of an earlier Drover, with everything in one folder.`,
-    next: `${moving ? "Finish it" : "Move it to where it belongs now"}: drover state move --from ${shellQuote(from)}`,
+      : `${from} is a state directory in the layout of an earlier Drover version.`,
+    next: `${move ? "Finish the move" : "Move it to the new layout"}: drover state move --from ${shellQuote(from)}`,
   });
 }
 
-/** What lies there, or where the user's own state lay before, beside those of projects now. */
+/** Finds state of an earlier version: in this directory or, for the user's own state, in its parent, where it used to be. */
 export function earlierStateFor(stateDirectory: string): string | null {
-  const userFolder = dirname(stateDirectory);
-  const isOwn = basename(stateDirectory) === "user" && basename(userFolder) === "drover";
-  return [stateDirectory, ...(isOwn ? [userFolder] : [])].find(isEarlierState) ?? null;
+  const parent = dirname(stateDirectory);
+  const isUserState = basename(stateDirectory) === "user" && basename(parent) === "drover";
+  return [stateDirectory, ...(isUserState ? [parent] : [])].find(isEarlierState) ?? null;
 }
 
-export interface Moving {
+export interface StateMove {
   from: string;
-  /** Everything is in its new place: what is left is to be removed. */
+  /** Everything is at its new location. Only the cleanup of the old one is missing. */
   done: boolean;
-  /** It is copied, as the two places are on different file systems. */
+  /** The state is copied, because the two locations are on different file systems. */
   copies: boolean;
 }
 
-export function readMoving(stateDirectory: string): Moving | null {
+export function readMove(stateDirectory: string): StateMove | null {
   if (!existsSync(movingFile(stateDirectory))) return null;
-  // written whole, by `drover state move`
-  return JSON.parse(readFileSync(movingFile(stateDirectory), "utf8")) as Moving;
+  // `drover state move` writes it atomically
+  return JSON.parse(readFileSync(movingFile(stateDirectory), "utf8")) as StateMove;
 }

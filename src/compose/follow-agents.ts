@@ -6,25 +6,25 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import type { Scheduler } from "../trigger/scheduler.ts";
 
 interface FollowOptions {
-  /** All faults, each time they change. */
+  /** Receives all faults each time they change. */
   onAgentFaults?: ((faults: readonly DefinitionFault[]) => void) | undefined;
   agentGate?: AgentGate | null | undefined;
 }
 
-/** Keeps the book and the schedules as the files of a folder are. Resolves once the folder has been read for the first time. */
+/** Keeps the agent book and the schedules in sync with the files of a directory. Resolves after the first read. */
 export async function followAgents(
-  folder: string,
+  directory: string,
   agents: AgentBook,
   schemas: ReturnType<typeof openSchemaChecker>,
   scheduler: Scheduler | null,
   { onAgentFaults, agentGate }: FollowOptions,
 ): Promise<() => Promise<void>> {
-  const tell =
+  const reportFaults =
     onAgentFaults ??
     ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
   return new Promise((resolve) => {
-    const watching = watchAgents(
-      folder,
+    const watch = watchAgents(
+      directory,
       schemas,
       ({ agents: loaded, faults }) => {
         agents.setFiles(
@@ -35,8 +35,8 @@ export async function followAgents(
           loaded.map(({ agent }) => agent),
           faults.length === 0,
         );
-        if (faults.length > 0) tell(faults);
-        resolve(() => watching.stop());
+        if (faults.length > 0) reportFaults(faults);
+        resolve(() => watch.stop());
       },
       new AbortController().signal,
       { gate: agentGate ?? undefined },

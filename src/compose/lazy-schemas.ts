@@ -5,7 +5,7 @@ export interface LazySchemas {
   stop(): Promise<void>;
 }
 
-/** A runner stays small: what checks results is loaded for the first agent that wants it. */
+/** Loads the schema checker on first use, so that a runner whose agents need none stays small. */
 export function lazySchemas(): LazySchemas {
   let checker: Promise<SchemaChecker> | null = null;
   return {

@@ -1,18 +1,18 @@
 import { statfsSync } from "node:fs";
 
-/** Asked with every claim, looked up once a second. */
-export function lowDisk(directory: string, minFreeBytes: number): () => string | null {
-  let lookedAt = -Infinity;
-  let answer: string | null = null;
+/** Returns a function that describes a shortage of disk space, or returns null. It checks the disk once per second at most. */
+export function createLowDiskCheck(directory: string, minFreeBytes: number): () => string | null {
+  let checkedAt = -Infinity;
+  let shortage: string | null = null;
   return () => {
-    if (performance.now() - lookedAt < 1000) return answer;
-    lookedAt = performance.now();
+    if (performance.now() - checkedAt < 1000) return shortage;
+    checkedAt = performance.now();
     const { bavail, bsize } = statfsSync(directory);
-    const free = bavail * bsize;
-    answer =
-      free >= minFreeBytes
+    const freeBytes = bavail * bsize;
+    shortage =
+      freeBytes >= minFreeBytes
         ? null
-        : `only ${Math.floor(free / 1048576)} MB are free where ${directory} lies; nothing new is started below ${Math.ceil(minFreeBytes / 1048576)} MB`;
-    return answer;
+        : `only ${Math.floor(freeBytes / 1048576)} MB are free on the disk of ${directory}; no run starts below ${Math.ceil(minFreeBytes / 1048576)} MB`;
+    return shortage;
   };
 }

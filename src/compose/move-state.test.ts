@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
-import { refuseEarlierState } from "./earlier-state.ts";
+import { rejectEarlierState } from "./earlier-state.ts";
 import * as layout from "../model/state-layout.ts";
 import { moveState } from "./move-state.ts";
 import { readHead } from "../record/audit/head.ts";
@@ -71,7 +71,7 @@ async function expectWhole(to: string): Promise<void> {
   expect(readdirSync(to).sort()).toEqual(["record", "runs"]);
   // an address that somebody left says nothing about who serves now
   expect(existsSync(layout.announcementFile(directory))).toBe(false);
-  refuseEarlierState(to);
+  rejectEarlierState(to);
   const store = await open(directory);
   await recordRuns(store, 1);
   await store.close();
@@ -80,7 +80,7 @@ async function expectWhole(to: string): Promise<void> {
 
 it("an earlier state is put into its two halves, where it is", async () => {
   const state = await earlierState("state");
-  expect(() => refuseEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
+  expect(() => rejectEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
   move(state, state);
   await expectWhole(state);
 });
@@ -109,7 +109,7 @@ it("the user's own state of before is found beside those of projects, which stay
   const folder = await earlierState("drover");
   mkdirSync(join(folder, "projects", "one"), { recursive: true });
   const own = join(folder, "user");
-  expect(() => refuseEarlierState(own)).toThrow(pointingTo(folder));
+  expect(() => rejectEarlierState(own)).toThrow(pointingTo(folder));
   move(folder, own);
   await expectWhole(own);
   expect(readdirSync(folder).sort()).toEqual(["projects", "user"]);
@@ -119,10 +119,10 @@ it("a runner's state without a database is one as well", () => {
   const state = join(top, "state");
   mkdirSync(join(state, "runners/one"), { recursive: true });
   writeFileSync(join(state, "runner-token"), "mine");
-  expect(() => refuseEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
+  expect(() => rejectEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
   move(state, state);
   expect(readFileSync(layout.runnerTokenFile(layout.recordDirectory(state)), "utf8")).toBe("mine");
-  refuseEarlierState(state);
+  rejectEarlierState(state);
 });
 
 /** All places that a killed move can stop at: what was renamed up to there, in its order. */
@@ -140,7 +140,7 @@ it("killed after any step it keeps others away, and can be done again", async ()
       mkdirSync(half(to), { recursive: true });
       if (existsSync(join(from, name))) renameSync(join(from, name), join(half(to), name));
     }
-    if (steps < names.length) expect(() => refuseEarlierState(to)).toThrow(pointingTo(from));
+    if (steps < names.length) expect(() => rejectEarlierState(to)).toThrow(pointingTo(from));
     expect(() => move(join(top, "another"), to)).toThrow("interrupted");
     move(from, to);
     await expectWhole(to);
@@ -188,7 +188,7 @@ it.runIf(otherDevice)("between file systems it is copied, and done again where i
 
 it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() => unknown>]>([
   [
-    "A coordinator serves",
+    "A coordinator is using",
     (from) => {
       const lock = lockCoordinator(from);
       return () => lock?.release();
@@ -208,11 +208,11 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
     },
   ],
   [
-    "There is a state in",
+    "already contains a state",
     (_from, to) => void mkdirSync(layout.logsDirectory(layout.recordDirectory(to)), { recursive: true }),
   ],
   [
-    "is neither a file nor a folder",
+    "is neither a file nor a directory",
     (from) => {
       rmSync(join(from, "files"), { recursive: true });
       symlinkSync("/etc", join(from, "files"));
@@ -250,6 +250,6 @@ it.runIf(process.getuid?.() === 0)("what belongs to another user is not moved", 
 
 it("where nothing is, nothing is moved", () => {
   mkdirSync(join(top, "empty"));
-  expect(() => move(join(top, "empty"), join(top, "to"))).toThrow("There is no state of Drover in");
+  expect(() => move(join(top, "empty"), join(top, "to"))).toThrow("contains no Drover state");
   expect(existsSync(dirname(join(top, "to", "x")))).toBe(false);
 });

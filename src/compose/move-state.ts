@@ -12,7 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { isEarlierState, type Moving, readMoving } from "./earlier-state.ts";
+import { isEarlierState, readMove, type StateMove } from "./earlier-state.ts";
+import { shellQuote } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import * as layout from "../model/state-layout.ts";
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
@@ -23,11 +24,11 @@ import { hostFault, isBusy } from "../record/sqlite/faults.ts";
 import { sync } from "../record/sync.ts";
 
 export interface MoveOptions {
-  /** A state directory, of this or of an earlier version's layout. */
+  /** A state directory, in the current layout or that of an earlier version. */
   from: string;
-  /** Where it is to be, in two halves; may be the same. */
+  /** The new state directory, always in the current layout. May be the same as `from`. */
   to: string;
-  /** Where the head of a record is kept a second time; null: nowhere. */
+  /** Returns the path of the second copy of a record's head, or null if there is none. */
   headCopyOf: (record: string) => string | null;
 }
 
@@ -38,133 +39,146 @@ interface Entry {
 }
 
 /**
- * All of it or nothing. On one file system everything is renamed, the database last; else it is copied, and what was
- * copied is removed only when all of it is in place. Killed at any moment it can be done again: until it is done
- * `moving.json` in the new place keeps every other command away.
+ * Moves a state directory completely or not at all. On one file system all entries are renamed, the database last.
+ * Otherwise they are copied, and the originals are removed once all copies are in place. A move that is killed can be
+ * repeated. Until it is finished, `moving.json` in the new directory makes all other commands fail.
  */
 export function moveState(options: MoveOptions): void {
   const { from, to } = options;
-  const moving = begun(options);
-  const entries = entriesOf(from, to);
-  if (moving && isDone(moving, entries)) return cleanUp(options, moving);
-  refuseStrange(options, entries);
-  refuseOccupied(options, entries, moving);
+  const interrupted = findInterruptedMove(options);
+  const entries = listEntries(from, to);
+  if (interrupted && isDone(interrupted, entries)) return cleanUp(options, interrupted);
+  rejectUnsupportedEntries(options, entries);
+  rejectExistingState(options, entries, interrupted);
   const locks: CoordinatorLock[] = [];
   let database: Connection | null = null;
   let copies = false;
   try {
-    for (const record of recordsOf(from)) {
-      locks.push(lockOrFail(from, record));
-      refuseLiveRunners(record);
+    for (const record of findRecords(from)) {
+      locks.push(lockOrThrow(from, record));
+      rejectLiveRunners(record);
     }
-    if (from !== to) locks.push(lockOrFail(to, layout.recordDirectory(to)));
-    database = holdDatabase(entries);
+    if (from !== to) locks.push(lockOrThrow(to, layout.recordDirectory(to)));
+    database = lockDatabase(entries);
     copies = statSync(from).dev !== statSync(to).dev;
-    note(to, { from, done: false, copies });
+    saveMove(to, { from, done: false, copies });
     if (copies) copyAll(entries, to);
     else renameAll(entries, to);
-    note(to, { from, done: true, copies });
+    saveMove(to, { from, done: true, copies });
   } finally {
     database?.close();
-    // where it was not moved after all
-    if (database && existsSync(database.file)) turnToWal(database.file);
+    // the database was not moved: restore its journal mode
+    if (database && existsSync(database.file)) enableWal(database.file);
     for (const lock of locks) lock.release();
   }
   cleanUp(options, { copies });
 }
 
-/** Where its record may lie: an interrupted move leaves some of it in each. */
-function recordsOf(stateDirectory: string): string[] {
+/** Returns the directories that may contain the record. After an interrupted move both layouts contain part of it. */
+function findRecords(stateDirectory: string): string[] {
   const record = layout.recordDirectory(stateDirectory);
   return [...(isEarlierState(stateDirectory) ? [stateDirectory] : []), ...(existsSync(record) ? [record] : [])];
 }
 
-/** The last entry is in its place: from then on others may have written there. */
-function isDone({ done, copies }: Moving, entries: readonly Entry[]): boolean {
+/** Once the last entry is in place, the move must not be repeated, because other commands may have written to the new state. */
+function isDone({ done, copies }: StateMove, entries: readonly Entry[]): boolean {
   const last = entries.at(-1);
-  return done || (copies && last !== undefined && isThere(last.target));
+  return done || (copies && last !== undefined && pathExists(last.target));
 }
 
-function entriesOf(from: string, to: string): Entry[] {
-  const half = (names: readonly string[], below: (state: string) => string): Entry[] =>
+function listEntries(from: string, to: string): Entry[] {
+  const listPart = (names: readonly string[], directoryIn: (state: string) => string): Entry[] =>
     names.flatMap((name) => {
-      const target = join(below(to), name);
-      const source = [join(from, name), join(below(from), name)].find((path) => path !== target && isThere(path));
+      const target = join(directoryIn(to), name);
+      const source = [join(from, name), join(directoryIn(from), name)].find(
+        (path) => path !== target && pathExists(path),
+      );
       return source === undefined ? [] : [{ name, source, target }];
     });
-  // the record last, and of it the database
-  return [...half(layout.runsNames, layout.runsDirectory), ...half(layout.recordNames, layout.recordDirectory)];
+  // the record comes last, and its last entry is the database
+  return [...listPart(layout.runsNames, layout.runsDirectory), ...listPart(layout.recordNames, layout.recordDirectory)];
 }
 
-function isThere(path: string): boolean {
+function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    // a file has the name of the folder that it would be in
+    // a file has the name of the parent directory
     if (error instanceof Error && Reflect.get(error, "code") === "ENOTDIR") return false;
     throw error;
   }
 }
 
-function begun({ from, to }: MoveOptions): Moving | null {
-  const moving = readMoving(to);
-  if (moving && moving.from !== from)
-    throw cannot(
+function findInterruptedMove({ from, to }: MoveOptions): StateMove | null {
+  const move = readMove(to);
+  if (move && move.from !== from)
+    throw cannotMove(
       to,
-      `The move of ${moving.from} to ${to} was interrupted.`,
-      `Finish that one first: --from ${moving.from}`,
+      `The move of ${move.from} to ${to} was interrupted.`,
+      `Finish that move first: drover state move --from ${shellQuote(move.from)}`,
     );
-  return moving;
+  return move;
 }
 
-/** A link would lead to what is not the state's own. */
-function refuseStrange({ from }: MoveOptions, entries: readonly Entry[]): void {
+/** Rejects links, because they could point outside the state directory. */
+function rejectUnsupportedEntries({ from }: MoveOptions, entries: readonly Entry[]): void {
   if (statSync(from).uid !== process.getuid?.())
-    throw cannot(from, `${from} belongs to another user.`, "Only what is yours can be moved.");
+    throw cannotMove(from, `${from} belongs to another user.`, "Run the command as that user.");
   for (const { source } of entries) {
-    const found = lstatSync(source);
-    if (!found.isFile() && !found.isDirectory())
-      throw cannot(
+    const stats = lstatSync(source);
+    if (!stats.isFile() && !stats.isDirectory())
+      throw cannotMove(
         source,
-        `${source} is neither a file nor a folder.`,
-        "Put the real thing in its place, then try again.",
+        `${source} is neither a file nor a directory.`,
+        "Replace it with a regular file or directory, then try again.",
       );
   }
 }
 
-/** Of a move that was interrupted while it copied, what is there twice is the same. */
-function refuseOccupied({ from, to }: MoveOptions, entries: readonly Entry[], moving: Moving | null): void {
-  if (entries.length === 0 && !moving)
-    throw cannot(from, `There is no state of Drover in ${from}.`, "Name another with --from.");
-  const taken = moving?.copies ? [] : entries.filter(({ target }) => isThere(target));
-  if (taken.length > 0 || (!moving && existsSync(layout.databaseFile(layout.recordDirectory(to)))))
-    throw cannot(
+/** After an interrupted copy, an entry that exists in both directories is the same in both, so it is not rejected. */
+function rejectExistingState(
+  { from, to }: MoveOptions,
+  entries: readonly Entry[],
+  interrupted: StateMove | null,
+): void {
+  if (entries.length === 0 && !interrupted)
+    throw cannotMove(from, `${from} contains no Drover state.`, "Pass another directory with --from.");
+  const existing = interrupted?.copies ? [] : entries.filter(({ target }) => pathExists(target));
+  if (existing.length > 0 || (!interrupted && existsSync(layout.databaseFile(layout.recordDirectory(to)))))
+    throw cannotMove(
       to,
-      `There is a state in ${to} already${taken[0] ? ` (${taken[0].target})` : ""}.`,
-      "Move that one aside first, or name another place with DROVER_STATE_DIR.",
+      `${to} already contains a state${existing[0] ? ` (${existing[0].target})` : ""}.`,
+      "Move that state away first, or choose another directory with DROVER_STATE_DIR.",
     );
 }
 
-function lockOrFail(state: string, record: string): CoordinatorLock {
+function lockOrThrow(state: string, record: string): CoordinatorLock {
   const lock = lockCoordinator(record);
-  if (lock === null) throw cannot(state, `A coordinator serves ${state}.`, "Stop it, then move the state.");
+  if (lock === null) throw cannotMove(state, `A coordinator is using ${state}.`, "Stop it, then move the state.");
   return lock;
 }
 
-function refuseLiveRunners(record: string): void {
-  const folder = layout.runnersDirectory(record);
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    const lock = join(folder, name, "lock");
+function rejectLiveRunners(record: string): void {
+  const runners = layout.runnersDirectory(record);
+  for (const name of existsSync(runners) ? readdirSync(runners) : []) {
+    const lock = join(runners, name, "lock");
     if (!existsSync(lock)) continue;
-    // written whole, by a runner
+    // the runner writes it atomically
     const owner = JSON.parse(readFileSync(lock, "utf8")) as Parameters<typeof ownerIsAlive>[0];
     if (ownerIsAlive(owner))
-      throw cannot(record, `The runner ${name} runs as process ${owner.pid}.`, "Stop it, then move the state.");
+      throw cannotMove(
+        record,
+        `The runner ${name} is running as process ${owner.pid}.`,
+        "Stop it, then move the state.",
+      );
   }
 }
 
-/** In one file, without a WAL beside it, which SQLite grants only where nobody else has it open; and kept that way. */
-function holdDatabase(entries: readonly Entry[]): Connection | null {
+/**
+ * Merges the WAL into the database file and locks it, so that the file can be moved alone. SQLite allows this only if no
+ * other process has the database open.
+ */
+function lockDatabase(entries: readonly Entry[]): Connection | null {
   const { source } = entries.find(({ name }) => name === "drover.db") ?? {};
   if (source === undefined) return null;
   try {
@@ -173,54 +187,54 @@ function holdDatabase(entries: readonly Entry[]): Connection | null {
       database.exec("pragma journal_mode = delete");
       database.exec("begin exclusive");
       return database;
-    } catch (fault) {
+    } catch (error) {
       database.close();
-      throw fault;
+      throw error;
     }
-  } catch (fault) {
-    if (!isBusy(fault)) throw hostFault(fault, source);
-    throw cannot(
+  } catch (error) {
+    if (!isBusy(error)) throw hostFault(error, source);
+    throw cannotMove(
       source,
       `The record ${source} is in use.`,
-      "Wait for the commands that write to it, then try again.",
-      fault,
+      "Wait until the commands that use it have finished, then try again.",
+      error,
     );
   }
 }
 
 function renameAll(entries: readonly Entry[], to: string): void {
-  const done: Entry[] = [];
+  const renamed: Entry[] = [];
   try {
     for (const entry of entries) {
       mkdirSync(dirname(entry.target), { recursive: true, mode: 0o700 });
       renameSync(entry.source, entry.target);
-      done.push(entry);
+      renamed.push(entry);
     }
-    for (const { target } of done.slice(-1)) sync(dirname(target));
-  } catch (fault) {
-    for (const { source, target } of done.toReversed()) renameSync(target, source);
+    for (const { target } of renamed.slice(-1)) sync(dirname(target));
+  } catch (error) {
+    for (const { source, target } of renamed.toReversed()) renameSync(target, source);
     rmSync(layout.movingFile(to));
-    throw cannotWrite(to, fault);
+    throw moveFailed(to, error);
   }
 }
 
 function copyAll(entries: readonly Entry[], to: string): void {
-  const aside = `${layout.movingFile(to)}.copy`;
+  const staging = `${layout.movingFile(to)}.copy`;
   try {
-    rmSync(aside, { recursive: true, force: true });
-    mkdirSync(aside, { mode: 0o700 });
-    for (const { name, source } of entries) copyTree(source, join(aside, name));
+    rmSync(staging, { recursive: true, force: true });
+    mkdirSync(staging, { mode: 0o700 });
+    for (const { name, source } of entries) copyTree(source, join(staging, name));
     for (const { name, target } of entries) {
       mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
       rmSync(target, { recursive: true, force: true });
-      renameSync(join(aside, name), target);
+      renameSync(join(staging, name), target);
     }
-    rmSync(aside, { recursive: true });
-  } catch (fault) {
+    rmSync(staging, { recursive: true });
+  } catch (error) {
     for (const { target } of entries) rmSync(target, { recursive: true, force: true });
-    rmSync(aside, { recursive: true, force: true });
+    rmSync(staging, { recursive: true, force: true });
     rmSync(layout.movingFile(to));
-    throw cannotWrite(to, fault);
+    throw moveFailed(to, error);
   }
 }
 
@@ -229,32 +243,32 @@ function copyTree(source: string, target: string): void {
     recursive: true,
     preserveTimestamps: true,
     verbatimSymlinks: true,
-    // a pipe or a socket that a run left cannot be copied, and is nothing without its other end
+    // skip pipes and sockets that runs left behind: they are useless without their other end
     filter: (path) => {
-      const found = lstatSync(path);
-      return found.isFile() || found.isDirectory() || found.isSymbolicLink();
+      const stats = lstatSync(path);
+      return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();
     },
   });
   if (statSync(target).isFile()) sync(target);
 }
 
-/** Takes away what is left of the old place, and opens the new one. */
-function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<Moving, "copies">): void {
+/** Removes the remains of the old state and makes the new one usable. */
+function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<StateMove, "copies">): void {
   const record = layout.recordDirectory(to);
-  if (existsSync(layout.databaseFile(record))) turnToWal(layout.databaseFile(record));
-  // the database first: without it nobody takes the rest for a state
+  if (existsSync(layout.databaseFile(record))) enableWal(layout.databaseFile(record));
+  // remove the database first: without it, the remaining entries do not count as a state
   if (copies)
-    for (const { source } of entriesOf(from, to).toReversed()) rmSync(source, { recursive: true, force: true });
-  for (const folder of [from, layout.recordDirectory(from)].filter((each) => each !== record)) {
-    rmSync(layout.announcementFile(folder), { force: true });
-    for (const end of ["", "-journal"]) rmSync(layout.coordinatorLockFile(folder) + end, { force: true });
+    for (const { source } of listEntries(from, to).toReversed()) rmSync(source, { recursive: true, force: true });
+  for (const directory of [from, layout.recordDirectory(from)].filter((path) => path !== record)) {
+    rmSync(layout.announcementFile(directory), { force: true });
+    for (const suffix of ["", "-journal"]) rmSync(layout.coordinatorLockFile(directory) + suffix, { force: true });
   }
   if (from !== to) {
-    const old = headCopyOf(layout.recordDirectory(from));
-    if (old) rmSync(old, { force: true });
+    const oldCopy = headCopyOf(layout.recordDirectory(from));
+    if (oldCopy) rmSync(oldCopy, { force: true });
     rmSync(layout.cacheDirectory(from), { recursive: true, force: true });
     if (basename(from) === ".drover") rmSync(join(from, ".gitignore"), { force: true });
-    for (const folder of [layout.recordDirectory(from), layout.runsDirectory(from), from]) removeEmpty(folder);
+    for (const directory of [layout.recordDirectory(from), layout.runsDirectory(from), from]) removeIfEmpty(directory);
   }
   const head = readHead(layout.auditHeadFile(record));
   const copy = headCopyOf(record);
@@ -262,7 +276,7 @@ function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<Moving,
   rmSync(layout.movingFile(to), { force: true });
 }
 
-function turnToWal(file: string): void {
+function enableWal(file: string): void {
   const database = connect(file, "write");
   try {
     database.exec("pragma journal_mode = wal");
@@ -271,27 +285,27 @@ function turnToWal(file: string): void {
   }
 }
 
-function removeEmpty(folder: string): void {
-  if (existsSync(folder) && readdirSync(folder).length === 0) rmdirSync(folder);
+function removeIfEmpty(directory: string): void {
+  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
 }
 
-function note(to: string, moving: Moving): void {
+function saveMove(to: string, move: StateMove): void {
   const file = layout.movingFile(to);
-  writeFileSync(`${file}.new`, JSON.stringify(moving), { mode: 0o600 });
+  writeFileSync(`${file}.new`, JSON.stringify(move), { mode: 0o600 });
   sync(`${file}.new`);
   renameSync(`${file}.new`, file);
 }
 
-function cannotWrite(to: string, cause: unknown): HostError {
+function moveFailed(to: string, cause: unknown): HostError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return cannot(
+  return cannotMove(
     to,
-    `The state could not be moved to ${to}: ${why}. Everything is as it was.`,
-    "Put that right, then try again.",
+    `The state could not be moved to ${to}: ${why}. The old state is unchanged.`,
+    "Fix the cause, then try again.",
     cause,
   );
 }
 
-function cannot(field: string, message: string, next: string, cause?: unknown): HostError {
+function cannotMove(field: string, message: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-STA-014", field, message, next, cause });
 }

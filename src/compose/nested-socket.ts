@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { originOfSocket } from "../wire/socket-origin.ts";
 import { nestedSocketFile, nestedSocketName } from "../model/state-layout.ts";
 
-/** Takes connections of Drover commands inside runs. */
+/** Serves connections of Drover commands inside runs. */
 export interface NestedServer {
   accept(socket: Socket): void;
   stop(): Promise<void>;
@@ -13,28 +13,28 @@ export interface NestedServer {
 
 export interface NestedSocket {
   url: string;
-  /** Ends what it serves, and removes the socket. Idempotent. */
+  /** Closes all connections and removes the socket. Idempotent. */
   close(): Promise<void>;
 }
 
-/** What the kernel takes for the path of a socket, with its end. */
-const longestPath = 107;
+/** The longest socket path that the kernel accepts. */
+const maxPathBytes = 107;
 /**
- * A command that has ended by then had no time to start a Drover of its own, and costs no socket. In several waits: a
- * process that was held up, as all are on a busy machine, sees between them that the command has ended.
+ * The delay before the socket is created. A command that ends sooner has no time to start a nested Drover and needs no
+ * socket. There are several short waits, so that a delayed process on a busy machine still notices the end in between.
  */
-const bindAfter = { waits: 3, ofMs: 15 };
+const bindDelay = { waits: 3, ms: 15 };
 
-/** `name` is unguessable, and its end is unique. Where the path is too long, the socket is in the folder for temporary files. */
+/** `name` must be unguessable, and its last 12 characters unique. If the path is too long, a temporary directory is used. */
 export function nestedSocketPath(runs: string, name: string): string {
   const path = nestedSocketFile(runs, name.slice(-12));
-  if (Buffer.byteLength(path) <= longestPath) return path;
+  if (Buffer.byteLength(path) <= maxPathBytes) return path;
   return join(mkdtempSync(join(tmpdir(), "drover-")), nestedSocketName);
 }
 
 /**
- * Listens for Drover commands inside this process's runs, in a folder that has nothing else in it. What serves them is loaded with the first connection; until
- * then this is one socket. Does not keep the process alive.
+ * Listens for Drover commands inside this process's runs, on a socket in a directory of its own. Loads the server on the
+ * first request. Does not keep the process alive.
  */
 export function openNestedSocket(
   path: string,
@@ -48,14 +48,14 @@ export function openNestedSocket(
   const accept = (socket: Socket): void => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    // it is the caller's to see that it got no answer
+    // the client notices the broken connection itself
     socket.on("error", () => undefined);
-    // not before it asks for something: a sweep looks only whether somebody is here
+    // load the server on the first byte: a sweep connects only to check that this process lives
     socket.once("data", (chunk: Buffer) => {
       socket.pause();
       socket.unshift(chunk);
       (serving ??= serve(origin)).then(
-        (one) => one.accept(socket),
+        (nestedServer) => nestedServer.accept(socket),
         (error: unknown) => {
           onFault(error);
           socket.destroy();
@@ -63,24 +63,24 @@ export function openNestedSocket(
       );
     });
   };
-  // at once: a command is shown only what is there when it starts
+  // create the directory now: a command sees only directories that exist when it starts
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   let waits = 0;
   const timer = setInterval(() => {
     waits += 1;
-    if (waits < bindAfter.waits) return;
+    if (waits < bindDelay.waits) return;
     clearInterval(timer);
     server = createServer(accept);
-    // commands inside find nobody there; the run itself goes on
+    // nested commands cannot connect, but the run continues
     server.on("error", onFault);
-    // closed before it listened, it has removed the socket again
+    // if the server was closed before it listened, the socket no longer exists
     const onListening = (): void =>
-      tryTo(() => {
+      ignoreSystemErrors(() => {
         origin = originOfSocket(path);
         chmodSync(path, 0o600);
       });
     server.listen(path, onListening).unref();
-  }, bindAfter.ofMs).unref();
+  }, bindDelay.ms).unref();
 
   let closing: Promise<void> | null = null;
   const close = async (): Promise<void> => {
@@ -88,16 +88,16 @@ export function openNestedSocket(
     server?.close();
     await (await serving?.catch(() => null))?.stop();
     for (const socket of sockets) socket.destroy();
-    if (server !== null) tryTo(() => unlinkSync(path));
-    tryTo(() => rmdirSync(dirname(path)));
+    if (server !== null) ignoreSystemErrors(() => unlinkSync(path));
+    ignoreSystemErrors(() => rmdirSync(dirname(path)));
   };
   return { url: `unix:${path}`, close: () => (closing ??= close()) };
 }
 
-/** Gone already, or never made. */
-function tryTo(remove: () => void): void {
+/** Ignores system errors, such as a file that does not exist. */
+function ignoreSystemErrors(action: () => void): void {
   try {
-    remove();
+    action();
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
   }

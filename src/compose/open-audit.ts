@@ -8,15 +8,15 @@ import { type Verified, verifyChain, verifyingMac } from "../record/audit/verify
 import type { RecordStore } from "../record/record-store.ts";
 import type { SystemDeps } from "../serve/deps.ts";
 
-/** `sealed`: the secret of a fleet, or the directory that has the key and the head. */
+/** `keySource` is the secret of a fleet, or the directory with the key and the head. */
 export function openAudit(
   { engine }: Pick<RecordStore, "engine">,
-  sealed: Uint8Array | Pick<KeptHeads, "directory" | "headCopy">,
+  keySource: Uint8Array | Pick<KeptHeads, "directory" | "headCopy">,
 ): SystemDeps["audit"] {
-  const directory = "directory" in sealed ? sealed.directory : null;
+  const directory = "directory" in keySource ? keySource.directory : null;
   return {
     async state() {
-      // Before the chain, which may have grown by then; the other way round it would look cut off.
+      // Read the head before the chain. In the other order, rows added in between would make the chain look cut off.
       const expected = directory === null ? null : readHead(auditHeadFile(directory));
       return {
         ...(await engine.read(chainState)),
@@ -24,12 +24,12 @@ export function openAudit(
         key_present: directory === null || readKey(directory) !== null,
       };
     },
-    verify: singleFlight(async (signal) => shown(await verify(signal))),
+    verify: singleFlight(async (signal) => toResponse(await verify(signal))),
   };
 
   async function verify(signal: AbortSignal): Promise<Verified> {
-    const checks = "directory" in sealed ? headChecks(sealed) : [];
-    const key = "directory" in sealed ? readKey(sealed.directory) : sealed;
+    const checks = "directory" in keySource ? headChecks(keySource) : [];
+    const key = "directory" in keySource ? readKey(keySource.directory) : keySource;
     if (key === null) throw missingKey(directory ?? "");
     const { walkStatements } = await (engine.kind === "sqlite"
       ? import("../record/sqlite/walk-statements.ts")
@@ -38,7 +38,7 @@ export function openAudit(
   }
 }
 
-function shown({ ok, rows, head, first_bad }: Verified): Awaited<ReturnType<SystemDeps["audit"]["verify"]>> {
+function toResponse({ ok, rows, head, first_bad }: Verified): Awaited<ReturnType<SystemDeps["audit"]["verify"]>> {
   const faults = first_bad === undefined ? [] : [first_bad];
   return {
     whole: ok,

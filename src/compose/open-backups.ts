@@ -7,9 +7,9 @@ import { backupStore } from "../record/backup.ts";
 import type { BackupFile } from "../serve/deps.ts";
 
 export interface Backups {
-  /** null while there is another: each is a whole copy on the disk. */
+  /** Returns null while another backup exists, because each is a full copy on the disk. */
   make(signal: AbortSignal): Promise<BackupFile> | null;
-  /** Waits a while for one that is being given up. */
+  /** Waits briefly for an aborted backup to end. */
   stop(): Promise<void>;
 }
 
@@ -18,45 +18,45 @@ export interface BackupsOptions {
   database?: DatabaseSettings | null | undefined;
 }
 
-/** A copy in one go, on another thread, cannot be interrupted: what is left of it is removed by the next start. */
-const longestStopMs = 2000;
+/** A copy that runs on another thread cannot be interrupted. The next start removes an unfinished one. */
+const maxStopMs = 2000;
 
-/** Each in a folder of its own, as it holds the key. What an earlier process left there is removed first. */
+/** Creates each backup in its own private directory, because it contains the key. First removes backups of dead processes. */
 export async function openBackups({ stateDirectory, database }: BackupsOptions): Promise<Backups> {
   const record = recordDirectory(stateDirectory);
   const parent = database ? tmpdir() : record;
-  await sweep(parent);
+  await removeLeftovers(parent);
   let current: Promise<unknown> | null = null;
   return {
     make(signal) {
       if (current !== null) return null;
-      let disposed = (): void => undefined;
-      const mine = new Promise<void>((resolve) => (disposed = resolve)).then(() => {
-        if (current === mine) current = null;
+      let onDisposed = (): void => undefined;
+      const disposed = new Promise<void>((resolve) => (onDisposed = resolve)).then(() => {
+        if (current === disposed) current = null;
       });
-      current = mine;
-      return copy(signal, disposed);
+      current = disposed;
+      return copy(signal, onDisposed);
     },
     async stop() {
       if (current === null) return;
       let timer: NodeJS.Timeout | undefined;
-      await Promise.race([current, new Promise((resolve) => (timer = setTimeout(resolve, longestStopMs)))]);
+      await Promise.race([current, new Promise((resolve) => (timer = setTimeout(resolve, maxStopMs)))]);
       clearTimeout(timer);
     },
   };
 
-  async function copy(signal: AbortSignal, disposed: () => void): Promise<BackupFile> {
-    let folder: string | null = null;
+  async function copy(signal: AbortSignal, onDisposed: () => void): Promise<BackupFile> {
+    let directory: string | null = null;
     const dispose = async (): Promise<void> => {
       try {
-        if (folder !== null) await rm(folder, { recursive: true, force: true });
+        if (directory !== null) await rm(directory, { recursive: true, force: true });
       } finally {
-        disposed();
+        onDisposed();
       }
     };
     try {
-      folder = await mkdtemp(join(parent, ownPrefix()));
-      const file = join(folder, "drover.db");
+      directory = await mkdtemp(join(parent, backupPrefix()));
+      const file = join(directory, "drover.db");
       if (database) {
         const { backupPostgres } = await import("../record/copy/backup-postgres.ts");
         await backupPostgres(database, file, new Date(), signal);
@@ -71,33 +71,33 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
   }
 }
 
-/** The folder for such files may be one that other machines or users have as well. */
-const ownPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
+/** Other machines and users may share the directory for temporary files, so the prefix contains host and process. */
+const backupPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
 
-async function sweep(parent: string): Promise<void> {
+async function removeLeftovers(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const pid = /-(\d+)-\w+$/.exec(name)?.[1];
-    if (pid === undefined || !name.startsWith(ownPrefix(pid)) || isAlive(Number(pid))) continue;
-    await removeOwn(join(parent, name));
+    if (pid === undefined || !name.startsWith(backupPrefix(pid)) || isAlive(Number(pid))) continue;
+    await removeBackup(join(parent, name));
   }
 }
 
-async function removeOwn(folder: string): Promise<void> {
+async function removeBackup(directory: string): Promise<void> {
   try {
-    await rm(folder, { recursive: true, force: true });
+    await rm(directory, { recursive: true, force: true });
   } catch (error) {
-    // another user's, who has the same folder for such files
+    // it belongs to another user
     if (!(error instanceof Error) || !["EACCES", "EPERM"].includes(String(Reflect.get(error, "code")))) throw error;
   }
 }
 
-/** This process itself has made none yet: one of its number is of another that had it before. */
+/** This process has not created a backup yet, so one with its pid belongs to an earlier process. */
 function isAlive(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // someone else's process lives as well
+    // EPERM: the process exists but belongs to another user
     return error instanceof Error && Reflect.get(error, "code") === "EPERM";
   }
 }

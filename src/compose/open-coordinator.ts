@@ -9,7 +9,7 @@ import type { AgentGate } from "../define/agent-gate.ts";
 import { type AgentBook, createAgentBook } from "../dispatch/agents.ts";
 import { createDispatcher, type Dispatcher } from "../dispatch/dispatcher.ts";
 import { followAgents } from "./follow-agents.ts";
-import { lowDisk } from "./low-disk.ts";
+import { createLowDiskCheck } from "./low-disk.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { BugError, type HostError } from "../model/errors.ts";
 import { createIds } from "../model/ids.ts";
@@ -52,44 +52,44 @@ import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 
 export interface OpenOptions {
   stateDirectory: string;
-  /** Where the head of the record in it is kept a second time. */
+  /** The path of the second copy of the record's head. */
   headCopy?: string | undefined;
-  /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
+  /** The PostgreSQL database of a fleet. Without it, the record is in the state directory. */
   database?: DatabaseSettings | null;
-  /** How long one that is away is waited for at the start; not at all unless given. */
+  /** How long to wait for an unreachable database at the start. Default: 0. */
   databaseWaitMs?: number;
-  /** Once, when that begins. */
-  onDatabaseAway?: (fault: HostError) => void;
-  /** A folder of agent files, watched; null: none. */
+  /** Called once, when that wait starts. */
+  onDatabaseUnreachable?: (error: HostError) => void;
+  /** A directory of agent files to watch. */
   agentsDirectory?: string | null;
-  /** Values of those with a secret's name are secrets wherever they are met. */
+  /** Environment variables. The value of each one with a name like TOKEN or PASSWORD is redacted everywhere. */
   variables?: Environment;
-  /** Holds definitions that come while it serves; without it all are used at once. */
+  /** Holds back definitions that appear while the coordinator serves. Without it, all are used at once. */
   agentGate?: AgentGate | null;
   leaseMs?: number;
   pollHoldMs?: number;
   unmatchedMs?: number;
   rescueEveryMs?: number;
-  /** Hosts and ranges that webhooks may reach although they are not public. */
+  /** Hosts and address ranges that webhooks may reach although they are not public. */
   webhookAllow?: readonly string[];
   retention?: RetentionDays;
   retentionEveryMs?: number;
-  /** Below it nothing new is claimed. */
+  /** With less free disk space, no run is claimed. */
   minFreeBytes?: number;
-  /** The largest file of a run that is taken. */
+  /** The size limit for one file of a run. */
   maxFileBytes?: number;
   onDefect?: (error: unknown, where: string) => void;
-  /** Faults of agent files, all of them, each time they change. */
+  /** Receives all faults of agent files each time they change. */
   onAgentFaults?: (faults: readonly DefinitionFault[]) => void;
   /** Fires schedules. A process that opens the record for one command does not. */
   firesSchedules?: boolean;
-  /** In place of the record's own, which is passed in. */
+  /** Replaces the clock of schedules and webhooks. Receives the store's clock. */
   triggerClock?: (storeNow: () => Date) => TriggerClock;
-  /** Stands in for the opened record, e.g. to count what is written to it. */
+  /** Wraps the opened record, for example to count writes. */
   instrument?: (store: RecordStore, onDefect: (error: unknown, where: string) => void) => RecordStore;
 }
 
-/** What HTTP does not bring along itself. */
+/** The dependencies of the API, except for those that the HTTP server adds. */
 type OpenDeps = Omit<
   ServeDeps,
   | "metrics"
@@ -116,7 +116,7 @@ export interface OpenCoordinator {
   stop(): Promise<void>;
 }
 
-/** Record, submit and dispatch put together, without a port: HTTP is one way to reach it, a call in this process another. */
+/** Opens record, submission and dispatch without a network port. Callers use it over HTTP or by direct calls. */
 export async function openCoordinator(options: OpenOptions): Promise<OpenCoordinator> {
   const now = (): Date => new Date();
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
@@ -135,9 +135,9 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => opened.close());
     const { fault: answerFault } = (probe = createRecordProbe(opened.storeId));
     const recordFault = async (): Promise<unknown> => (await opened.storageFault()) ?? answerFault();
-    stops.push(watchRecordFiles(opened, (fault) => onDefect(fault, "record")));
+    stops.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
-    const key = options.database?.secret ?? auditKey(recordDirectory(options.stateDirectory));
+    const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));
     const attemptTokens = createAttemptTokens(key, await opened.restoredAt());
     const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
@@ -150,12 +150,12 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       ...dispatchOptions(options, store, attemptTokens),
       openSealed: (run_id, sealed) => vault.open(ownerOfRun(run_id), sealed),
       onPartials(partials) {
-        for (const one of partials) {
-          showPartial(hub, one);
-          store.broadcast(JSON.stringify(one));
+        for (const partial of partials) {
+          publishPartial(hub, partial);
+          store.broadcast(JSON.stringify(partial));
         }
       },
-      onFault: (fault) => onDefect(fault, "dispatch"),
+      onFault: (error) => onDefect(error, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
     const heavyTurns = createHeavyTurns();
@@ -167,15 +167,15 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       ? createScheduler({
           ...scheduling,
           isOnlyCoordinator: !options.database,
-          onFault: (fault) => onDefect(fault, "schedules"),
+          onFault: (error) => onDefect(error, "schedules"),
         })
       : null;
     if (options.agentsDirectory)
       stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
     stops.push(store.changes((change) => hub.changed(change.runs)));
-    // Written by another coordinator, right above.
-    stops.push(store.onBroadcast((text) => showPartial(hub, JSON.parse(text) as Partial)));
-    stops.push(keepIndexed(store, (fault) => onDefect(fault, "search")));
+    // Another coordinator sent it, with `store.broadcast` above.
+    stops.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as Partial)));
+    stops.push(keepIndexed(store, (error) => onDefect(error, "search")));
     await dispatcher.start();
     scheduler?.start();
     stops.push(() => scheduler?.stop());
@@ -220,21 +220,21 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
   }
 }
 
-/** A client of a coordinator in this process: the same calls and the same refusals, without a port. */
-export function localClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): ApiClient {
-  // no request is open that the end of a token would have to end
+/** Creates a client of a coordinator in this process. It has the same calls and errors as over HTTP. */
+export function createLocalClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): ApiClient {
+  // direct calls have no open requests that a revoked token would have to end
   const api = createApi({ ...deps, recheckTokens: async () => undefined }, apiRoutes, check);
   return createApiClient(localTransport(api, hub));
 }
 
 type Partial = Parameters<typeof partialMessage>[0];
 
-function showPartial(hub: FeedHub, partial: Partial): void {
+function publishPartial(hub: FeedHub, partial: Partial): void {
   hub.live(partial.run_id, partialMessage(partial));
 }
 
 async function openRecord(
-  { stateDirectory, headCopy, database, databaseWaitMs = 0, onDatabaseAway = () => undefined }: OpenOptions,
+  { stateDirectory, headCopy, database, databaseWaitMs = 0, onDatabaseUnreachable = () => undefined }: OpenOptions,
   now: () => Date,
   onDefect: (error: unknown, where: string) => void,
 ): Promise<RecordStore> {
@@ -245,9 +245,9 @@ async function openRecord(
     return openStore({ directory, headCopy, onMismatch, now, createIfMissing: true });
   }
   const { openPostgresStore } = await import("../record/postgres/open.ts");
-  return waitForDatabase(() => openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") }), {
+  return waitForDatabase(() => openPostgresStore({ ...database, onFault: (error) => onDefect(error, "database") }), {
     waitMs: databaseWaitMs,
-    onAway: onDatabaseAway,
+    onUnreachable: onDatabaseUnreachable,
   });
 }
 
@@ -267,7 +267,12 @@ function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens
     ...(options.maxFileBytes === undefined ? {} : { maxFileBytes: options.maxFileBytes }),
     ...(options.database
       ? {}
-      : { lowDisk: lowDisk(recordDirectory(options.stateDirectory), options.minFreeBytes ?? 100 * 1024 * 1024) }),
+      : {
+          lowDisk: createLowDiskCheck(
+            recordDirectory(options.stateDirectory),
+            options.minFreeBytes ?? 100 * 1024 * 1024,
+          ),
+        }),
     retention: {
       everyMs: options.retentionEveryMs ?? 3_600_000,
       prune: (signal: AbortSignal) => retain(store, options.retention ?? {}, signal),
@@ -275,8 +280,8 @@ function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens
   };
 }
 
-/** Which the store has made by now. */
-function auditKey(directory: string): Uint8Array {
+/** Reads the audit key, which the store has created when it was opened. */
+function readAuditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");
   return key;

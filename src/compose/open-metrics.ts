@@ -9,23 +9,23 @@ import { timeOfRun, watchRuns } from "../show/metrics/runs.ts";
 import { watchStore } from "../show/metrics/store.ts";
 
 export interface CoordinatorMetrics {
-  /** To be used in place of the one that was given: what is written over it is counted. */
+  /** Use it instead of the store passed in: it counts writes. */
   store: RecordStore;
   seeRequest: ObserveRequest;
-  /** What waits at this coordinator, once there is something that knows. */
-  watchWaiting(waiting: () => { followers: number; polls: number }): void;
+  /** Adds metrics of event streams and held polls. */
+  watchConnections(count: () => { followers: number; polls: number }): void;
   write(): Promise<string>;
   stop(): void;
 }
 
 interface Options {
   version: string;
-  /** Where the record lies on this machine's disk; null: elsewhere. */
+  /** The directory of the record, or null if it is not on this machine's disk. */
   directory: string | null;
   onFault(fault: unknown): void;
 }
 
-/** Everything that docs/monitoring.md lists, put together. */
+/** Collects all metrics that docs/monitoring.md lists. */
 export function openMetrics(opened: RecordStore, { version, directory, onFault }: Options): CoordinatorMetrics {
   const registry = createRegistry(onFault);
   const info = { version, engine: opened.engine.kind, node: process.versions.node };
@@ -36,14 +36,14 @@ export function openMetrics(opened: RecordStore, { version, directory, onFault }
   return {
     store,
     seeRequest: watchRequests(registry),
-    watchWaiting(waiting) {
+    watchConnections(count) {
       registry.collect(
         {
           drover_event_streams: { type: "gauge", help: "Readers that follow events now." },
           drover_held_polls: { type: "gauge", help: "Polls of runners that are held open now." },
         },
         () => {
-          const { followers, polls } = waiting();
+          const { followers, polls } = count();
           return { drover_event_streams: followers, drover_held_polls: polls };
         },
       );
@@ -55,7 +55,7 @@ export function openMetrics(opened: RecordStore, { version, directory, onFault }
 
 const runnerStatuses: readonly RunnerRow["status"][] = ["online", "draining", "lost"];
 
-/** Of the whole record: every coordinator over it tells the same. */
+/** These metrics describe the whole record, so all its coordinators report the same values. */
 function showRecord(registry: Registry, { engine }: RecordStore): void {
   registry.collect(
     {
@@ -69,7 +69,7 @@ function showRecord(registry: Registry, { engine }: RecordStore): void {
       const { runs, oldest_pending, runners, audit_rows } = await takeCensus(engine);
       const perState = (count: (row: (typeof runners)[number]) => number): Sample[] =>
         runnerStatuses.map((status) => {
-          const row = runners.find((one) => one.status === status);
+          const row = runners.find((counted) => counted.status === status);
           return { labels: { status }, value: row === undefined ? 0 : count(row) };
         });
       return {

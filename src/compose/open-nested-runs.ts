@@ -5,25 +5,25 @@ import { type NestedSocket, nestedSocketPath, openNestedSocket } from "./nested-
 import type { OpenCoordinator } from "./open-coordinator.ts";
 import { type Runner, type RunnerOptions, type RunnerProfile, startRunner } from "../runner.ts";
 
-/** How Drover commands inside the runs of an embedded coordinator reach it. */
+/** Connects Drover commands inside runs to the embedded coordinator of those runs. */
 export type NestedRuns = NestedSocket;
 
 export interface NestedRunsOptions {
   coordinator: OpenCoordinator;
   runner: Omit<RunnerOptions, "profiles" | "name" | "apiUrl">;
-  /** What the coordinator offers already. */
+  /** The profiles that the coordinator already offers. */
   offered: readonly RunnerProfile[];
-  /** Every profile of this place. */
+  /** Opens all profiles that are available here. */
   openProfiles(): Promise<readonly RunnerProfile[]>;
-  /** Runs that commands start are for this one from now on. */
+  /** Called when the runner for nested runs has started. New runs of commands go to it. */
   onRunner(runner: Runner, profiles: readonly RunnerProfile[]): void;
   onFault: (error: unknown) => void;
 }
 
-/** Runs inside runs wait for each other, and each has its slot while it waits: more than any profile says. */
+/** More than any profile sets, because a run that waits for a nested run keeps its slot. */
 const nestedSlots = 32;
 
-/** With the first command that asks for something, a second runner is started, which takes what commands start. */
+/** Starts a second runner on the first request of a command. That runner executes the runs that commands start. */
 export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
   const { coordinator, offered } = options;
   let runner: Runner | null = null;
@@ -33,10 +33,10 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
     path,
     async (origin) => {
       const { serveNested } = await import("./serve-nested.ts");
-      const others = (await options.openProfiles()).filter(
-        ({ loaded }) => !offered.some((known) => known.loaded.name === loaded.name),
+      const additional = (await options.openProfiles()).filter(
+        ({ loaded }) => !offered.some((profile) => profile.loaded.name === loaded.name),
       );
-      const profiles = [...offered, ...others];
+      const profiles = [...offered, ...additional];
       coordinator.agents.setOwn(profiles.flatMap((profile) => profile.agents));
       runner = await startRunner({
         ...options.runner,

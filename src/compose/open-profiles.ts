@@ -15,42 +15,42 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { RequestError } from "../model/errors.ts";
 import { splitWords } from "../model/split-words.ts";
 import type { Environment } from "../model/environment.ts";
-import { findExecutable } from "../process/lookup.ts";
+import { findExecutable } from "../process/find-executable.ts";
 import { builtInExecutors, type Runner, type RunnerProfile } from "../runner.ts";
 import { isProceduralExec } from "./create-executor.ts";
 
-/** The profiles of a runner with their agents, and what keeps those up to date while it runs. */
+/** The profiles of a runner with their agents. */
 export interface OpenProfiles {
   profiles: RunnerProfile[];
-  /** Of those that were not named: what is for a program that this machine has not got. */
+  /** Profiles that were not requested by name and whose program is not installed here. */
   absent: readonly DefinitionFault[];
-  /** Brings changed agent files to the runner until stopped. */
+  /** Watches the agent files and passes changes to the runner, until stopped. */
   follow(runner: Runner): void;
   stop(): Promise<void>;
 }
 
 export interface ProfileChoice {
-  /** Names or paths; null for every profile that can be used here. */
+  /** Names or paths, or null for every profile that works here. */
   wanted: readonly string[] | null;
-  /** Folders named `profiles`, first come first served. */
-  folders: readonly string[];
-  /** Of profiles that choose none. */
+  /** Directories of profiles. The first one that contains a name wins. */
+  directories: readonly string[];
+  /** The isolation of profiles that set none. */
   isolation?: Config["isolation"];
   env: Environment;
   onNotice: (message: string) => void;
-  /** Holds definitions of a folder that come while the runner serves; without it all are used at once. */
-  gate?: (folder: string) => AgentGate | null;
-  /** False for a folder of agents that is to be left out. */
-  agentsSettled?: (folder: string) => boolean;
-  /** Leaves the schemas of agents unchecked until one is used: a check of all costs more than a short run. */
-  uncheckedSchemas?: boolean;
+  /** Returns a gate that holds back definitions that appear while the runner serves. Without one, all are used at once. */
+  gate?: (directory: string) => AgentGate | null;
+  /** Returns false for a directory of agents to ignore. */
+  acceptsAgents?: (directory: string) => boolean;
+  /** Checks the schemas of an agent only when it is used, because checking all of them takes longer than a short run. */
+  skipSchemaChecks?: boolean;
 }
 
 /**
- * The folder that drover.yaml names, else `profiles/` of the working directory where that is trusted; then those that
- * come with Drover.
+ * Returns the directory set in drover.yaml or else, if it is trusted, `profiles/` in the working directory, followed by
+ * the directories that come with Drover.
  */
-export function profileFolders(
+export function findProfileDirectories(
   cwd: string,
   { profiles }: Pick<Config, "profiles">,
   withExamples: boolean,
@@ -60,104 +60,108 @@ export function profileFolders(
     throw new RequestError({
       code: "DROVER-CFG-004",
       field: "profiles",
-      message: `drover.yaml names ${profiles} as the folder of profiles, and there is none.`,
-      next: "Create it, or correct profiles in drover.yaml: it is relative to that file.",
+      message: `The profiles directory ${profiles}, set in drover.yaml, does not exist.`,
+      next: "Create it, or correct `profiles` in drover.yaml. The path is relative to that file.",
     });
-  const ours = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
-  const beside = join(cwd, "profiles");
-  // it was trusted where it really lies: what its profiles name is looked for there, and not beside a link to it
-  const own = profiles ?? (isTrusted(beside, env) ? realpathSync.native(beside) : null);
-  const folders = [own, ...ours.map((folder) => folder && join(folder, "profiles"))];
-  return folders.flatMap((folder) => (folder && existsSync(folder) ? [folder] : []));
+  const packaged = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
+  const local = join(cwd, "profiles");
+  // trust applies to the real path, so paths in the profiles are relative to that and not to a link
+  const custom = profiles ?? (isTrusted(local, env) ? realpathSync.native(local) : null);
+  const directories = [custom, ...packaged.map((directory) => directory && join(directory, "profiles"))];
+  return directories.flatMap((directory) => (directory && existsSync(directory) ? [directory] : []));
 }
 
 export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles> {
   const schemas = openSchemaChecker();
   const { loaded, absent } =
     choice.wanted === null
-      ? everyProfile(choice)
-      : { loaded: choice.wanted.map((name) => namedProfile(name, choice)), absent: [] };
+      ? loadAllProfiles(choice)
+      : { loaded: choice.wanted.map((name) => loadNamedProfile(name, choice)), absent: [] };
   const profiles: RunnerProfile[] = [];
-  const bringAgents = async (profile: LoadedProfile): Promise<LoadedAgents | null> => {
+  const loadProfileAgents = async (profile: LoadedProfile): Promise<LoadedAgents | null> => {
     const { agentsDirectory } = profile;
-    if (agentsDirectory === null || choice.agentsSettled?.(agentsDirectory) === false) return null;
-    const all = await loadAgents(agentsDirectory, choice.uncheckedSchemas ? unchecked : schemas);
+    if (agentsDirectory === null || choice.acceptsAgents?.(agentsDirectory) === false) return null;
+    const all = await loadAgents(agentsDirectory, choice.skipSchemaChecks ? noSchemaChecks : schemas);
     const gate = choice.gate?.(agentsDirectory);
     if (gate) gates.set(profile, gate);
     return gate?.admit(all) ?? all;
   };
-  const found = new Map<LoadedProfile, LoadedAgents>();
+  const agentsByProfile = new Map<LoadedProfile, LoadedAgents>();
   const gates = new Map<LoadedProfile, AgentGate>();
-  for (const each of loaded) {
-    const isolation = each.profile.isolation ?? choice.isolation;
-    const profile: LoadedProfile = { ...each, profile: { ...each.profile, ...(isolation ? { isolation } : {}) } };
-    const brought = await bringAgents(profile);
-    if (brought) found.set(profile, brought);
-    tell(brought?.faults ?? [], choice.onNotice);
-    tellSchedules(brought, choice.onNotice);
-    profiles.push({ loaded: profile, agents: brought?.agents.map(({ agent }) => agent) ?? [] });
+  for (const original of loaded) {
+    const isolation = original.profile.isolation ?? choice.isolation;
+    const profile: LoadedProfile = {
+      ...original,
+      profile: { ...original.profile, ...(isolation ? { isolation } : {}) },
+    };
+    const loadedAgents = await loadProfileAgents(profile);
+    if (loadedAgents) agentsByProfile.set(profile, loadedAgents);
+    reportFaults(loadedAgents?.faults ?? [], choice.onNotice);
+    reportSchedules(loadedAgents, choice.onNotice);
+    profiles.push({ loaded: profile, agents: loadedAgents?.agents.map(({ agent }) => agent) ?? [] });
   }
-  const ended = new AbortController();
+  const stopping = new AbortController();
   const watches: { stop(): Promise<void> }[] = [];
   return {
     profiles,
     absent,
     follow(runner) {
-      for (const [profile, first] of found) {
-        let known = first;
-        const onChange: Parameters<typeof watchAgents>[2] = async (now) => {
-          const [before, after] = [known, now].map(({ agents }) => agents.map(({ agent }) => agent));
-          if (JSON.stringify(now.faults) !== JSON.stringify(known.faults)) tell(now.faults, choice.onNotice);
-          if (JSON.stringify(after) !== JSON.stringify(before)) tellSchedules(now, choice.onNotice);
-          known = now;
+      for (const [profile, first] of agentsByProfile) {
+        let current = first;
+        const onChange: Parameters<typeof watchAgents>[2] = async (next) => {
+          const [before, after] = [current, next].map(({ agents }) => agents.map(({ agent }) => agent));
+          if (JSON.stringify(next.faults) !== JSON.stringify(current.faults))
+            reportFaults(next.faults, choice.onNotice);
+          if (JSON.stringify(after) !== JSON.stringify(before)) reportSchedules(next, choice.onNotice);
+          current = next;
           if (JSON.stringify(after) !== JSON.stringify(before)) await runner.replaceAgents(profile.name, after!);
         };
         const gate = gates.get(profile);
         const loadedBefore = first.agents;
-        watches.push(watchAgents(profile.agentsDirectory!, schemas, onChange, ended.signal, { loadedBefore, gate }));
+        watches.push(watchAgents(profile.agentsDirectory!, schemas, onChange, stopping.signal, { loadedBefore, gate }));
       }
     },
     async stop() {
-      ended.abort();
+      stopping.abort();
       await Promise.all(watches.map((watch) => watch.stop()));
       await schemas.stop();
     },
   };
 }
 
-/** Two runners may bring the same agent, and both go away: its schedules are for the coordinator to keep. */
-function tellSchedules(brought: LoadedAgents | null, onNotice: ProfileChoice["onNotice"]): void {
-  for (const { agent, file } of brought?.agents ?? [])
+/** Schedules of an agent that a runner offers are ignored, because several runners can offer the same agent and leave again. */
+function reportSchedules(loaded: LoadedAgents | null, onNotice: ProfileChoice["onNotice"]): void {
+  for (const { agent, file } of loaded?.agents ?? [])
     if (agent.schedules !== undefined && agent.schedules.length > 0)
       onNotice(
-        `${file}: the schedules of ${agent.name} are not kept, as a runner brings it. Move the file to the coordinator's agents folder, or use: drover schedules add ${agent.name} NAME --cron "..."`,
+        `${file}: the schedules of ${agent.name} are ignored, because a runner offers this agent. Move the file to the coordinator's agents directory, or use: drover schedules add ${agent.name} NAME --cron "..."`,
       );
 }
 
-const unchecked: Pick<SchemaChecker, "checkSchema"> = { checkSchema: async () => ({ faults: [] }) };
+const noSchemaChecks: Pick<SchemaChecker, "checkSchema"> = { checkSchema: async () => ({ faults: [] }) };
 
-/** Of the profiles that are for programs which are not here. */
-export function absentNames({ absent }: Pick<OpenProfiles, "absent">): string {
+/** Lists the names of the profiles whose program is not installed. */
+export function listAbsent({ absent }: Pick<OpenProfiles, "absent">): string {
   return absent.map(({ file }) => basename(file ?? "", extname(file ?? ""))).join(", ");
 }
 
-function everyProfile({ folders, env, onNotice }: ProfileChoice): {
+function loadAllProfiles({ directories, env, onNotice }: ProfileChoice): {
   loaded: LoadedProfile[];
   absent: DefinitionFault[];
 } {
-  const { profiles, faults, absent } = findProfiles(folders, hostOf(env));
-  tell(faults, onNotice);
+  const { profiles, faults, absent } = findProfiles(directories, createProfileHost(env));
+  reportFaults(faults, onNotice);
   return { loaded: profiles, absent };
 }
 
-function namedProfile(name: string, { folders, env }: ProfileChoice): LoadedProfile {
-  const result = loadProfile(name, folders, hostOf(env));
+function loadNamedProfile(name: string, { directories, env }: ProfileChoice): LoadedProfile {
+  const result = loadProfile(name, directories, createProfileHost(env));
   if (result.ok) return result.profile;
   const [fault] = result.faults;
   throw new RequestError({ code: fault!.code, field: "--profile", message: describeFault(fault!), next: fault!.next });
 }
 
-function hostOf(env: ProfileChoice["env"]): ProfileHost {
+function createProfileHost(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
     missing: (type, config, directory) =>
@@ -173,6 +177,6 @@ function hostOf(env: ProfileChoice["env"]): ProfileHost {
   };
 }
 
-function tell(faults: readonly DefinitionFault[], onNotice: (message: string) => void): void {
+function reportFaults(faults: readonly DefinitionFault[], onNotice: (message: string) => void): void {
   for (const fault of faults) onNotice(`${describeFault(fault)} [${fault.code}] ${fault.next}`);
 }

@@ -11,8 +11,8 @@ import { createOwnerLookup } from "../show/owner-lookup.ts";
 import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 
 /**
- * A client of a record that this process has opened, without a coordinator: what needs one is refused. Calls are typed
- * by the contracts, so their schemas are not loaded to check them.
+ * Creates a client of a record that this process has opened. Calls that need a coordinator are rejected. The contracts
+ * type all calls, so their schemas are not loaded to check them.
  */
 export function recordClient(store: RecordDeps["store"]): ApiClient {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
@@ -20,7 +20,7 @@ export function recordClient(store: RecordDeps["store"]): ApiClient {
   return createApiClient(localTransport(createApi(deps, routes, trustTypes), null));
 }
 
-/** Loaded only where somebody edits what a tool is called with. */
+/** Checks an edited tool input. Loads the schema checker only then. */
 async function checkInput(schema: Record<string, unknown>, input: unknown) {
   const { openSchemaChecker } = await import("../define/json-schema/checker.ts");
   const { checkToolInput } = await import("../submit/parameters.ts");

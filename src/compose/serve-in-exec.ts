@@ -6,19 +6,20 @@ import { describeFault } from "../model/definition-fault.ts";
 import type { NestedServer } from "./nested-socket.ts";
 import { serveNested } from "./serve-nested.ts";
 
-interface InExec {
+interface ServeOptions {
   input: CommandInput;
   local: Local;
-  /** The run of the `exec`, and the token that its command has. */
+  /** The run of the `exec`. */
   run_id: string;
+  /** The token of its command. */
   key: string;
-  /** Of the socket that commands connect to. */
+  /** The origin of the socket that commands connect to. */
   origin: string;
   report: (message: string) => void;
 }
 
-/** For a `drover run` inside a `drover exec`: opens a coordinator and a runner in this process, which end with it. */
-export function serveInExec({ input, local, run_id, key, origin, report }: InExec): Promise<NestedServer> {
+/** Serves a `drover run` inside a `drover exec`: opens a coordinator and a runner in this process until it is stopped. */
+export function serveInExec({ input, local, run_id, key, origin, report }: ServeOptions): Promise<NestedServer> {
   let stop!: () => void;
   const stopped = new Promise<void>((resolve) => (stop = resolve));
   return new Promise((resolve, reject) => {
@@ -28,9 +29,9 @@ export function serveInExec({ input, local, run_id, key, origin, report }: InExe
         env: input.env,
         cwd: input.cwd,
         agentsDirectory: findAgentsDirectory(input, local),
-        wanted: {},
+        target: {},
         name: "drover exec",
-        // opened while the command runs: nothing that it wrote
+        // the command is already running: ignore definitions that it wrote
         since: performance.timeOrigin,
         onNotice: report,
         onDefect: (error, where) => report(`${where}: ${error instanceof Error ? error.message : String(error)}`),

@@ -13,16 +13,16 @@ import { routes } from "../serve/routes.ts";
 declare const DROVER_VERSION: string;
 
 /**
- * The API for commands inside runs of this process: the routes that the token of an attempt opens, and no other token.
- * `origin` is the socket that they connect to, `own` a run without a signed token, and the one that stands for it.
+ * Serves the API to commands inside runs of this process. Only attempt tokens are accepted, and only the routes that they
+ * may use are served. `origin` is the socket that commands connect to. `execRun` is a run with an unsigned token.
  */
 export function serveNested(
   coordinator: OpenCoordinator,
   origin: string,
-  own?: { run_id: string; key: string },
+  execRun?: { run_id: string; key: string },
 ): NestedServer {
   const { deps, store } = coordinator;
-  const attemptTokens = own ? withOwn(deps.attemptTokens, own) : deps.attemptTokens;
+  const attemptTokens = execRun ? withExecRun(deps.attemptTokens, execRun) : deps.attemptTokens;
   const app = createApp(
     {
       ...deps,
@@ -56,20 +56,20 @@ export function serveNested(
   };
 }
 
-function withOwn({ sign, read }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
+function withExecRun({ sign, read }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
   return {
     sign: (id, attempt) => (key.startsWith(`drva_${id}.${attempt}.`) ? key : sign(id, attempt)),
     read: (token) => (token === key ? { run_id, attempt: 1 } : read(token)),
   };
 }
 
-const none = (): never => {
-  throw new HostError({ code: "DROVER-API-023", message: "Commands inside a run cannot ask for this." });
+const reject = (): never => {
+  throw new HostError({ code: "DROVER-API-023", message: "Commands inside a run cannot use this route." });
 };
 
-/** No route that is served needs it. */
+/** No route served here needs these. */
 const withoutSystem: Pick<ServeDeps, "metrics" | "backup" | "audit"> = {
-  metrics: { seeRequest: () => undefined, write: none },
-  backup: none,
-  audit: { state: none, verify: none },
+  metrics: { seeRequest: () => undefined, write: reject },
+  backup: reject,
+  audit: { state: reject, verify: reject },
 };

@@ -4,37 +4,37 @@ import { recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 import type { LoadedProfile } from "../define/profiles.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
 
-/** A runner that lives as long as one command. This is in its directory, and is what it takes to be it again. */
+/** A runner that exists for one command. It saves this in its directory, so that another process can clean up after it. */
 export interface ShortLived {
   name: string;
   projectDir: string;
   loaded: LoadedProfile;
 }
 
-const noteName = "short-lived.json";
+const fileName = "short-lived.json";
 
-/** Written before it registers, so that any process that finds its directory can end what it began. */
-export function noteShortLived(directory: string, note: ShortLived): void {
-  const file = join(directory, noteName);
-  writeFileSync(`${file}.new`, JSON.stringify(note), { mode: 0o600 });
+/** Call it before the runner registers, so that any process that finds the directory can clean up. */
+export function saveShortLived(directory: string, runner: ShortLived): void {
+  const file = join(directory, fileName);
+  writeFileSync(`${file}.new`, JSON.stringify(runner), { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }
 
-/** The short-lived runners of this state directory whose processes were killed. */
-export function deadShortLived(stateDirectory: string): ShortLived[] {
-  const folder = runnersDirectory(recordDirectory(stateDirectory));
-  return names(folder).flatMap((name) => {
-    const directory = join(folder, name);
-    const note = readJson<ShortLived>(join(directory, noteName));
-    const owner = note && readJson<Parameters<typeof ownerIsAlive>[0]>(join(directory, "lock"));
-    return note && owner && !ownerIsAlive(owner) ? [note] : [];
+/** Finds the short-lived runners of this state directory whose process was killed. */
+export function findDeadShortLived(stateDirectory: string): ShortLived[] {
+  const runners = runnersDirectory(recordDirectory(stateDirectory));
+  return listNames(runners).flatMap((name) => {
+    const directory = join(runners, name);
+    const runner = readJson<ShortLived>(join(directory, fileName));
+    const owner = runner && readJson<Parameters<typeof ownerIsAlive>[0]>(join(directory, "lock"));
+    return runner && owner && !ownerIsAlive(owner) ? [runner] : [];
   });
 }
 
-/** null where it is gone, or a crash of the machine cut it short. */
+/** Returns null if the file is gone or was truncated by a crash of the machine. */
 function readJson<T>(file: string): T | null {
   try {
-    // Written by noteShortLived and lockRunner.
+    // saveShortLived and lockRunner write these files.
     return JSON.parse(readFileSync(file, "utf8")) as T;
   } catch (error) {
     if (error instanceof SyntaxError || isMissing(error)) return null;
@@ -42,9 +42,9 @@ function readJson<T>(file: string): T | null {
   }
 }
 
-function names(folder: string): string[] {
+function listNames(directory: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(directory);
   } catch (error) {
     if (isMissing(error)) return [];
     throw error;

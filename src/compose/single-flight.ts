@@ -1,36 +1,45 @@
-/** One at a time: whoever asks meanwhile waits for the same. It is given up once nobody waits for it any more. */
+/**
+ * Runs `work` once at a time. Callers that arrive while it runs share its result. Once all of them have aborted, the
+ * work is aborted too.
+ */
 export function singleFlight<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
-  let current: { result: Promise<T>; waiting: number; giveUp: AbortController } | null = null;
-  let last: Promise<unknown> = Promise.resolve();
+  let current: Flight<T> | null = null;
+  let lastEnd: Promise<unknown> = Promise.resolve();
   return async (signal) => {
     signal.throwIfAborted();
-    const joined = (current ??= begin());
-    joined.waiting += 1;
-    let leave = (): void => undefined;
-    const left = new Promise<never>((_, reject) => {
-      leave = () => reject(signal.reason);
-      signal.addEventListener("abort", leave);
+    const flight = (current ??= startFlight());
+    flight.callers += 1;
+    let onAbort = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason);
+      signal.addEventListener("abort", onAbort);
     });
     try {
-      return await Promise.race([joined.result, left]);
+      return await Promise.race([flight.result, aborted]);
     } finally {
-      signal.removeEventListener("abort", leave);
-      joined.waiting -= 1;
-      if (joined.waiting === 0) {
-        joined.giveUp.abort();
-        if (current === joined) current = null;
+      signal.removeEventListener("abort", onAbort);
+      flight.callers -= 1;
+      if (flight.callers === 0) {
+        flight.controller.abort();
+        if (current === flight) current = null;
       }
     }
   };
 
-  function begin() {
-    const giveUp = new AbortController();
-    // One that was given up may need a moment to end.
-    const result = last.then(() => {
-      giveUp.signal.throwIfAborted();
-      return work(giveUp.signal);
+  function startFlight(): Flight<T> {
+    const controller = new AbortController();
+    // Wait for the previous flight: after its abort it may take a moment to end.
+    const result = lastEnd.then(() => {
+      controller.signal.throwIfAborted();
+      return work(controller.signal);
     });
-    last = result.catch(() => undefined); // whoever waits for it is told
-    return { result, waiting: 0, giveUp };
+    lastEnd = result.catch(() => undefined); // the callers receive the error
+    return { result, callers: 0, controller };
   }
+}
+
+interface Flight<T> {
+  result: Promise<T>;
+  callers: number;
+  controller: AbortController;
 }

@@ -4,22 +4,26 @@ import { type RunnerOptions, startRunner } from "../runner.ts";
 import type { ShortLived } from "./short-lived-runners.ts";
 
 /**
- * Ends what the short-lived runners of dead processes left: kills their orphans, ships their logs, ends their runs as
- * runner_lost and removes their directories. It does so by being each of them once more, with no run of its own.
+ * Cleans up after short-lived runners whose process was killed: kills their orphans, ships their logs, ends their runs as
+ * runner_lost and removes their directories. It starts each runner once more under its old name and stops it.
  */
 export async function sweepShortLived(
   dead: readonly ShortLived[],
   options: Pick<RunnerOptions, "port" | "stateDirectory" | "env" | "maxOutputKb" | "onNotice">,
 ): Promise<void> {
   for (const { name, projectDir, loaded } of dead) {
-    // no executor is needed to ship a log, and a module of the user's is not to be loaded for it
+    // shipping logs needs no executor, so do not load the user's module
     const { command: _command, module: _module, ...profile } = loaded.profile;
-    const plain: LoadedProfile = { ...loaded, module: null, profile: { ...profile, type: "procedural", config: {} } };
+    const withoutExecutor: LoadedProfile = {
+      ...loaded,
+      module: null,
+      profile: { ...profile, type: "procedural", config: {} },
+    };
     try {
-      const profiles = [{ loaded: plain, agents: [] }];
+      const profiles = [{ loaded: withoutExecutor, agents: [] }];
       await (await startRunner({ ...options, profiles, projectDir, name, shortLived: true })).stop();
     } catch (error) {
-      // another process sweeps it
+      // another process is already cleaning it up
       if (!(error instanceof HostError && error.code === "DROVER-STA-001")) throw error;
     }
   }

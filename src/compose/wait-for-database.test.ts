@@ -13,7 +13,7 @@ async function start(url: string, waitMs: number) {
   const started = startTestCoordinator({
     database: { url, secret: new Uint8Array(32).fill(7) },
     databaseWaitMs: waitMs,
-    onDatabaseAway: ({ code }) => away.push(code),
+    onDatabaseUnreachable: ({ code }) => away.push(code),
   });
   const fault: unknown = await started.then(
     ({ dispose }) => dispose(),

@@ -1,28 +1,28 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { HostError } from "../model/errors.ts";
 
-const pauseMs = 500;
+const retryMs = 500;
 
 /**
- * Opens a record that may not be there yet: after a power cut database and coordinators start at the same time. What is
- * wrong with one that answers is said at once.
+ * Opens a record whose database may be unreachable: after a power cut, the database and the coordinators start at the
+ * same time. Errors of a database that answers are thrown immediately.
  */
 export async function waitForDatabase<T>(
   open: () => Promise<T>,
-  { waitMs, onAway }: { waitMs: number; onAway: (fault: HostError) => void },
+  { waitMs, onUnreachable }: { waitMs: number; onUnreachable: (error: HostError) => void },
 ): Promise<T> {
-  const until = performance.now() + waitMs;
-  for (let told = false; ; told = true) {
+  const deadline = performance.now() + waitMs;
+  for (let isFirst = true; ; isFirst = false) {
     try {
       return await open();
-    } catch (fault) {
-      if (!isAway(fault) || performance.now() + pauseMs > until) throw fault;
-      if (!told) onAway(fault);
+    } catch (error) {
+      if (!isUnreachable(error) || performance.now() + retryMs > deadline) throw error;
+      if (isFirst) onUnreachable(error);
     }
-    await pause(pauseMs);
+    await pause(retryMs);
   }
 }
 
-function isAway(fault: unknown): fault is HostError {
-  return fault instanceof HostError && fault.code === "DROVER-STA-008";
+function isUnreachable(error: unknown): error is HostError {
+  return error instanceof HostError && error.code === "DROVER-STA-008";
 }

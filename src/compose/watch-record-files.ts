@@ -1,13 +1,13 @@
 import type { RecordStore } from "../record/record-store.ts";
 
-const placeEveryMs = 250;
+const checkEveryMs = 250;
 
-/** So that one that nobody asks for anything says so too. */
-export function watchRecordFiles({ storageFault }: RecordStore, tell: (fault: unknown) => void): () => void {
-  const look = async (): Promise<void> => {
-    const fault = await storageFault();
-    if (fault !== null) tell(fault);
+/** Checks periodically that the record's files exist, so that an idle coordinator reports their loss too. */
+export function watchRecordFiles({ storageFault }: RecordStore, onFault: (error: unknown) => void): () => void {
+  const check = async (): Promise<void> => {
+    const error = await storageFault();
+    if (error !== null) onFault(error);
   };
-  const timer = setInterval(() => void look().catch(tell), placeEveryMs).unref();
+  const timer = setInterval(() => void check().catch(onFault), checkEveryMs).unref();
   return () => clearInterval(timer);
 }

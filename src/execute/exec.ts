@@ -6,7 +6,7 @@ import { newRun } from "../model/new-run.ts";
 import { shownBytes } from "../model/output.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } from "../model/process.ts";
 import type { Store } from "../model/store.ts";
-import { checkCommand } from "../process/check.ts";
+import { checkCommand } from "../process/check-command.ts";
 import { execute } from "../process/execute.ts";
 import { failureReasonOf } from "./executions/failure-reason.ts";
 import { executionEnd, executionStart, inheritedIds } from "./executions/execution-record.ts";

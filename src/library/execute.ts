@@ -2,7 +2,7 @@ import { RequestError } from "../model/errors.ts";
 import type { CaptureOptions, Command, CommandResult, Running, StartOptions } from "../model/process.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { execute as executeCommand } from "../process/execute.ts";
-import { findExecutable } from "../process/lookup.ts";
+import { findExecutable } from "../process/find-executable.ts";
 import { start as startCommand } from "../process/start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture?: Partial<CaptureOptions> };

@@ -9,7 +9,7 @@ import { variablesIn } from "../model/expand-agent.ts";
 import { profileSchema } from "../model/profile.ts";
 import type { Environment } from "../model/environment.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
-import { profileFolders } from "../compose/open-profiles.ts";
+import { findProfileDirectories } from "../compose/open-profiles.ts";
 
 interface ProfileContext {
   cwd: string;
@@ -24,7 +24,7 @@ interface ProfileContext {
 export function executorProfile(agent: Agent, { cwd, config, env }: ProfileContext): RunnerProfile {
   const executor = agent.executor ?? "procedural";
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
-  const found = loadProfile(executor, profileFolders(cwd, config, false, env), host);
+  const found = loadProfile(executor, findProfileDirectories(cwd, config, false, env), host);
   if (!found.ok && (found.faults[0]?.code !== "DROVER-PRF-001" || !isBuiltIn(executor))) {
     const [fault] = found.faults;
     throw new RequestError({

@@ -57,7 +57,7 @@ async function inThisProcess(
       env,
       cwd,
       agentsDirectory: null,
-      wanted: { spec: { profile: executorProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
+      target: { spec: { profile: executorProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
       name: "runAgent",
       inProcess: { mcpServers: own.mcpServers, onMessage: callbacks.message },
       onNotice: warn,

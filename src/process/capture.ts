@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Captured, CaptureOptions, CommandFault, OutputStream } from "../model/process.ts";
 import { cannotStart, outputTooLarge } from "./faults.ts";
-import { keepEnds } from "./keep.ts";
+import { keepEnds } from "./keep-ends.ts";
 import { openSpill, type Spill } from "./spill.ts";
 
 /** Captures one output stream of a command. */
@@ -9,16 +9,16 @@ export interface Capture {
   /** Reads the stream to its end. Calls `onFault` at once if the command must be stopped. Rejects if onOutput rejects. */
   read(stream: Readable | null, onFault: (fault: CommandFault) => void): Promise<Captured>;
   /** Stops waiting for onOutput, so that a stopped command can end. */
-  hurry(): void;
+  stopWaiting(): void;
 }
 
 export type OpenedCaptures = { ok: true; stdout: Capture; stderr: Capture } | { ok: false; fault: CommandFault };
 
-/** Opens the spill files, if any. Call it before the start, so that no command runs whose output cannot be written. */
+/** Opens the spill files, if any. Call it before starting the command, which must not run if its output cannot be written. */
 export function openCaptures(options: CaptureOptions): OpenedCaptures {
   const opened: Spill[] = [];
   const open = (name: OutputStream): Capture => {
-    // merged output all comes on stdout
+    // merged output arrives on stdout only
     const path =
       options.mode === "none" || (options.mode === "merged" && name === "stderr") ? undefined : options.spill?.[name];
     const spill = path === undefined ? null : openSpill(path, options.redactor);
@@ -41,35 +41,35 @@ export function openCaptures(options: CaptureOptions): OpenedCaptures {
 function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOptions): Capture {
   const { mode, maxBytes, onOutput } = options;
   const keep = keepEnds(mode === "file" || mode === "none" ? 0 : maxBytes);
-  const fails = options.onLimit === "fail" && mode !== "none";
-  let hurried = false;
-  let stopWaiting: (() => void) | undefined;
+  const failsAtLimit = options.onLimit === "fail" && mode !== "none";
+  let isHurried = false;
+  let endWait: (() => void) | undefined;
 
-  const shown = (chunk: Uint8Array): Promise<void> | undefined => {
-    const waits = hurried ? undefined : onOutput?.(name, chunk);
-    if (waits === undefined) return undefined;
+  const passOn = (chunk: Uint8Array): Promise<void> | undefined => {
+    const handled = isHurried ? undefined : onOutput?.(name, chunk);
+    if (handled === undefined) return undefined;
     return new Promise((resolve, reject) => {
-      stopWaiting = resolve;
-      waits.then(resolve, reject);
+      endWait = resolve;
+      handled.then(resolve, reject);
     });
   };
   return {
-    hurry() {
-      hurried = true;
-      stopWaiting?.();
+    stopWaiting() {
+      isHurried = true;
+      endWait?.();
     },
     async read(stream, onFault) {
       const take = (chunk: Uint8Array): Promise<unknown> | undefined => {
         keep.push(chunk);
-        if (fails && keep.totalBytes > maxBytes) onFault(outputTooLarge(maxBytes));
+        if (failsAtLimit && keep.totalBytes > maxBytes) onFault(outputTooLarge(maxBytes));
         const spilled = spill?.push(chunk).catch((error: unknown) => onFault(spillFault(spill, error)));
-        const wait = shown(chunk);
-        return spilled === undefined || wait === undefined ? (spilled ?? wait) : Promise.all([spilled, wait]);
+        const handled = passOn(chunk);
+        return spilled === undefined || handled === undefined ? (spilled ?? handled) : Promise.all([spilled, handled]);
       };
       if (stream !== null) await readAll(stream, take);
       await spill?.end().catch((error: unknown) => onFault(spillFault(spill, error)));
       const captured = keep.take();
-      // the file has the complete output
+      // the file contains the complete output
       return mode === "file" ? { ...captured, truncated: false } : captured;
     },
   };
@@ -82,47 +82,50 @@ function spillFault(spill: Spill, error: unknown): CommandFault {
   };
 }
 
-/** Passes on each chunk once and in order. A promise applies backpressure. Node resumes pipes at the exit, hence the queue. */
+/**
+ * Passes each chunk to `take`, in order. A returned promise pauses the stream. Chunks are queued nevertheless, because
+ * Node resumes the pipes when the process exits.
+ */
 function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown> | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const queue: Uint8Array[] = [];
-    let busy = false;
-    let ended = false;
-    const next = (chunk: Uint8Array): void => {
-      const wait = take(chunk);
-      if (wait === undefined) return;
-      busy = true;
+    let isBusy = false;
+    let hasEnded = false;
+    const takeChunk = (chunk: Uint8Array): void => {
+      const taken = take(chunk);
+      if (taken === undefined) return;
+      isBusy = true;
       stream.pause();
-      wait.then(goOn).catch(reject);
+      taken.then(processNext).catch(reject);
     };
-    const goOn = (): void => {
-      busy = false;
-      const waiting = queue.shift();
-      if (waiting !== undefined) next(waiting);
-      if (busy) return;
-      if (queue.length > 0) return goOn();
-      if (ended) resolve();
+    const processNext = (): void => {
+      isBusy = false;
+      const queued = queue.shift();
+      if (queued !== undefined) takeChunk(queued);
+      if (isBusy) return;
+      if (queue.length > 0) return processNext();
+      if (hasEnded) resolve();
       else stream.resume();
     };
     const finish = (): void => {
-      ended = true;
-      if (!busy) resolve();
+      hasEnded = true;
+      if (!isBusy) resolve();
     };
     stream.on("data", (chunk: Uint8Array) => {
-      if (busy) {
+      if (isBusy) {
         queue.push(chunk);
         stream.pause();
         return;
       }
       try {
-        next(chunk);
+        takeChunk(chunk);
       } catch (error) {
         reject(error);
       }
     });
     stream.once("end", finish);
     stream.once("close", finish);
-    // a failed read ends the stream, and the earlier output is kept
+    // a failed read ends the stream; earlier output is kept
     stream.once("error", finish);
   });
 }

@@ -4,53 +4,53 @@ import { type Mount, readMounts } from "./mounts.ts";
 
 /** The parent cgroup for a command's cgroup, per limit. */
 export interface CgroupParents {
-  memoryBytes: CgroupPlace | null;
-  processes: CgroupPlace | null;
+  memoryBytes: CgroupParent | null;
+  processes: CgroupParent | null;
   /** Why a parent is null. */
   missing: string;
   /** All cgroup mount points. */
   mountPoints: readonly string[];
 }
 
-export interface CgroupPlace {
+export interface CgroupParent {
   parent: string;
   version: 1 | 2;
 }
 
 const noController =
-  "no cgroup with the controllers memory and pids is open to this user; run as root, or under systemd with Delegate=yes";
+  "no cgroup with the controllers memory and pids is writable for this user; run as root, or under systemd with Delegate=yes";
 
 /**
- * Looks below this process's own cgroup, so that limits on Drover apply to its commands too. Version 2 forbids limited
- * children in a cgroup with processes, so there it uses the parent, if that was delegated.
+ * Finds parents inside this process's own cgroup, so that limits on Drover apply to its commands too. Version 2 forbids
+ * limited children in a cgroup that contains processes, so there the parent cgroup is used if it was delegated.
  */
 export function findCgroupParents(
-  membership: string = readOr("/proc/self/cgroup"),
+  membership: string = readOrEmpty("/proc/self/cgroup"),
   mounts: Mount[] = readMounts(),
 ): CgroupParents {
   const mountPoints = mounts.filter(({ type }) => type === "cgroup" || type === "cgroup2").map(({ point }) => point);
-  const found = { memoryBytes: place("memory", membership, mounts), processes: place("pids", membership, mounts) };
   return {
-    ...found,
+    memoryBytes: findParent("memory", membership, mounts),
+    processes: findParent("pids", membership, mounts),
     missing: membership === "" ? "this system has no cgroups" : noController,
     mountPoints: [...new Set(mountPoints)],
   };
 }
 
-function place(controller: string, membership: string, mounts: readonly Mount[]): CgroupPlace | null {
-  const own = ownDirectory(controller, membership, mounts);
-  if (own !== null && isWritable(own)) return { parent: own, version: 1 };
-  const unified = ownDirectory("", membership, mounts);
+function findParent(controller: string, membership: string, mounts: readonly Mount[]): CgroupParent | null {
+  const directory = findOwnCgroup(controller, membership, mounts);
+  if (directory !== null && isWritable(directory)) return { parent: directory, version: 1 };
+  const unified = findOwnCgroup("", membership, mounts);
   if (unified === null) return null;
   for (const parent of [unified, dirname(unified)]) {
-    if (isWritable(parent) && readOr(join(parent, "cgroup.subtree_control")).split(/\s/).includes(controller))
+    if (isWritable(parent) && readOrEmpty(join(parent, "cgroup.subtree_control")).split(/\s/).includes(controller))
       return { parent, version: 2 };
   }
   return null;
 }
 
-/** This process's cgroup in the hierarchy of a controller. "" is the unified hierarchy of version 2. */
-function ownDirectory(controller: string, membership: string, mounts: readonly Mount[]): string | null {
+/** Returns this process's cgroup in the hierarchy of a controller. "" stands for the unified hierarchy of version 2. */
+function findOwnCgroup(controller: string, membership: string, mounts: readonly Mount[]): string | null {
   const path = membership
     .split("\n")
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
@@ -59,9 +59,9 @@ function ownDirectory(controller: string, membership: string, mounts: readonly M
     )?.[2];
   if (path === undefined) return null;
   for (const { type, root, point, options } of mounts) {
-    const isIt = controller === "" ? type === "cgroup2" : type === "cgroup" && options.includes(controller);
-    // a container mounts only a part of the tree
-    if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`)))
+    const isHierarchy = controller === "" ? type === "cgroup2" : type === "cgroup" && options.includes(controller);
+    // a container mounts only part of the tree
+    if (isHierarchy && (root === "/" || path === root || path.startsWith(`${root}/`)))
       return join(point, root === "/" ? path : path.slice(root.length));
   }
   return null;
@@ -76,7 +76,7 @@ function isWritable(directory: string): boolean {
   }
 }
 
-function readOr(file: string): string {
+function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {

@@ -23,33 +23,33 @@ export interface Cgroup {
 
 export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; why: string };
 
-/** Creates a cgroup with these limits, or returns why this host cannot. Leaves nothing behind on failure. */
+/** Creates a cgroup with these limits, or returns why this host cannot. Removes everything again on failure. */
 export function createCgroup(
   limits: Limits | undefined,
-  parents: () => CgroupParents = findCgroupParents,
+  findParents: () => CgroupParents = findCgroupParents,
 ): CgroupResult {
-  const wanted = limitsOf(limits);
+  const wanted = toCgroupLimits(limits);
   if (wanted.length === 0) return { ok: true, cgroup: null };
-  const places = parents();
+  const parents = findParents();
   const name = `drover-${process.pid}-${process.hrtime.bigint()}`;
   const directories = new Map<CgroupLimit, string>();
   for (const [limit, value] of wanted) {
-    const place = places[limit];
+    const target = parents[limit];
     const fail = (why: string): CgroupResult => {
-      for (const directory of new Set(directories.values())) removeNow(directory);
+      for (const directory of new Set(directories.values())) tryRemove(directory);
       return { ok: false, limit, why };
     };
-    if (place === null) return fail(places.missing);
-    const directory = join(place.parent, name);
+    if (target === null) return fail(parents.missing);
+    const directory = join(target.parent, name);
     directories.set(limit, directory);
     try {
-      for (const each of [directory, inner(directory)]) if (!existsSync(each)) mkdirSync(each);
-      setLimit(directory, place.version, limit, value);
-      // in version 1, memory does not include child cgroups by default
-      if (place.version === 1) setLimit(inner(directory), 1, limit, value);
+      for (const path of [directory, innerDirectory(directory)]) if (!existsSync(path)) mkdirSync(path);
+      setLimit(directory, target.version, limit, value);
+      // in version 1, a memory limit does not include child cgroups by default
+      if (target.version === 1) setLimit(innerDirectory(directory), 1, limit, value);
     } catch (error) {
       return fail(
-        `this user cannot set it in ${place.parent} (${messageOf(error)}); it requires root or a delegated cgroup`,
+        `this user cannot set the limit in ${target.parent} (${describeError(error)}); it requires root or a delegated cgroup`,
       );
     }
   }
@@ -57,11 +57,12 @@ export function createCgroup(
   return {
     ok: true,
     cgroup: {
-      procsFiles: unique.map((directory) => join(inner(directory), "cgroup.procs")),
-      mountPoints: places.mountPoints,
-      exceeded: () => wanted.map(([limit]) => limit).find((limit) => ranInto(directories.get(limit)!, limit)) ?? null,
+      procsFiles: unique.map((directory) => join(innerDirectory(directory), "cgroup.procs")),
+      mountPoints: parents.mountPoints,
+      exceeded: () =>
+        wanted.map(([limit]) => limit).find((limit) => hasExceeded(directories.get(limit)!, limit)) ?? null,
       remove: async () => {
-        for (const directory of unique) await removeSoon(directory);
+        for (const directory of unique) await removeWithRetries(directory);
       },
     },
   };
@@ -74,16 +75,16 @@ export function sweepCgroups(parents: CgroupParents = findCgroupParents()): stri
     if (parent === undefined) continue;
     for (const name of readdirSync(parent)) {
       const owner = /^drover-(\d+)-\d+$/.exec(name)?.[1];
-      if (owner !== undefined && !existsSync(`/proc/${owner}`) && removeNow(join(parent, name)))
+      if (owner !== undefined && !existsSync(`/proc/${owner}`) && tryRemove(join(parent, name)))
         removed.push(join(parent, name));
     }
   }
   return removed;
 }
 
-const inner = (directory: string): string => join(directory, "command");
+const innerDirectory = (directory: string): string => join(directory, "command");
 
-function limitsOf(limits: Limits | undefined): [CgroupLimit, number][] {
+function toCgroupLimits(limits: Limits | undefined): [CgroupLimit, number][] {
   const wanted: [CgroupLimit, number][] = [];
   if (limits?.memoryBytes !== undefined) wanted.push(["memoryBytes", limits.memoryBytes]);
   if (limits?.processes !== undefined) wanted.push(["processes", limits.processes]);
@@ -94,21 +95,21 @@ function setLimit(directory: string, version: 1 | 2, limit: CgroupLimit, value: 
   if (limit === "processes") return writeFileSync(join(directory, "pids.max"), String(value));
   if (version === 2) {
     writeFileSync(join(directory, "memory.max"), String(value));
-    writeIfThere(join(directory, "memory.swap.max"), "0");
+    writeIfExists(join(directory, "memory.swap.max"), "0");
     // kill the whole command rather than one of its processes
-    return writeIfThere(join(directory, "memory.oom.group"), "1");
+    return writeIfExists(join(directory, "memory.oom.group"), "1");
   }
   writeFileSync(join(directory, "memory.limit_in_bytes"), String(value));
   // limit memory and swap together, so that swap cannot be used to bypass the limit
-  writeIfThere(join(directory, "memory.memsw.limit_in_bytes"), String(value));
+  writeIfExists(join(directory, "memory.memsw.limit_in_bytes"), String(value));
 }
 
-function writeIfThere(file: string, value: string): void {
+function writeIfExists(file: string, value: string): void {
   if (existsSync(file)) writeFileSync(file, value);
 }
 
 /** Version 1 counts an event in the cgroup of the process: the inner one, or one that the command created. */
-function ranInto(directory: string, limit: CgroupLimit): boolean {
+function hasExceeded(directory: string, limit: CgroupLimit): boolean {
   const counters: [string, string][] =
     limit === "processes"
       ? [["pids.events", "max"]]
@@ -117,19 +118,19 @@ function ranInto(directory: string, limit: CgroupLimit): boolean {
           ["memory.oom_control", "oom_kill"],
         ];
   return (
-    counters.some(([file, name]) => counter(join(directory, file), name) > 0) ||
-    cgroupsIn(directory).some((child) => ranInto(child, limit))
+    counters.some(([file, name]) => readCounter(join(directory, file), name) > 0) ||
+    childCgroups(directory).some((child) => hasExceeded(child, limit))
   );
 }
 
-function cgroupsIn(directory: string): string[] {
+function childCgroups(directory: string): string[] {
   return readdirSync(directory, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => join(directory, entry.name));
 }
 
-function counter(file: string, name: string): number {
-  if (!existsSync(file)) return 0; // of the other version
+function readCounter(file: string, name: string): number {
+  if (!existsSync(file)) return 0; // the file belongs to the other cgroup version
   const line = readFileSync(file, "latin1")
     .split("\n")
     .find((text) => text.startsWith(`${name} `));
@@ -137,16 +138,16 @@ function counter(file: string, name: string): number {
 }
 
 /** The kernel frees a cgroup shortly after its last process ends. If it takes longer, the next sweep removes it. */
-async function removeSoon(directory: string): Promise<void> {
-  for (let tries = 0; !removeNow(directory) && tries < 50; tries += 1)
+async function removeWithRetries(directory: string): Promise<void> {
+  for (let tries = 0; !tryRemove(directory) && tries < 50; tries += 1)
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 /** Returns false while the cgroup contains processes. */
-function removeNow(directory: string): boolean {
+function tryRemove(directory: string): boolean {
   try {
     // the command may have created child cgroups
-    for (const child of cgroupsIn(directory)) removeNow(child);
+    for (const child of childCgroups(directory)) tryRemove(child);
     rmdirSync(directory);
     return true;
   } catch (error) {
@@ -154,6 +155,6 @@ function removeNow(directory: string): boolean {
   }
 }
 
-function messageOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

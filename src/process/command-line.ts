@@ -8,8 +8,8 @@ export interface ParsedCommandLine {
 }
 
 /**
- * Parses a command line. Plain and quoted words run without a shell; shell syntax runs through /bin/sh. With `useShell`
- * false, the text is always split into words.
+ * Parses a command line. Plain and quoted words run without a shell; shell syntax runs in /bin/sh. With `useShell` false,
+ * the text is always split into words.
  */
 export function parseCommandLine(
   text: string,
@@ -17,28 +17,28 @@ export function parseCommandLine(
   { isOnPath }: { isOnPath: (name: string) => boolean },
 ): ParsedCommandLine {
   if (text.trim() === "") throw emptyCommand();
-  if (useShell === true) return throughShell(text);
-  if (useShell === "auto" && needsShell.test(text.trim())) return throughShell(text);
+  if (useShell === true) return toShellCommand(text);
+  if (useShell === "auto" && needsShell.test(text.trim())) return toShellCommand(text);
   const split = splitWords(text);
   if (!split.ok) {
-    if (useShell === "auto") return throughShell(text); // the shell reports the open quote itself
+    if (useShell === "auto") return toShellCommand(text); // the shell itself reports the open quote
     throw new RequestError({
       code: "DROVER-USE-001",
       message: `The command cannot be split into words: ${split.problem}.`,
       field: "command",
-      next: "Close the quote, or give the words one by one after --.",
+      next: "Close the quote, or pass the arguments separately after --.",
     });
   }
-  const [executable, ...rest] = split.words;
+  const [executable, ...args] = split.words;
   if (executable === undefined || executable === "") throw emptyCommand();
-  if (useShell === "auto" && builtins.has(executable) && !isOnPath(executable)) return throughShell(text);
-  return { executable, arguments: rest, shell: false };
+  if (useShell === "auto" && builtins.has(executable) && !isOnPath(executable)) return toShellCommand(text);
+  return { executable, arguments: args, shell: false };
 }
 
 /** Shell metacharacters, even inside quotes, where "$x" is expanded too; or a leading K=V. */
 const needsShell = /[|&;<>()$`*?[!#~\\\n]|^[A-Za-z_][A-Za-z0-9_]*=/;
 
-function throughShell(text: string): ParsedCommandLine {
+function toShellCommand(text: string): ParsedCommandLine {
   return { executable: "/bin/sh", arguments: ["-c", text], shell: true };
 }
 
@@ -47,7 +47,7 @@ function emptyCommand(): RequestError {
     code: "DROVER-USE-002",
     message: "The command is empty.",
     field: "command",
-    next: 'Name a program to run, for example: drover exec "echo hello".',
+    next: 'Specify a program to run, for example: drover exec "echo hello".',
   });
 }
 

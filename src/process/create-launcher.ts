@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
-import { findExecutable } from "./lookup.ts";
+import { findExecutable } from "./find-executable.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 
 /** The ways to start a command so that it can be killed with all its descendants, best first. */
@@ -8,8 +8,8 @@ export const launchMethodKinds = ["static", "perl", "plain"] as const;
 export type LaunchMethodKind = (typeof launchMethodKinds)[number];
 
 export type LaunchMethod =
-  /** One of Drover's launchers, started with these words. */
-  | { kind: "static" | "perl"; words: readonly string[] }
+  /** One of Drover's launchers. `argv` starts it. */
+  | { kind: "static" | "perl"; argv: readonly string[] }
   /** Node's spawn with a process group, for hosts without a working launcher. */
   | { kind: "plain" };
 
@@ -26,44 +26,44 @@ export interface Launcher {
   drop(launchMethod: LaunchMethod): void;
 }
 
-/** Looks for each launch method only after the better ones have failed, so perl is not searched for unnecessarily. */
+/** Searches for a launch method only after the better ones have failed, so perl is not searched for unnecessarily. */
 export function createLauncher({ nativeDirectory, launchMethods = launchMethodKinds }: LauncherOptions = {}): Launcher {
-  const dropped = new Set<LaunchMethodKind>();
-  const looked = new Map<LaunchMethodKind, LaunchMethod | null>();
+  const droppedKinds = new Set<LaunchMethodKind>();
+  const cache = new Map<LaunchMethodKind, LaunchMethod | null>();
   let native: string | null | undefined = nativeDirectory;
   const find = (kind: LaunchMethodKind): LaunchMethod | null => {
-    const known = looked.get(kind);
-    if (known !== undefined) return known;
+    const cached = cache.get(kind);
+    if (cached !== undefined) return cached;
     native ??= nativeDirectory === undefined ? findNativeDirectory() : null;
-    const launchMethod = findRung(kind, native);
-    looked.set(kind, launchMethod);
+    const launchMethod = findLaunchMethod(kind, native);
+    cache.set(kind, launchMethod);
     return launchMethod;
   };
   return {
     best() {
       for (const kind of launchMethodKinds) {
-        if (!launchMethods.includes(kind) || dropped.has(kind)) continue;
+        if (!launchMethods.includes(kind) || droppedKinds.has(kind)) continue;
         const launchMethod = find(kind);
         // without the script, perl would start and print an error in place of the command
-        if (launchMethod && (launchMethod.kind !== "perl" || existsSync(launchMethod.words[1]!))) return launchMethod;
+        if (launchMethod && (launchMethod.kind !== "perl" || existsSync(launchMethod.argv[1]!))) return launchMethod;
       }
       return { kind: "plain" };
     },
     drop({ kind }) {
-      dropped.add(kind);
+      droppedKinds.add(kind);
     },
   };
 }
 
-function findRung(kind: LaunchMethodKind, native: string | null): LaunchMethod | null {
+function findLaunchMethod(kind: LaunchMethodKind, native: string | null): LaunchMethod | null {
   if (kind === "plain" || process.platform !== "linux" || native === null) return null;
   if (kind === "static") {
     const binary = join(native, "bin", `drover-init-linux-${process.arch}`);
-    // also false for a file on a noexec mount
-    return isExecutable(binary) ? { kind, words: [binary] } : null;
+    // a file on a noexec mount is not executable either
+    return isExecutable(binary) ? { kind, argv: [binary] } : null;
   }
   const perl = findExecutable("perl", process.env["PATH"], "/");
-  return "found" in perl ? { kind, words: [perl.found, join(native, "init.pl")] } : null;
+  return "found" in perl ? { kind, argv: [perl.found, join(native, "init.pl")] } : null;
 }
 
 export function isExecutable(file: string): boolean {

@@ -9,9 +9,9 @@ import {
   processFailed,
   stoppedFault,
 } from "./faults.ts";
-import { errnoName, signalName, signalNumber } from "./signals.ts";
+import { toErrnoName, toSignalName, toSignalNumber } from "./signals.ts";
 import type { Launched } from "./launch.ts";
-import { agrees, takeStatus, type LauncherStatus } from "./status.ts";
+import { agrees, takeStatus, type LauncherStatus } from "./launcher-status.ts";
 
 export interface Evidence {
   launched: Launched;
@@ -33,35 +33,36 @@ export interface Evidence {
 export function determineEnd(evidence: Evidence): Ended {
   const { launched, stopped, startTime, endTime, durationMs } = evidence;
   const status = readStatus(evidence);
-  const refusal = refusalIn(evidence, status);
-  const how = refusal === null ? howItEnded(evidence, status) : { exitCode: null, signal: null };
+  const startFault = findStartFault(evidence, status);
+  const exit = startFault === null ? readExit(evidence, status) : { exitCode: null, signal: null };
   return {
-    exitCode: how.exitCode,
-    signal: how.signal,
+    exitCode: exit.exitCode,
+    signal: exit.signal,
     stopped,
     startTime,
     endTime,
     durationMs,
-    isolation: refusal === null ? appliedLevel(launched, status) : null,
+    isolation: startFault === null ? appliedLevel(launched, status) : null,
     leftovers: status.end?.leftovers ?? evidence.leftovers,
     resources:
       status.end === null
         ? null
         : { userMs: status.end.userMs, systemMs: status.end.systemMs, maxRssKb: status.end.maxRssKb },
-    error: refusal ?? withUnkillable(faultOf(how, evidence, status), status.unkillable),
+    error: startFault ?? withUnkillable(findFault(exit, evidence, status), status.unkillable),
   };
 }
 
 /** In a sandbox the inner launcher reports about the command, and the outer one about bwrap. */
 interface Status extends LauncherStatus {
   /** Whether a launcher started the command, and not only bwrap. */
-  reached: boolean;
+  isStarted: boolean;
 }
 
 function readStatus({ launched, exit }: Evidence): Status {
-  const said = takeStatus(launched.statusFile);
-  const outer = said.end !== null && !agrees(said.end, exit) ? { ...said, end: null } : said;
-  if (launched.level !== "sandbox") return { ...outer, reached: true };
+  const reported = takeStatus(launched.statusFile);
+  const isForged = reported.end !== null && !agrees(reported.end, exit);
+  const outer = isForged ? { ...reported, end: null } : reported;
+  if (launched.level !== "sandbox") return { ...outer, isStarted: true };
   const inner = takeStatus(launched.innerStatusFile);
   return {
     level: outer.level,
@@ -69,48 +70,51 @@ function readStatus({ launched, exit }: Evidence): Status {
     end: outer.end === null ? null : inner.end,
     failure: inner.failure ?? outer.failure,
     unkillable: inner.unkillable + outer.unkillable,
-    reached: inner.level !== null,
+    isStarted: inner.level !== null,
   };
 }
 
-function howItEnded({ exit, launched }: Evidence, { end }: Status): Pick<Ended, "exitCode" | "signal"> {
+function readExit({ exit, launched }: Evidence, { end }: Status): Pick<Ended, "exitCode" | "signal"> {
   // the inner launcher was killed, and the command with it
   if (launched.level === "sandbox" && end === null) return { exitCode: null, signal: "SIGKILL" };
   if (end === null) return { exitCode: exit.code, signal: exit.signal };
   const number = end.wstatus & 0x7f;
   return number === 0
     ? { exitCode: (end.wstatus >> 8) & 0xff, signal: null }
-    : { exitCode: null, signal: signalName(number) };
+    : { exitCode: null, signal: toSignalName(number) };
 }
 
 /** Returns a fault if the command itself never ran. */
-function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, status: Status): CommandFault | null {
+function findStartFault(
+  { launched, command, path, spawnError, stopped }: Evidence,
+  status: Status,
+): CommandFault | null {
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
     // stopped during setup, which is not a fault of the host
     if (stopped !== null && status.failure.step !== "exec") return stoppedFault(stopped, command);
-    return launcherFailure(status.failure, launched, command, path);
+    return toLauncherFault(status.failure, launched, command, path);
   }
-  if (launched.level === "sandbox" && stopped === null && !status.reached) {
+  if (launched.level === "sandbox" && stopped === null && !status.isStarted) {
     return isolationMissing("sandbox", "bwrap could not create it; see its message on stderr");
   }
   return null;
 }
 
-function launcherFailure(
+function toLauncherFault(
   { step, errno }: { step: string; errno: number },
   { level }: Launched,
   command: Command,
   path: string | undefined,
 ): CommandFault {
-  const name = errnoName(errno);
+  const name = toErrnoName(errno);
   switch (step) {
     case "exec":
       return execRefused(name, command, path);
     case "rlimit":
       return limitMissing(
-        firstRlimit(command.limits),
-        `the system returned ${name}; Drover's own hard limit cannot be raised`,
+        guessRlimit(command.limits),
+        `the system returned ${name}; Drover cannot raise its own hard limit`,
       );
     case "cgroup":
       return limitMissing(
@@ -133,7 +137,7 @@ function launcherFailure(
   }
 }
 
-function firstRlimit(limits: Limits | undefined): keyof Limits {
+function guessRlimit(limits: Limits | undefined): keyof Limits {
   if (limits?.openFiles !== undefined) return "openFiles";
   return limits?.cpuSeconds !== undefined ? "cpuSeconds" : "fileSizeBytes";
 }
@@ -141,12 +145,12 @@ function firstRlimit(limits: Limits | undefined): keyof Limits {
 function appliedLevel({ level, through }: Launched, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
   if (through !== "launcher") return through === "group" ? "group" : "none";
-  if (status.level === null && status.end === null) return null; // killed before it started anything
+  if (status.level === null && status.end === null) return null; // the launcher was killed before it started the command
   return status.level?.startsWith("pid") ? "pid" : "group";
 }
 
-function faultOf(
-  how: Pick<Ended, "exitCode" | "signal">,
+function findFault(
+  exit: Pick<Ended, "exitCode" | "signal">,
   { launched: { cgroup }, stopped, command, overLimit }: Evidence,
   { end }: LauncherStatus,
 ): CommandFault | null {
@@ -154,14 +158,14 @@ function faultOf(
   // a limit can explain a timeout (a contained fork bomb), but not a requested stop
   if (stopped === null || stopped === "timeout") {
     const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;
-    const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits, usedMs);
+    const limit = cgroup?.exceeded() ?? findExceededRlimit(exit, command.limits, usedMs);
     if (limit !== null) return limitExceeded(limit, command.limits?.[limit]);
   }
   if (stopped !== null) return stoppedFault(stopped, command);
-  return how.exitCode === 0 ? null : processFailed(how);
+  return exit.exitCode === 0 ? null : processFailed(exit);
 }
 
-/** The fault says that all processes were killed, so it must mention those that were not. */
+/** The message states that all processes were killed, so it must mention those that were not. */
 function withUnkillable(fault: CommandFault | null, count: number): CommandFault | null {
   if (fault === null || count === 0) return fault;
   return {
@@ -172,18 +176,18 @@ function withUnkillable(fault: CommandFault | null, count: number): CommandFault
 
 /**
  * Detects an exceeded rlimit by the kernel's signal, which a shell reports as 128 + n. A command that ignores SIGXCPU gets
- * SIGKILL a second later; in that case the CPU time decides (0 if Drover killed it).
+ * SIGKILL a second later, so for SIGKILL the used CPU time decides. `usedMs` is 0 if Drover killed the command.
  */
-function rlimitBehind(
+function findExceededRlimit(
   { exitCode, signal }: Pick<Ended, "exitCode" | "signal">,
   limits: Limits | undefined,
   usedMs: number,
 ): keyof Limits | null {
-  const endedBy = (name: NodeJS.Signals): boolean => signal === name || exitCode === 128 + signalNumber(name);
+  const wasKilledBy = (name: NodeJS.Signals): boolean => signal === name || exitCode === 128 + toSignalNumber(name);
   if (limits?.cpuSeconds !== undefined) {
-    if (endedBy("SIGXCPU")) return "cpuSeconds";
-    if (endedBy("SIGKILL") && usedMs >= limits.cpuSeconds * 1000) return "cpuSeconds";
+    if (wasKilledBy("SIGXCPU")) return "cpuSeconds";
+    if (wasKilledBy("SIGKILL") && usedMs >= limits.cpuSeconds * 1000) return "cpuSeconds";
   }
-  if (limits?.fileSizeBytes !== undefined && endedBy("SIGXFSZ")) return "fileSizeBytes";
+  if (limits?.fileSizeBytes !== undefined && wasKilledBy("SIGXFSZ")) return "fileSizeBytes";
   return null;
 }

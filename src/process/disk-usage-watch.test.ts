@@ -42,14 +42,14 @@ describe.each(launchers)("a watched limit of a command started by %s", (_, by) =
     const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { by });
     expect(result).toMatchObject({ ...exceeded("diskBytes"), stopped: "disk_limit", timedOut: false });
     expect(result.error!.message).toMatch(
-      /^The command went over its limit on disk space \(2097152 bytes\): \d{7,} bytes and perhaps more were found\. Raise the limit/,
+      /^The command exceeded its limit on disk space \(2097152 bytes\): it used at least \d{7,} bytes\. Raise the limit/,
     );
   });
 
   test("files: one that makes files, folders and links without end is ended", async () => {
     const result = await runWith({ files: 200 }, filesBomb, { by });
     expect(result).toMatchObject({ ...exceeded("files"), stopped: "disk_limit" });
-    expect(result.error!.message).toMatch(/its limit on files \(200\): \d{3,} and perhaps more were found\./);
+    expect(result.error!.message).toMatch(/its limit on files \(200\): it used at least \d{3,}\./);
   });
 });
 

@@ -3,7 +3,7 @@ import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, DiskUsage, Limits, StartOptions } from "../model/process.ts";
 import { limitExceeded, limitMissing } from "./faults.ts";
 import { measureDiskUsage } from "./disk-usage.ts";
-import { afterMs } from "./timer.ts";
+import { setLongTimeout } from "./set-long-timeout.ts";
 
 /** The limits that the kernel does not enforce, so Drover checks them. */
 export type DiskLimits = Pick<Limits, "diskBytes" | "files">;
@@ -17,41 +17,42 @@ export interface WatchOptions extends MeasuredDirectories {
   limits: DiskLimits;
   /** The usage before the start, which is not counted. */
   before: DiskUsage;
-  /** Called once. The watch then ends. */
+  /** Called at most once. The watch then ends. */
   onFault: (fault: CommandFault) => void;
   whose?: "command" | "run";
 }
 
 export interface DiskUsageWatch {
   stop(): void;
-  /** A final check, in case the command was faster than the watch. null: within the limits, or not checked in time. */
+  /** Checks once more, in case the command was faster than the watch. Returns null if within the limits or out of time. */
   finalCheck(signal: AbortSignal): Promise<CommandFault | null>;
 }
 
 const minPauseMs = 100;
-/** Pause between checks, as a multiple of their CPU time. Checks thus use at most a tenth of a core, however large the tree. */
+/** The pause between checks as a multiple of their CPU time, so that checks use at most a tenth of a core. */
 const pauseFactor = 9;
 const finalCheckMs = 5000;
-/** A single check may fail by chance, for example without free descriptors. This many failures in a row are reported. */
+/** Failures in a row before one is reported. A single check can fail temporarily, for example without free descriptors. */
 const maxFailures = 3;
 
 export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
   const { limits, roots, except, before, onFault, whose = "command" } = options;
   const ending = new AbortController();
   let failures = 0;
-  let cancel = afterMs(minPauseMs, () => void recheck());
+  let cancel = setLongTimeout(minPauseMs, () => void recheck());
 
-  const look = async (signal: AbortSignal): Promise<CommandFault | null> => {
-    const enough = (held: DiskUsage): boolean => exceededLimit(held, before, limits) !== null;
-    const held = await measureDiskUsage({ roots, except, withBytes: limits.diskBytes !== undefined, enough, signal });
-    const passed = exceededLimit(held, before, limits);
-    return passed && limitExceeded(passed.limit, limits[passed.limit], { found: passed.found, whose });
+  const check = async (signal: AbortSignal): Promise<CommandFault | null> => {
+    const isEnough = (usage: DiskUsage): boolean => findExceeded(usage, before, limits) !== null;
+    const withBytes = limits.diskBytes !== undefined;
+    const usage = await measureDiskUsage({ roots, except, withBytes, isEnough, signal });
+    const exceeded = findExceeded(usage, before, limits);
+    return exceeded && limitExceeded(exceeded.limit, limits[exceeded.limit], { actual: exceeded.actual, whose });
   };
   const recheck = async (): Promise<void> => {
-    const since = { ms: monotonicMs(), cpu: process.cpuUsage() };
+    const checkStart = { ms: monotonicMs(), cpu: process.cpuUsage() };
     let fault: CommandFault | null = null;
     try {
-      fault = await look(ending.signal);
+      fault = await check(ending.signal);
       failures = 0;
     } catch (error) {
       failures += 1;
@@ -59,7 +60,7 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
     }
     if (ending.signal.aborted) return;
     if (fault !== null) onFault(fault);
-    else cancel = afterMs(pauseAfter(since), () => void recheck());
+    else cancel = setLongTimeout(pauseAfter(checkStart), () => void recheck());
   };
   const stop = (): void => {
     ending.abort();
@@ -70,7 +71,7 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
     async finalCheck(signal) {
       stop();
       try {
-        return await look(AbortSignal.any([signal, AbortSignal.timeout(finalCheckMs)]));
+        return await check(AbortSignal.any([signal, AbortSignal.timeout(finalCheckMs)]));
       } catch (error) {
         return cannotMeasure(limits, roots, error);
       }
@@ -78,7 +79,7 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
   };
 }
 
-/** Returns null if the command has no such limit. */
+/** Returns null if the command has no disk limit. */
 export function watchCommand(
   { limits, workingDirectory }: Command,
   { uncounted }: StartOptions,
@@ -89,12 +90,12 @@ export function watchCommand(
     limits,
     roots: [workingDirectory ?? process.cwd()],
     except: uncounted?.folders ?? [],
-    before: uncounted?.before ?? nothing,
+    before: uncounted?.before ?? noUsage,
     onFault,
   });
 }
 
-export type InitialUsage = { ok: true; held: DiskUsage } | { ok: false; fault: CommandFault };
+export type InitialUsage = { ok: true; usage: DiskUsage } | { ok: false; fault: CommandFault };
 
 /** Measures the usage before the start. Fails if a directory cannot be read, because its limit could not be checked. */
 export async function measureInitialUsage(
@@ -105,7 +106,7 @@ export async function measureInitialUsage(
   try {
     for (const root of roots) await promises.access(root, constants.R_OK | constants.X_OK);
     const withBytes = limits.diskBytes !== undefined;
-    return { ok: true, held: await measureDiskUsage({ roots, except, withBytes, enough: () => false, signal }) };
+    return { ok: true, usage: await measureDiskUsage({ roots, except, withBytes, isEnough: () => false, signal }) };
   } catch (error) {
     return { ok: false, fault: cannotMeasure(limits, roots, error) };
   }
@@ -119,33 +120,33 @@ export async function withInitialUsage<T extends Pick<StartOptions, "uncounted">
 ): Promise<T | { fault: CommandFault }> {
   const { uncounted } = options;
   if (!hasDiskLimit(limits) || uncounted?.before !== undefined) return options;
-  const places = { roots: [workingDirectory], except: uncounted?.folders ?? [] };
-  const before = await measureInitialUsage(places, limits, signal);
-  return before.ok ? { ...options, uncounted: { ...uncounted, before: before.held } } : { fault: before.fault };
+  const directories = { roots: [workingDirectory], except: uncounted?.folders ?? [] };
+  const before = await measureInitialUsage(directories, limits, signal);
+  return before.ok ? { ...options, uncounted: { ...uncounted, before: before.usage } } : { fault: before.fault };
 }
 
-const nothing: DiskUsage = { bytes: 0, files: 0 };
+const noUsage: DiskUsage = { bytes: 0, files: 0 };
 
 function hasDiskLimit(limits: Limits | undefined): limits is Limits {
   return limits?.diskBytes !== undefined || limits?.files !== undefined;
 }
 
-function exceededLimit(
-  held: DiskUsage,
+function findExceeded(
+  usage: DiskUsage,
   before: DiskUsage,
   { diskBytes, files }: DiskLimits,
-): { limit: keyof DiskLimits; found: number } | null {
-  const bytesMore = held.bytes - before.bytes;
-  if (diskBytes !== undefined && bytesMore > diskBytes) return { limit: "diskBytes", found: bytesMore };
-  const filesMore = held.files - before.files;
-  if (files !== undefined && filesMore > files) return { limit: "files", found: filesMore };
+): { limit: keyof DiskLimits; actual: number } | null {
+  const addedBytes = usage.bytes - before.bytes;
+  if (diskBytes !== undefined && addedBytes > diskBytes) return { limit: "diskBytes", actual: addedBytes };
+  const addedFiles = usage.files - before.files;
+  if (files !== undefined && addedFiles > files) return { limit: "files", actual: addedFiles };
   return null;
 }
 
-/** Based on CPU time, so that a busy machine or a slow disk does not delay the next check; but at least half the time is pause. */
-function pauseAfter(since: { ms: number; cpu: NodeJS.CpuUsage }): number {
-  const { user, system } = process.cpuUsage(since.cpu);
-  return Math.max(minPauseMs, ((user + system) / 1000) * pauseFactor, monotonicMs() - since.ms);
+/** Uses CPU time, so that a slow disk hardly delays the next check. The pause is at least as long as the check. */
+function pauseAfter(checkStart: { ms: number; cpu: NodeJS.CpuUsage }): number {
+  const { user, system } = process.cpuUsage(checkStart.cpu);
+  return Math.max(minPauseMs, ((user + system) / 1000) * pauseFactor, monotonicMs() - checkStart.ms);
 }
 
 function cannotMeasure(limits: DiskLimits, roots: readonly string[], error: unknown): CommandFault {

@@ -17,7 +17,7 @@ const count = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Pr
     roots,
     except: [],
     withBytes: true,
-    enough: () => false,
+    isEnough: () => false,
     signal: new AbortController().signal,
     ...more,
   });
@@ -101,16 +101,16 @@ test("what is not there holds nothing", async () => {
   expect(await count([join(directory, "none")])).toEqual({ bytes: 0, files: 0 });
 });
 
-test("a walk ends soon after there is enough, or when it is told to", async () => {
+test("a walk ends soon after there is isEnough, or when it is told to", async () => {
   const names = Array.from({ length: 2000 }, (_, at) => String(at));
   for (const name of names) writeFileSync(join(directory, name), "");
-  const enough = await count([directory], { enough: ({ files }) => files > 100 });
-  expect(enough.files).toBeGreaterThan(100);
-  expect(enough.files).toBeLessThan(300);
+  const isEnough = await count([directory], { isEnough: ({ files }) => files > 100 });
+  expect(isEnough.files).toBeGreaterThan(100);
+  expect(isEnough.files).toBeLessThan(300);
   const stop = new AbortController();
   const stopped = await count([directory], {
     signal: stop.signal,
-    enough: ({ files }) => {
+    isEnough: ({ files }) => {
       if (files > 500) stop.abort();
       return false;
     },
@@ -130,11 +130,11 @@ test("others have their turn after every few hundred entries of a large folder",
     if (!over) setImmediate(turn);
   };
   turn();
-  const enough = ({ files }: DiskUsage): boolean => {
+  const isEnough = ({ files }: DiskUsage): boolean => {
     counted = files;
     return false;
   };
-  expect((await count([directory], { enough })).files).toBe(2560);
+  expect((await count([directory], { isEnough })).files).toBe(2560);
   over = true;
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(512);

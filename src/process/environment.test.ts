@@ -16,7 +16,7 @@ test("merge is a short list and what is given", () => {
   const built = buildEnvironment({
     options: { mode: "merge" },
     parent,
-    given: { MINE: "1" },
+    variables: { MINE: "1" },
     ids: { DROVER_RUN_ID: "r" },
   });
   expect(built).toEqual({
@@ -33,7 +33,7 @@ test("inherit is the parent's without hooks and secrets, which are named", () =>
 
 test("replace is what is given and the ids", () => {
   expect(
-    buildEnvironment({ options: { mode: "replace" }, parent, given: { A: "1" }, ids: { DROVER_RUN_ID: "r" } }),
+    buildEnvironment({ options: { mode: "replace" }, parent, variables: { A: "1" }, ids: { DROVER_RUN_ID: "r" } }),
   ).toEqual({ environment: { A: "1", DROVER_RUN_ID: "r" }, withheld: [] });
 });
 
@@ -56,14 +56,15 @@ test("what is given is passed whatever its name, and not called withheld", () =>
   const built = buildEnvironment({
     options: { mode: "inherit", deny: ["*"] },
     parent: { GITHUB_TOKEN: "t" },
-    given: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" },
+    variables: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" },
   });
   expect(built).toEqual({ environment: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" }, withheld: [] });
 });
 
 test("ids win over given variables of the same name", () => {
   expect(
-    buildEnvironment({ parent: {}, given: { DROVER_RUN_ID: "forged" }, ids: { DROVER_RUN_ID: "true" } }).environment,
+    buildEnvironment({ parent: {}, variables: { DROVER_RUN_ID: "forged" }, ids: { DROVER_RUN_ID: "true" } })
+      .environment,
   ).toEqual({ DROVER_RUN_ID: "true" });
 });
 

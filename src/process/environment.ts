@@ -5,63 +5,63 @@ export interface EnvironmentRequest {
   options?: EnvironmentOptions | undefined;
   /** The source environment for `merge` and `inherit`. */
   parent: Readonly<Record<string, string | undefined>>;
-  /** The command's own variables, always passed. */
-  given?: Readonly<Record<string, string>> | undefined;
-  /** DROVER_* ids, always passed. They override all other variables. */
+  /** The command's own variables, which are always passed. */
+  variables?: Readonly<Record<string, string>> | undefined;
+  /** DROVER_* ids, which are always passed. They override all other variables. */
   ids?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface BuiltEnvironment {
   environment: Record<string, string>;
-  /** Names that a user may miss in the child. With `merge`, which passes few variables anyway, only denied ones. */
+  /** Names of variables that a user may expect in the child. With `merge`, which passes few variables, only denied ones. */
   withheld: string[];
 }
 
-/** Builds the child's environment. Deny overrides allow, and given variables and ids override both. */
-export function buildEnvironment({ options, parent, given, ids }: EnvironmentRequest): BuiltEnvironment {
+/** Builds the child's environment. Deny overrides allow; the command's own variables and ids override both. */
+export function buildEnvironment({ options, parent, variables, ids }: EnvironmentRequest): BuiltEnvironment {
   const mode = options?.mode ?? "merge";
   const environment: Record<string, string> = {};
   const withheld: string[] = [];
   if (mode !== "replace") {
     for (const name in parent) {
-      // a nested Drover reports to the outer one and must not learn where that keeps its record
+      // a nested Drover reports to the outer one and must not learn the location of its record
       if (name === "DROVER_STATE_DIR") continue;
-      const told = mode === "inherit" || matches(options?.deny, name);
+      const isReported = mode === "inherit" || matches(options?.deny, name);
       // each read of process.env is a system call, so read only the values that pass
-      if (passes(name, mode, options)) put(environment, name, parent[name]);
-      else if (told && given?.[name] === undefined) withheld.push(name);
+      if (isPassed(name, mode, options)) setVariable(environment, name, parent[name]);
+      else if (isReported && variables?.[name] === undefined) withheld.push(name);
     }
   }
-  for (const name in given) put(environment, name, given[name]);
-  for (const name in ids) put(environment, name, ids[name]);
+  for (const name in variables) setVariable(environment, name, variables[name]);
+  for (const name in ids) setVariable(environment, name, ids[name]);
   return { environment, withheld };
 }
 
-function put(environment: Record<string, string>, name: string, value: string | undefined): void {
+function setVariable(environment: Record<string, string>, name: string, value: string | undefined): void {
   if (value === undefined) return;
   if (name !== "__proto__") environment[name] = value;
   else Object.defineProperty(environment, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function passes(
+function isPassed(
   name: string,
   mode: Exclude<EnvironmentMode, "replace">,
   options: EnvironmentOptions | undefined,
 ): boolean {
   if (matches(options?.deny, name)) return false;
   if (matches(options?.allow, name)) return true;
-  if (mode === "merge") return inBase(name);
+  if (mode === "merge") return isBaseVariable(name);
   return !isLoaderHook(name) && !looksSecret(name);
 }
 
 /** Variables that nearly every program needs to find its files, talk to its user and reach the network. */
-function inBase(name: string): boolean {
-  return base.has(name) || name.startsWith("LC_");
+function isBaseVariable(name: string): boolean {
+  return baseVariables.has(name) || name.startsWith("LC_");
 }
 
 /** Variables that can run code inside the child or change what it loads. */
 export function isLoaderHook(name: string): boolean {
-  // bash takes functions from names like BASH_FUNC_x%%
+  // bash reads functions from names like BASH_FUNC_x%%
   return (
     loaderHooks.has(name) ||
     name.startsWith("LD_") ||
@@ -77,7 +77,7 @@ function matches(patterns: readonly string[] | undefined, name: string): boolean
   return patterns.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name));
 }
 
-const base = new Set([
+const baseVariables = new Set([
   "PATH",
   "HOME",
   "USER",

@@ -8,7 +8,7 @@ import type {
   StartOptions,
 } from "../model/process.ts";
 import { openCaptures } from "./capture.ts";
-import { checkCommand } from "./check.ts";
+import { checkCommand } from "./check-command.ts";
 import { withInitialUsage } from "./disk-usage-watch.ts";
 import { endedBeforeStart, start } from "./start.ts";
 
@@ -26,26 +26,26 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
     checkCommand(command); // before creating files for its output
     const startOptions = await withInitialUsage(command, options, signal);
-    if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], nothing, nothing);
+    if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], noOutput, noOutput);
     const captures = openCaptures(capture);
-    if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], nothing, nothing);
+    if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], noOutput, noOutput);
     const running = startCommand(command, { ...startOptions, output: outputOf(capture) }, signal);
     let fault: CommandFault | null = null;
-    const onFault = (found: CommandFault): void => {
-      fault ??= found;
+    const onFault = (newFault: CommandFault): void => {
+      fault ??= newFault;
       void running.kill("output_limit");
     };
-    const ending = running.result.then((ended) => {
-      if (ended.stopped !== null) for (const each of [captures.stdout, captures.stderr]) each.hurry();
-      return ended;
+    const ended = running.result.then((result) => {
+      if (result.stopped !== null) for (const stream of [captures.stdout, captures.stderr]) stream.stopWaiting();
+      return result;
     });
     try {
-      const [ended, stdout, stderr] = await Promise.all([
-        ending,
+      const [result, stdout, stderr] = await Promise.all([
+        ended,
         captures.stdout.read(running.stdout, onFault),
         captures.stderr.read(running.stderr, onFault),
       ]);
-      return withOutput(fault === null ? ended : { ...ended, error: fault }, running.withheld, stdout, stderr);
+      return withOutput(fault === null ? result : { ...result, error: fault }, running.withheld, stdout, stderr);
     } catch (error) {
       // the caller's onOutput threw, so stop the command before passing the error on
       await running.kill("user");
@@ -58,7 +58,7 @@ function outputOf({ mode }: CaptureOptions): NonNullable<StartOptions["output"]>
   return mode === "none" || mode === "merged" ? mode : "both";
 }
 
-const nothing: CommandResult["stdout"] = {
+const noOutput: CommandResult["stdout"] = {
   head: new Uint8Array(0),
   tail: new Uint8Array(0),
   totalBytes: 0,

@@ -1,19 +1,22 @@
 import type { Command, CommandFault, Ended, Limits } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
-import { findExecutable } from "./lookup.ts";
+import { findExecutable } from "./find-executable.ts";
 
-// The messages for every command fault: the cause, then what to do about it.
+// Creates the faults of commands. Each message states the cause, then what to do about it.
 
 export function notFound(name: string): CommandFault {
-  const where = name.includes("/") ? "There is no such file" : "It is in no directory of PATH";
+  const why = name.includes("/") ? "The file does not exist" : "It is not in any directory of PATH";
   return {
     code: "DROVER-EXE-001",
-    message: `Command not found: ${name}. ${where}: check its spelling, or install it.`,
+    message: `Command not found: ${name}. ${why}: check the spelling, or install it.`,
   };
 }
 
 export function notExecutable(name: string, why = "It is a directory or has no execute permission"): CommandFault {
-  return { code: "DROVER-EXE-005", message: `Not executable: ${name}. ${why}: try chmod +x, or name its interpreter.` };
+  return {
+    code: "DROVER-EXE-005",
+    message: `Not executable: ${name}. ${why}: try chmod +x, or run it with its interpreter.`,
+  };
 }
 
 export function isolationMissing(level: string, why: string): CommandFault {
@@ -23,17 +26,17 @@ export function isolationMissing(level: string, why: string): CommandFault {
   };
 }
 
-export function cannotKeep(level: "pid" | "sandbox"): CommandFault {
+export function cannotKeepLeftovers(level: "pid" | "sandbox"): CommandFault {
   return {
     code: "DROVER-EXE-007",
-    message: `Isolation "${level}" cannot keep leftovers, because all its processes end with the command. Use isolation "auto", "group" or "none", or let leftovers be killed.`,
+    message: `Isolation "${level}" cannot keep leftovers, because all its processes end with the command. Use isolation "auto", "group" or "none", or set leftovers to "kill".`,
   };
 }
 
 export function limitMissing(limit: keyof Limits, why: string): CommandFault {
   return {
     code: "DROVER-EXE-008",
-    message: `The limit on ${limitWords[limit].name} cannot be applied on this host: ${why}.${seeDoctor.limit}`,
+    message: `The limit on ${limitLabels[limit].name} cannot be applied on this host: ${why}.${seeDoctor.limit}`,
     limit,
   };
 }
@@ -41,30 +44,30 @@ export function limitMissing(limit: keyof Limits, why: string): CommandFault {
 export function limitExceeded(
   limit: keyof Limits,
   value: number | undefined,
-  { found, whose = "command" }: { found?: number; whose?: "command" | "run" } = {},
+  { actual, whose = "command" }: { actual?: number; whose?: "command" | "run" } = {},
 ): CommandFault {
-  const { name, unit } = limitWords[limit];
-  const most = value === undefined ? "" : ` (${value}${unit})`;
-  const seen = found === undefined ? "" : `: ${found}${unit} and perhaps more were found`;
+  const { name, unit } = limitLabels[limit];
+  const allowed = value === undefined ? "" : ` (${value}${unit})`;
+  const used = actual === undefined ? "" : `: it used at least ${actual}${unit}`;
   return {
     code: "DROVER-EXE-009",
-    message: `The ${whose} went over its limit on ${name}${most}${seen}. Raise the limit, or make it need less.`,
+    message: `The ${whose} exceeded its limit on ${name}${allowed}${used}. Raise the limit, or reduce its usage.`,
     limit,
   };
 }
 
-/** The message without the advice to run doctor, for use by doctor itself. */
+/** Returns the message without the advice to run drover doctor, for use by doctor itself. */
 export function causeOf({ message }: CommandFault): string {
-  const advice = Object.values(seeDoctor).find((words) => message.endsWith(words));
+  const advice = Object.values(seeDoctor).find((text) => message.endsWith(text));
   return advice === undefined ? message : message.slice(0, -advice.length);
 }
 
 const seeDoctor = {
-  isolation: ' Run drover doctor to see what is, or ask for "auto".',
-  limit: " Run drover doctor, or leave the limit out.",
+  isolation: ' Run drover doctor to see which levels are, or use "auto".',
+  limit: " Run drover doctor for details, or omit the limit.",
 };
 
-const limitWords: Record<keyof Limits, { name: string; unit: string }> = {
+const limitLabels: Record<keyof Limits, { name: string; unit: string }> = {
   cpuSeconds: { name: "CPU time", unit: " s" },
   memoryBytes: { name: "memory", unit: " bytes" },
   processes: { name: "processes", unit: "" },
@@ -77,7 +80,7 @@ const limitWords: Record<keyof Limits, { name: string; unit: string }> = {
 export function outputTooLarge(maxBytes: number): CommandFault {
   return {
     code: "DROVER-EXE-004",
-    message: `The command wrote more than ${maxBytes} bytes and was stopped. Raise the output limit, or let the output be truncated.`,
+    message: `The command wrote more than ${maxBytes} bytes and was stopped. Raise the output limit, or allow truncated output.`,
     limit: "output",
   };
 }
@@ -98,7 +101,7 @@ export function stoppedFault(reason: StopReason, { timeoutMs }: Command): Comman
     return {
       code: "DROVER-EXE-004",
       message:
-        "The command exceeded its output limit and was stopped. Raise the output limit, or let the output be truncated.",
+        "The command exceeded its output limit and was stopped. Raise the output limit, or allow truncated output.",
       limit: "output",
     };
   }
@@ -115,8 +118,8 @@ export function stoppedFault(reason: StopReason, { timeoutMs }: Command): Comman
 }
 
 export function processFailed({ exitCode, signal }: Pick<Ended, "exitCode" | "signal">): CommandFault {
-  const how = signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`;
-  return { code: "DROVER-EXE-003", message: `The command ${how}. Its output says more.` };
+  const how = signal === null ? `exited with code ${exitCode}` : `was killed by ${signal}`;
+  return { code: "DROVER-EXE-003", message: `The command ${how}. Check its output.` };
 }
 
 /** Explains why the system refused to execute a command, from its errno and a check of the file. */
@@ -125,36 +128,33 @@ export function execRefused(errno: string, command: Command, path: string | unde
   switch (errno) {
     case "ENOENT":
     case "ENOTDIR": {
-      const seen = findExecutable(name, path, command.workingDirectory ?? process.cwd());
-      if ("found" in seen)
-        return notExecutable(
-          name,
-          `${seen.found} is there, but its interpreter (the #! line, or the loader) is missing`,
-        );
-      return seen.missing === "nowhere" ? notFound(name) : notExecutable(name);
+      const lookup = findExecutable(name, path, command.workingDirectory ?? process.cwd());
+      if ("found" in lookup)
+        return notExecutable(name, `${lookup.found} exists, but its interpreter (the #! line, or the loader) does not`);
+      return lookup.missing === "nowhere" ? notFound(name) : notExecutable(name);
     }
     case "EACCES":
     case "EPERM":
       return notExecutable(name);
     case "ENOEXEC":
-      return notExecutable(name, "It is neither a program of this machine nor a script that begins with #!");
+      return notExecutable(name, "It is neither a program for this machine nor a script that starts with #!");
     case "E2BIG":
       return {
         code: "DROVER-EXE-006",
         message:
-          "The arguments and variables are longer than this system allows. Hand large values over in a file or on stdin.",
+          "The arguments and variables are longer than this system allows. Pass large values in a file or on stdin.",
       };
     case "EAGAIN":
     case "ENOMEM":
     case "ENFILE":
       return cannotStart(
-        `the system is short of processes, memory or descriptors (${errno}); try again when there is less load`,
+        `the system has too few processes, memory or descriptors left (${errno}); try again under less load`,
       );
     case "EMFILE":
       return cannotStart(
-        "Drover has as many files open as it may (EMFILE); raise `ulimit -n`, or let fewer commands run at once",
+        "Drover has reached its limit of open files (EMFILE); raise `ulimit -n`, or run fewer commands at once",
       );
     default:
-      return cannotStart(`the system answered ${errno} to executing ${name}`);
+      return cannotStart(`executing ${name} failed with ${errno}`);
   }
 }

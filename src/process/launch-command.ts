@@ -2,7 +2,7 @@ import type { Command, Isolation, Limits } from "../model/process.ts";
 import type { ProtectedPaths } from "./protected-paths.ts";
 import type { LaunchMethod } from "./create-launcher.ts";
 
-/** A request to a launch method, with all paths resolved. */
+/** The input of a launch method, with all paths resolved. */
 export interface LaunchRequest {
   /** The file to execute. A bare name only if Node's own spawn is used. */
   path: string;
@@ -17,17 +17,18 @@ export interface LaunchRequest {
   readonlyMounts: readonly string[];
 }
 
-/** The words to spawn, and argv[0] if it differs from the path. */
+/** The program and its arguments to spawn. */
 export interface LaunchCommand {
-  words: readonly string[];
+  argv: readonly string[];
+  /** argv[0], if it differs from the path. */
   argv0?: string;
-  /** What is between Drover and the command. It determines how the command is killed. */
+  /** What runs between Drover and the command. It determines how Drover kills the command. */
   through: "launcher" | "group" | "nothing";
   /** Whether the launcher writes to the status file. */
   reports: boolean;
 }
 
-const kept = "DROVER_KEEP_";
+const renamePrefix = "DROVER_KEEP_";
 
 /**
  * Variables that affect perl are meant for the command, not for the perl launcher. They are passed under other names, and
@@ -38,63 +39,58 @@ export function environmentFor(
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   if (launchMethod.kind !== "perl") return environment;
-  const renamed = Object.entries(environment).map(([name, value]) => [steersPerl(name) ? kept + name : name, value]);
-  return Object.fromEntries([...renamed, ["PERL_BADLANG", "0"]]);
+  const variables = Object.entries(environment).map(([name, value]) => [
+    affectsPerl(name) ? renamePrefix + name : name,
+    value,
+  ]);
+  return Object.fromEntries([...variables, ["PERL_BADLANG", "0"]]);
 }
 
-/** The bwrap options that do the same for the launcher inside a sandbox. */
+/** Returns the bwrap options that rename these variables for the launcher inside a sandbox. */
 export function bwrapEnvironmentFor(
   launchMethod: LaunchMethod,
   environment: Readonly<Record<string, string>>,
 ): string[] {
   if (launchMethod.kind !== "perl") return [];
-  const steering = Object.entries(environment).filter(([name]) => steersPerl(name));
+  const perlVariables = Object.entries(environment).filter(([name]) => affectsPerl(name));
   return [
-    ...steering.flatMap(([name, value]) => ["--unsetenv", name, "--setenv", kept + name, value]),
+    ...perlVariables.flatMap(([name, value]) => ["--unsetenv", name, "--setenv", renamePrefix + name, value]),
     "--setenv",
     "PERL_BADLANG",
     "0",
   ];
 }
 
-function steersPerl(name: string): boolean {
+function affectsPerl(name: string): boolean {
   return name.startsWith("PERL");
 }
 
-/** Whether Node's own spawn is enough. The answer does not depend on the cgroup. */
-export function isRaw({ level, merged, command }: LaunchRequest): boolean {
+/** Whether Node's own spawn is enough. */
+export function needsNoLauncher({ level, merged, command }: LaunchRequest): boolean {
   return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
 }
 
 export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequest): LaunchCommand {
-  if (isRaw(request)) return { ...directly(request), through: "nothing", reports: false };
+  if (needsNoLauncher(request)) return { ...toDirectCommand(request), through: "nothing", reports: false };
   if (launchMethod.kind === "plain") {
     const through = request.level === "none" || request.onTerminal ? "nothing" : "group";
     const script = shellScript(request);
-    if (script === null) return { ...directly(request), through, reports: false };
+    if (script === null) return { ...toDirectCommand(request), through, reports: false };
     return {
-      words: [
-        "/bin/sh",
-        "-c",
-        script,
-        "sh",
-        ...request.cgroupFiles,
-        request.path,
-        ...(request.command.arguments ?? []),
-      ],
+      argv: ["/bin/sh", "-c", script, "sh", ...request.cgroupFiles, request.path, ...(request.command.arguments ?? [])],
       through,
       reports: true,
     };
   }
-  const words = [
-    ...launchMethod.words,
+  const argv = [
+    ...launchMethod.argv,
     ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level),
     "--",
     request.path,
   ];
   return {
-    words: [...words, request.command.executable, ...(request.command.arguments ?? [])],
-    // at level none the launcher becomes the command
+    argv: [...argv, request.command.executable, ...(request.command.arguments ?? [])],
+    // at level none the launcher executes the command in its own place
     through: request.level === "none" ? "nothing" : "launcher",
     reports: true,
   };
@@ -104,47 +100,47 @@ export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequ
 export const statusDescriptor = 3;
 
 export function launcherOptions(request: LaunchRequest, level: string): string[] {
-  const words = ["-p", String(process.pid), "-f", String(statusDescriptor), "-i", level];
-  if (request.onTerminal) words.push("-t");
-  if (request.merged) words.push("-m");
-  if (request.keepLeftovers) words.push("-k");
-  for (const [name, value] of rlimits(request.command.limits)) words.push("-l", `${name}=${value}`);
-  for (const file of request.cgroupFiles) words.push("-c", file);
+  const argv = ["-p", String(process.pid), "-f", String(statusDescriptor), "-i", level];
+  if (request.onTerminal) argv.push("-t");
+  if (request.merged) argv.push("-m");
+  if (request.keepLeftovers) argv.push("-k");
+  for (const [name, value] of toRlimits(request.command.limits)) argv.push("-l", `${name}=${value}`);
+  for (const file of request.cgroupFiles) argv.push("-c", file);
   const { hidden, shown, frozen } = request.protectedPaths;
-  for (const directory of hidden) words.push("-h", directory);
-  for (const directory of shown) words.push("-s", directory);
-  for (const directory of frozen) words.push("-o", directory);
-  for (const point of request.readonlyMounts) words.push("-r", point);
-  return words;
+  for (const directory of hidden) argv.push("-h", directory);
+  for (const directory of shown) argv.push("-s", directory);
+  for (const directory of frozen) argv.push("-o", directory);
+  for (const point of request.readonlyMounts) argv.push("-r", point);
+  return argv;
 }
 
 type Rlimit = [name: "cpu" | "fsize" | "nofile", value: number];
 
-function rlimits(limits: Limits | undefined): Rlimit[] {
-  const found: Rlimit[] = [];
-  if (limits?.cpuSeconds !== undefined) found.push(["cpu", limits.cpuSeconds]);
-  if (limits?.fileSizeBytes !== undefined) found.push(["fsize", limits.fileSizeBytes]);
-  if (limits?.openFiles !== undefined) found.push(["nofile", limits.openFiles]);
-  return found;
+function toRlimits(limits: Limits | undefined): Rlimit[] {
+  const rlimits: Rlimit[] = [];
+  if (limits?.cpuSeconds !== undefined) rlimits.push(["cpu", limits.cpuSeconds]);
+  if (limits?.fileSizeBytes !== undefined) rlimits.push(["fsize", limits.fileSizeBytes]);
+  if (limits?.openFiles !== undefined) rlimits.push(["nofile", limits.openFiles]);
+  return rlimits;
 }
 
-function directly({ path, command }: LaunchRequest): { words: readonly string[]; argv0?: string } {
-  const words = [path, ...(command.arguments ?? [])];
-  return path === command.executable ? { words } : { words, argv0: command.executable };
+function toDirectCommand({ path, command }: LaunchRequest): { argv: readonly string[]; argv0?: string } {
+  const argv = [path, ...(command.arguments ?? [])];
+  return path === command.executable ? { argv } : { argv, argv0: command.executable };
 }
 
-/** Without a launcher, a shell sets the limits, merges the streams and then executes the command. null if not needed. */
+/** Without a launcher, a shell sets the limits, merges the streams and executes the command. Returns null if no shell is needed. */
 function shellScript(request: LaunchRequest): string | null {
   const orReport = (step: string): string => `|| { echo "E ${step} 1" >&${statusDescriptor}; exit 125; }`;
-  const before = [
-    ...request.cgroupFiles.map((_, at) => `echo 0 > "$${at + 1}" ${orReport("cgroup")}`),
-    ...rlimits(request.command.limits).map(
+  const setup = [
+    ...request.cgroupFiles.map((_, index) => `echo 0 > "$${index + 1}" ${orReport("cgroup")}`),
+    ...toRlimits(request.command.limits).map(
       ([name, value]) => `ulimit ${shellLimits[name](value)} ${orReport("rlimit")}`,
     ),
   ];
-  if (before.length === 0 && !request.merged) return null;
-  if (request.cgroupFiles.length > 0) before.push(`shift ${request.cgroupFiles.length}`);
-  return [...before, `exec "$@" ${statusDescriptor}>&-${request.merged ? " 2>&1" : ""}`].join("\n");
+  if (setup.length === 0 && !request.merged) return null;
+  if (request.cgroupFiles.length > 0) setup.push(`shift ${request.cgroupFiles.length}`);
+  return [...setup, `exec "$@" ${statusDescriptor}>&-${request.merged ? " 2>&1" : ""}`].join("\n");
 }
 
 const shellLimits: Record<Rlimit[0], (value: number) => string> = {

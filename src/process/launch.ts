@@ -3,13 +3,19 @@ import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
-import { cannotKeep, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
-import { environmentFor, launchCommandFor, isRaw, type LaunchCommand, type LaunchRequest } from "./launch-command.ts";
+import { cannotKeepLeftovers, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
+import {
+  environmentFor,
+  launchCommandFor,
+  needsNoLauncher,
+  type LaunchCommand,
+  type LaunchRequest,
+} from "./launch-command.ts";
 import { isExecutable, type Launcher, type LaunchMethod } from "./create-launcher.ts";
 import { nothingProtected, protectedPaths, realPaths } from "./protected-paths.ts";
-import { findExecutable } from "./lookup.ts";
+import { findExecutable } from "./find-executable.ts";
 import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
-import { openStatusFile } from "./status.ts";
+import { openStatusFile } from "./launcher-status.ts";
 
 /** A started process, or one that failed to start and will emit an error event. */
 export interface Launched {
@@ -33,28 +39,28 @@ export function launch(
 ): LaunchResult {
   const { isolation } = options;
   if (options.leftovers === "keep" && (isolation === "pid" || isolation === "sandbox"))
-    return { fault: cannotKeep(isolation) };
-  let request = requestFor(command, options);
-  if (!isRaw(request)) {
-    const seen = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
-    if ("missing" in seen)
-      return { fault: seen.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
-    request = { ...request, path: seen.found };
+    return { fault: cannotKeepLeftovers(isolation) };
+  let request = toLaunchRequest(command, options);
+  if (!needsNoLauncher(request)) {
+    const lookup = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
+    if ("missing" in lookup)
+      return { fault: lookup.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
+    request = { ...request, path: lookup.found };
   }
-  const made = createCgroup(command.limits);
-  if (!made.ok) return { fault: limitMissing(made.limit, made.why) };
-  if (made.cgroup !== null)
-    request = { ...request, cgroupFiles: made.cgroup.procsFiles, readonlyMounts: made.cgroup.mountPoints };
+  const created = createCgroup(command.limits);
+  if (!created.ok) return { fault: limitMissing(created.limit, created.why) };
+  if (created.cgroup !== null)
+    request = { ...request, cgroupFiles: created.cgroup.procsFiles, readonlyMounts: created.cgroup.mountPoints };
 
   const result = tryInOrder(launcher, request, options, environment);
-  if ("fault" in result) void made.cgroup?.remove(); // empty, so it is removed at once
-  return "fault" in result ? result : { ...result, level: request.level, cgroup: made.cgroup };
+  if ("fault" in result) void created.cgroup?.remove(); // it is empty, so its removal needs no wait
+  return "fault" in result ? result : { ...result, level: request.level, cgroup: created.cgroup };
 }
 
-function requestFor(command: Command, options: StartOptions): LaunchRequest {
+function toLaunchRequest(command: Command, options: StartOptions): LaunchRequest {
   const keepLeftovers = options.leftovers === "keep";
-  const level = levelFor(options.isolation ?? "auto", keepLeftovers);
-  const canHide = level !== "group" && level !== "none";
+  const level = chooseLevel(options.isolation ?? "auto", keepLeftovers);
+  const canProtect = level !== "group" && level !== "none";
   return {
     path: command.executable,
     command,
@@ -64,14 +70,14 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
     merged: options.output === "merged",
     keepLeftovers,
     cgroupFiles: [],
-    protectedPaths: canHide ? protectedPaths(options) : nothingProtected,
+    protectedPaths: canProtect ? protectedPaths(options) : nothingProtected,
     readonlyMounts: [],
   };
 }
 
-/** Only `auto` may fall back to a weaker level. */
-function levelFor(asked: LaunchRequest["level"], keepLeftovers: boolean): LaunchRequest["level"] {
-  return keepLeftovers && asked === "auto" ? "group" : asked;
+/** With `auto`, leftovers are kept at level group: a PID namespace would kill them. */
+function chooseLevel(requested: LaunchRequest["level"], keepLeftovers: boolean): LaunchRequest["level"] {
+  return keepLeftovers && requested === "auto" ? "group" : requested;
 }
 
 type Spawned = Pick<Launched, "child" | "through" | "statusFile" | "innerStatusFile">;
@@ -83,35 +89,35 @@ function tryInOrder(
   environment: Record<string, string>,
 ): Spawned | { fault: CommandFault } {
   for (;;) {
-    const launchMethod: LaunchMethod = isRaw(request) ? { kind: "plain" } : launcher.best();
-    const invocation = invoke(launchMethod, request, options, environment);
-    if ("fault" in invocation) return invocation;
-    const statusFile = invocation.reports ? openStatusFile() : null;
+    const launchMethod: LaunchMethod = needsNoLauncher(request) ? { kind: "plain" } : launcher.best();
+    const launchCommand = buildLaunchCommand(launchMethod, request, options, environment);
+    if ("fault" in launchCommand) return launchCommand;
+    const statusFile = launchCommand.reports ? openStatusFile() : null;
     const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
     const outcome = trySpawn(
-      invocation,
+      launchCommand,
       request.command,
       environmentFor(launchMethod, environment),
       stdioFor(options, statusFile, innerStatusFile),
     );
     if (
       "child" in outcome &&
-      (outcome.child.pid !== undefined || launchMethod.kind === "plain" || isExecutable(launchMethod.words[0]!))
+      (outcome.child.pid !== undefined || launchMethod.kind === "plain" || isExecutable(launchMethod.argv[0]!))
     ) {
-      return { child: outcome.child, through: invocation.through, statusFile, innerStatusFile };
+      return { child: outcome.child, through: launchCommand.through, statusFile, innerStatusFile };
     }
     for (const file of [statusFile, innerStatusFile]) if (file !== null) closeSync(file);
-    if (launchMethod.kind === "plain" || ("errno" in outcome && !launcherFaults.has(outcome.errno))) {
+    if (launchMethod.kind === "plain" || ("errno" in outcome && !launcherErrors.has(outcome.errno))) {
       return { fault: execRefused("errno" in outcome ? outcome.errno : "EIO", request.command, environment["PATH"]) };
     }
     launcher.drop(launchMethod);
   }
 }
 
-/** Errors of the launcher, not of the command: it is built for another machine, or not allowed here. */
-const launcherFaults = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
+/** Errors that concern the launcher, not the command: it is built for another machine, or not allowed to run here. */
+const launcherErrors = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
 
-function invoke(
+function buildLaunchCommand(
   launchMethod: LaunchMethod,
   request: LaunchRequest,
   options: StartOptions,
@@ -120,7 +126,7 @@ function invoke(
   if (launchMethod.kind === "plain") {
     if (request.level !== "pid" && request.level !== "sandbox") return launchCommandFor(launchMethod, request);
     return {
-      fault: isolationMissing(request.level, "it needs Linux and Drover's launcher, or perl to run its substitute"),
+      fault: isolationMissing(request.level, "it needs Linux, and Drover's launcher or perl"),
     };
   }
   if (request.level !== "sandbox") return launchCommandFor(launchMethod, request);
@@ -135,21 +141,21 @@ function invoke(
   });
 }
 
-/** Node throws some spawn errors and emits others. Thrown errors are returned as their errno. */
+/** Node throws some spawn errors and emits others. Returns the errno of a thrown one. */
 function trySpawn(
-  invocation: LaunchCommand,
+  launchCommand: LaunchCommand,
   command: Command,
   environment: Readonly<Record<string, string>>,
   stdio: StdioOptions,
 ): { child: ChildProcess } | { errno: string } {
-  const [file, ...words] = invocation.words;
+  const [file, ...args] = launchCommand.argv;
   try {
-    const child = spawn(file!, words, {
+    const child = spawn(file!, args, {
       env: environment,
       stdio,
-      detached: invocation.through === "group",
+      detached: launchCommand.through === "group",
       cwd: command.workingDirectory,
-      argv0: invocation.argv0,
+      argv0: launchCommand.argv0,
     });
     // the error event follows later, even if the next launch method is tried instead of this child
     if (child.pid === undefined) child.on("error", () => undefined);

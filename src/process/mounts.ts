@@ -13,20 +13,20 @@ export interface Mount {
   options: readonly string[];
 }
 
-/** All mounts in mount order. Empty if the system does not provide them. */
-export function readMounts(text: string = mountinfo()): Mount[] {
+/** Returns all mounts in mount order, or an empty list if the system does not provide them. */
+export function readMounts(text: string = readMountinfo()): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
-    const [left = "", right = ""] = line.split(" - ");
-    const [, , device, root, point] = left.split(" ");
-    const [type, , options = ""] = right.split(" ");
+    const [mountFields = "", fileSystemFields = ""] = line.split(" - ");
+    const [, , device, root, point] = mountFields.split(" ");
+    const [type, , options = ""] = fileSystemFields.split(" ");
     if (device === undefined || root === undefined || point === undefined || type === undefined) continue;
-    mounts.push({ device, root: unescaped(root), point: unescaped(point), type, options: options.split(",") });
+    mounts.push({ device, root: unescapePath(root), point: unescapePath(point), type, options: options.split(",") });
   }
   return mounts;
 }
 
-function mountinfo(): string {
+function readMountinfo(): string {
   try {
     return readFileSync("/proc/self/mountinfo", "utf8");
   } catch {
@@ -35,7 +35,7 @@ function mountinfo(): string {
 }
 
 /** mountinfo escapes whitespace and backslashes as octal numbers. */
-function unescaped(path: string): string {
+function unescapePath(path: string): string {
   return path.includes("\\")
     ? path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)))
     : path;

@@ -6,7 +6,7 @@ export interface Orphan {
   executionId: string;
 }
 
-const variable = "DROVER_EXECUTION_ID=";
+const idPrefix = "DROVER_EXECUTION_ID=";
 
 /**
  * Finds processes of executions whose Drover died. Commands under a launcher die with it. Those started without one
@@ -16,29 +16,29 @@ export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   const wanted = new Set(executionIds);
   if (wanted.size === 0) return [];
   const orphans: Orphan[] = [];
-  for (const name of processNames()) {
-    const executionId = executionOf(name);
+  for (const pid of listPids()) {
+    const executionId = readExecutionId(pid);
     // skip this process, which may itself have been started by an orphan
-    if (executionId !== undefined && wanted.has(executionId) && Number(name) !== process.pid)
-      orphans.push({ pid: Number(name), executionId });
+    if (executionId !== undefined && wanted.has(executionId) && Number(pid) !== process.pid)
+      orphans.push({ pid: Number(pid), executionId });
   }
   return orphans;
 }
 
-/** Kills orphans and any processes they start meanwhile. Returns those killed. Leaves processes of other users alone. */
+/** Kills orphans and any processes they start meanwhile. Returns the killed processes. Ignores processes of other users. */
 export async function killOrphans(executionIds: Iterable<string>): Promise<Orphan[]> {
   const ids = [...executionIds];
   const killed = new Map<number, Orphan>();
   for (let round = 0; round < 50; round += 1) {
-    const reached = findOrphans(ids).filter(({ pid }) => kill(pid));
-    if (reached.length === 0) break;
-    for (const orphan of reached) killed.set(orphan.pid, orphan);
+    const signalled = findOrphans(ids).filter(({ pid }) => kill(pid));
+    if (signalled.length === 0) break;
+    for (const orphan of signalled) killed.set(orphan.pid, orphan);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   return [...killed.values()];
 }
 
-function processNames(): string[] {
+function listPids(): string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   } catch {
@@ -46,11 +46,11 @@ function processNames(): string[] {
   }
 }
 
-function executionOf(pid: string): string | undefined {
+function readExecutionId(pid: string): string | undefined {
   try {
     // empty for a zombie
     const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-    return variables.find((text) => text.startsWith(variable))?.slice(variable.length);
+    return variables.find((text) => text.startsWith(idPrefix))?.slice(idPrefix.length);
   } catch {
     return undefined; // already gone, or owned by another user
   }

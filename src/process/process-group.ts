@@ -14,17 +14,17 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
 export async function killLeftoverGroup(leader: number): Promise<number> {
   const count = countLiving(leader);
   // On a busy machine a killed process stays alive until it is scheduled.
-  for (let restMs = 1; countLiving(leader) > 0 && restMs < longestRestMs; restMs *= 2) {
+  for (let pauseMs = 1; countLiving(leader) > 0 && pauseMs < maxPauseMs; pauseMs *= 2) {
     signalGroup(leader, "SIGKILL");
-    await new Promise((resolve) => setTimeout(resolve, restMs));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
   return count;
 }
 
-/** Applied twice, and no longer: a process may be stuck in the kernel. */
-const longestRestMs = 4096;
+/** Limits the total wait to about four seconds, because a process may be stuck in the kernel. */
+const maxPauseMs = 4096;
 
-function isAlive(leader: number): boolean {
+function hasMembers(leader: number): boolean {
   try {
     process.kill(-leader, 0);
     return true;
@@ -33,17 +33,17 @@ function isAlive(leader: number): boolean {
   }
 }
 
-/** Counts without zombies, which remain if nobody reaps them, as with pid 1 of some containers. */
+/** Does not count zombies. They remain if no process reaps them, as in containers whose PID 1 is not an init. */
 function countLiving(leader: number): number {
-  if (!isAlive(leader)) return 0;
+  if (!hasMembers(leader)) return 0;
   try {
-    return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && livesIn(pid, leader)).length;
+    return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && isLivingMember(pid, leader)).length;
   } catch {
-    return 1; // unknown without /proc
+    return 1; // without /proc the number is unknown
   }
 }
 
-function livesIn(pid: string, leader: number): boolean {
+function isLivingMember(pid: string, leader: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     // the name in parentheses may itself contain spaces and parentheses, so parse after the last one

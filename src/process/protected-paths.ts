@@ -33,21 +33,21 @@ export function protectedPaths({ hide = [], show = [], readOnly = [] }: Protecti
   return { hidden, shown, frozen: realPaths(readOnly) };
 }
 
-/** The distinct real paths of those that exist. */
+/** Returns the distinct real paths of the directories that exist. */
 export function realPaths(directories: readonly string[]): string[] {
   return [...new Set(directories.flatMap((directory) => realPath(directory) ?? []))];
 }
 
 /**
- * All paths that a launcher must cover to make these directories unreachable: their real paths, and every other path that
+ * Returns all paths that a launcher must cover to make these directories unreachable: their real paths, and every other path that
  * a bind mount gives them. Missing directories are ignored.
  */
 function pathsToHide(directories: readonly string[], shown: readonly string[]): string[] {
   const real = realPaths(directories);
   if (real.length === 0) return [];
-  const all = readMounts();
+  const mounts = readMounts();
   return withoutCovered(
-    real.flatMap((path) => [path, ...otherPaths(path, all)]),
+    real.flatMap((path) => [path, ...otherPaths(path, mounts)]),
     shown,
   );
 }
@@ -57,32 +57,33 @@ function realPath(path: string): string | null {
     return realpathSync.native(path);
   } catch (error) {
     if (isCode(error, "ENOENT") || isCode(error, "ENOTDIR")) return null;
-    return path; // the launcher finds out whether it can be covered
+    return path; // the launcher reports if it cannot cover this path
   }
 }
 
+/** Returns the other paths that bind mounts give to a directory. */
 function otherPaths(path: string, mounts: readonly Mount[]): string[] {
-  const own = mounts.findLast(
+  const mount = mounts.findLast(
     ({ point }) =>
       isWithin(path, point) &&
       !mounts.some((other) => isWithin(path, other.point) && other.point.length > point.length),
   );
-  if (own === undefined) return [];
-  const inFileSystem = below(own.root, relativeTo(own.point, path));
+  if (mount === undefined) return [];
+  const inFileSystem = joinPath(mount.root, relativeTo(mount.point, path));
   return mounts
-    .filter((mount) => mount !== own && mount.device === own.device)
+    .filter((other) => other !== mount && other.device === mount.device)
     .flatMap(({ root, point }) => {
-      if (isWithin(inFileSystem, root)) return below(point, relativeTo(root, inFileSystem));
+      if (isWithin(inFileSystem, root)) return joinPath(point, relativeTo(root, inFileSystem));
       return isWithin(root, inFileSystem) ? point : [];
     })
-    .filter((other) => isDirectory(other));
+    .filter(isDirectory);
 }
 
 /** Drops paths below another hidden path, which covers them, unless they are inside a shown directory. */
 function withoutCovered(paths: readonly string[], shown: readonly string[]): string[] {
   const unique = [...new Set(paths)];
   const covers = (other: string, path: string): boolean =>
-    isBelow(path, other) && !shown.some((one) => isBelow(one, other) && isBelow(path, one));
+    isBelow(path, other) && !shown.some((visible) => isBelow(visible, other) && isBelow(path, visible));
   return unique.filter((path) => !unique.some((other) => covers(other, path)));
 }
 
@@ -98,12 +99,11 @@ function relativeTo(directory: string, path: string): string {
   return directory === "/" ? path.slice(1) : path.slice(directory.length + 1);
 }
 
-function below(directory: string, relative: string): string {
+function joinPath(directory: string, relative: string): string {
   if (relative === "") return directory;
   return directory === "/" ? `/${relative}` : `${directory}/${relative}`;
 }
 
-/** Also false for a path that another mount already covers. */
 function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();

@@ -1,20 +1,20 @@
 import { constants } from "node:os";
 import type { Ended } from "../model/process.ts";
 
-/** Realtime signals have no name in Node and become SIG34 and so on. */
-export function signalName(number: number): NonNullable<Ended["signal"]> {
+/** Node has no names for realtime signals, so they become SIG34 and so on. */
+export function toSignalName(number: number): NonNullable<Ended["signal"]> {
   for (const [name, value] of Object.entries(constants.signals)) {
-    // Object.entries loses that the keys are signal names. SIGIOT, SIGPOLL share numbers with a name listed before them.
+    // Object.entries types its keys as strings. SIGIOT and SIGPOLL share their numbers with names listed before them.
     if (value === number) return name as NodeJS.Signals;
   }
   return `SIG${number}`;
 }
 
-export function signalNumber(name: NonNullable<Ended["signal"]>): number {
-  // a name that is not in the table is SIG and a number, see above
+export function toSignalNumber(name: NonNullable<Ended["signal"]>): number {
+  // a name that is missing in the table is SIG and a number, see toSignalName
   return (constants.signals as Partial<Record<string, number>>)[name] ?? Number(name.slice(3));
 }
 
-export function errnoName(number: number): string {
+export function toErrnoName(number: number): string {
   return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`;
 }

@@ -14,20 +14,20 @@ export interface Spill {
 /** Creates the file, readable only by its owner. Throws if it exists or cannot be created. */
 export function openSpill(path: string, redactor: Redactor | undefined): Spill {
   const file = openSync(path, "wx", 0o600);
-  const redacting = redactor?.stream();
-  let before = Promise.resolve();
+  const redactStream = redactor?.stream();
+  let lastWrite = Promise.resolve();
   return {
     path,
     push(chunk) {
-      const clean = redacting === undefined ? chunk : redacting.push(chunk);
-      if (clean.length > 0) before = before.then(() => writeWhole(file, clean));
-      return before;
+      const redacted = redactStream === undefined ? chunk : redactStream.push(chunk);
+      if (redacted.length > 0) lastWrite = lastWrite.then(() => writeAll(file, redacted));
+      return lastWrite;
     },
     async end() {
       try {
-        await before;
-        const rest = redacting?.end();
-        if (rest !== undefined && rest.length > 0) await writeWhole(file, rest);
+        await lastWrite;
+        const rest = redactStream?.end();
+        if (rest !== undefined && rest.length > 0) await writeAll(file, rest);
       } finally {
         closeSync(file);
       }
@@ -39,10 +39,12 @@ export function openSpill(path: string, redactor: Redactor | undefined): Spill {
   };
 }
 
-async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    at += await new Promise<number>((resolve, reject) => {
-      write(file, bytes, at, bytes.length - at, null, (error, written) => (error ? reject(error) : resolve(written)));
+async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < bytes.length;) {
+    offset += await new Promise<number>((resolve, reject) => {
+      write(file, bytes, offset, bytes.length - offset, null, (error, written) =>
+        error ? reject(error) : resolve(written),
+      );
     });
   }
 }

@@ -1,7 +1,7 @@
 import { monotonicMs } from "../model/clock.ts";
 import type { CommandFault, Ended, Running, StartCommand } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
-import { checkCommand, checkVariables } from "./check.ts";
+import { checkCommand, checkVariables } from "./check-command.ts";
 import { buildEnvironment } from "./environment.ts";
 import { stoppedFault } from "./faults.ts";
 import { launch } from "./launch.ts";
@@ -17,16 +17,16 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
     const { environment, withheld } = buildEnvironment({
       options: options.environment,
       parent: options.parentEnvironment ?? process.env,
-      given: command.environment,
+      variables: command.environment,
       ids: options.ids,
     });
     if (signal.aborted) {
       const reason = reasonOf(signal);
-      return neverStarted(stoppedFault(reason, command), withheld, reason);
+      return notStarted(stoppedFault(reason, command), withheld, reason);
     }
     const [startTime, startedAt] = [new Date(), monotonicMs()];
     const launched = launch(launcher, command, options, environment);
-    if ("fault" in launched) return neverStarted(launched.fault, withheld, null);
+    if ("fault" in launched) return notStarted(launched.fault, withheld, null);
     return trackProcess(launched, {
       command,
       options,
@@ -40,15 +40,16 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
 }
 
 // Created on first use, so that the launcher is searched for once per process.
-let shared: StartCommand | undefined;
-export const start: StartCommand = (command, options, signal) => (shared ??= createStart())(command, options, signal);
+let sharedStart: StartCommand | undefined;
+export const start: StartCommand = (command, options, signal) =>
+  (sharedStart ??= createStart())(command, options, signal);
 
-function neverStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): Running {
+function notStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): Running {
   const result = Promise.resolve({ ...endedBeforeStart(fault), stopped });
   return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result };
 }
 
-/** The result for a command that never started. */
+/** The result of a command that never started. */
 export function endedBeforeStart(fault: CommandFault): Ended {
   const now = new Date();
   return {

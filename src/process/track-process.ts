@@ -3,17 +3,17 @@ import { setMaxListeners } from "node:events";
 import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, Ended, Running, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
-import { endHeldPipes } from "./drain.ts";
+import { endHeldPipes } from "./end-held-pipes.ts";
 import { watchCommand } from "./disk-usage-watch.ts";
 import { determineEnd } from "./determine-end.ts";
 import type { Launched } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./process-group.ts";
-import { afterMs } from "./timer.ts";
+import { setLongTimeout } from "./set-long-timeout.ts";
 
-/** The default time between SIGTERM and SIGKILL. */
+/** The default time between SIGTERM and SIGKILL, in milliseconds. */
 export const defaultGraceMs = 2000;
 
-export interface Context {
+export interface TrackOptions {
   command: Command;
   options: StartOptions;
   signal: AbortSignal;
@@ -27,26 +27,26 @@ export interface Context {
 /** Follows a process from the spawn to its result. Exit, timeout, cancellation and disk limits race only here. */
 export function trackProcess(
   launched: Launched,
-  { command, options, signal, startTime, startedAt, withheld, path }: Context,
+  { command, options, signal, startTime, startedAt, withheld, path }: TrackOptions,
 ): Running {
   const { child, through } = launched;
   const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
   let stopped: StopReason | null = null;
-  let exited = false;
+  let hasExited = false;
   let overLimit: CommandFault | null = null;
   let cancelTimeout: (() => void) | undefined;
   let cancelGrace: (() => void) | undefined;
   let stopDraining: (() => void) | undefined;
 
   const result = new Promise<Ended>((resolve) => {
-    let settling = false;
+    let isSettling = false;
     let leftovers: Promise<number> | number = 0;
     let endTime = startTime;
     let durationMs = 0;
     let exit: { code: number | null; signal: NodeJS.Signals | null } = { code: null, signal: null };
     const settle = async (spawnError: string | null): Promise<void> => {
-      if (settling) return;
-      settling = true;
+      if (isSettling) return;
+      isSettling = true;
       cancelAll();
       if (stopped === null && spawnError === null) overLimit = (await watch?.finalCheck(signal)) ?? null;
       const ended = determineEnd({
@@ -65,21 +65,21 @@ export function trackProcess(
       if (launched.cgroup !== null) await launched.cgroup.remove();
       resolve(ended);
     };
-    const noteEnd = (): void => {
+    const recordEnd = (): void => {
       // endTime - startTime equals durationMs, even if the clock is set meanwhile
       durationMs = Math.round(monotonicMs() - startedAt);
       endTime = new Date(startTime.getTime() + durationMs);
     };
     child.once("error", (error: NodeJS.ErrnoException) => {
-      // errors of a running child, such as a signal that could not be sent, do not mean that it ended
+      // an error of a running child, such as a signal that could not be sent, does not mean that it ended
       if (child.pid !== undefined) return;
-      noteEnd();
+      recordEnd();
       void settle(error.code ?? "EIO");
     });
     child.once("exit", (code, exitSignal) => {
-      exited = true;
+      hasExited = true;
       exit = { code, signal: exitSignal };
-      noteEnd();
+      recordEnd();
       cancelTimeout?.();
       cancelGrace?.();
       watch?.stop();
@@ -95,20 +95,20 @@ export function trackProcess(
   });
 
   const kill = async (reason: StopReason): Promise<void> => {
-    if (stopped === null && !exited && child.pid !== undefined) {
+    if (stopped === null && !hasExited && child.pid !== undefined) {
       stopped = reason;
       send(child, through, "SIGTERM");
-      cancelGrace = afterMs(options.graceMs ?? defaultGraceMs, () => sendKill(child, through));
+      cancelGrace = setLongTimeout(options.graceMs ?? defaultGraceMs, () => sendKill(child, through));
       if (options.hurry?.aborted) onHurry();
     }
     await result;
   };
   const onAbort = (): void => void kill(reasonOf(signal));
   const onHurry = (): void => {
-    if (stopped !== null && !exited) sendKill(child, through);
+    if (stopped !== null && !hasExited) sendKill(child, through);
   };
   const watch = watchCommand(command, options, (fault) => {
-    if (stopped !== null || exited) return;
+    if (stopped !== null || hasExited) return;
     overLimit = fault;
     void kill("disk_limit");
   });
@@ -120,13 +120,13 @@ export function trackProcess(
     cancelGrace?.();
     stopDraining?.();
   };
-  // many commands may share one signal; this is not a listener leak
+  // many commands may share one signal, so many listeners are not a leak
   setMaxListeners(0, signal);
   signal.addEventListener("abort", onAbort, { once: true });
   options.hurry?.addEventListener("abort", onHurry, { once: true });
   if (command.timeoutMs !== undefined) {
     // let an exit that is already queued in the event loop go first
-    cancelTimeout = afterMs(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
+    cancelTimeout = setLongTimeout(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
   }
   feedStdin(child, options.stdin);
   // readers see a broken pipe as the end of output; without a reader it must not crash this process
@@ -142,22 +142,22 @@ export function trackProcess(
   };
 }
 
-/** Does not kill the launcher itself: on SIGPWR it kills all its descendants and exits when none is left. */
+/** Does not kill the launcher itself: on SIGPWR it kills all its descendants and then exits. */
 function sendKill(child: ChildProcess, through: Launched["through"]): void {
   send(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
 }
 
 /** Also sends SIGCONT, because a stopped process handles signals only when it continues. */
 function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.Signals): void {
-  for (const each of [signal, "SIGCONT"] as const) {
-    if (through === "group") signalGroup(child.pid!, each);
-    else child.kill(each);
+  for (const name of [signal, "SIGCONT"] as const) {
+    if (through === "group") signalGroup(child.pid!, name);
+    else child.kill(name);
   }
 }
 
 function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
   if (child.stdin === null) return;
-  // a command may exit or close stdin without reading everything; its exit code tells whether that was an error
+  // a command may exit or close stdin without reading everything; its exit code shows whether that was an error
   child.stdin.on("error", () => undefined);
   if (stdin !== "pipe") child.stdin.end(stdin);
 }

@@ -27,9 +27,9 @@ async function registered({ url }: Pick<Coordinator, "url">, token: string): Pro
 }
 
 test("an ephemeral token acts only as a runner of the admin", async () => {
-  const token = await coordinator.lendRunnerToken();
+  const token = await coordinator.issueRunnerToken();
   expect(token).toMatch(/^drv_[0-9A-Za-z]{32}$/);
-  expect(await coordinator.lendRunnerToken()).not.toBe(token);
+  expect(await coordinator.issueRunnerToken()).not.toBe(token);
   expect(await registered(coordinator, token)).toBe("registered");
   const client = createClient({ url: coordinator.url, token });
   for (const asked of [
@@ -49,12 +49,12 @@ test("an ephemeral token acts only as a runner of the admin", async () => {
 });
 
 test("an ephemeral token is not stored: not listed, unknown to another coordinator, gone after a restart", async () => {
-  const token = await coordinator.lendRunnerToken();
+  const token = await coordinator.issueRunnerToken();
   expect((await coordinator.client.tokens.list()).items).toMatchObject([{ role: "admin" }]);
   const other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0 });
   try {
     expect(await registered(other, token)).toBe("unproven");
-    expect(await registered(other, await other.lendRunnerToken())).toBe("registered");
+    expect(await registered(other, await other.issueRunnerToken())).toBe("registered");
   } finally {
     await other.stop();
   }
@@ -63,7 +63,7 @@ test("an ephemeral token is not stored: not listed, unknown to another coordinat
 test("an ephemeral token outlives the admin token it was issued under", async () => {
   const own = await startTestCoordinator();
   try {
-    const token = await own.lendRunnerToken();
+    const token = await own.issueRunnerToken();
     await own.client.tokens.revoke("self");
     expect(await registered(own, token)).toBe("registered");
   } finally {

@@ -90,7 +90,7 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   const enrolment = await client.tokens.create({ role: "runner", subject: "ann", enrolment: true });
   await expect(createClient({ url, token: user.token }).me()).resolves.toMatchObject({ subject: "ann" });
   const runner = await createClient({ url, token: enrolment.token }).runners.enroll();
-  const lent = await coordinator.lendRunnerToken();
+  const lent = await coordinator.issueRunnerToken();
   for (const one of [runner.token, lent])
     await expect(createClient({ url, token: one }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-011" });
   await client.agents.put("work", { command: "true" });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { localClient } from "../compose/open-coordinator.ts";
+import { createLocalClient } from "../compose/open-coordinator.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { checkByContract } from "./check-by-contract.ts";
 import { checkSubmit } from "./check-submit.ts";
@@ -13,7 +13,7 @@ let over: Record<"HTTP" | "this process", ApiClient>;
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
-  over = { HTTP: coordinator.client, "this process": localClient(coordinator, checkByContract) };
+  over = { HTTP: coordinator.client, "this process": createLocalClient(coordinator, checkByContract) };
   run = await claimOverHttp(coordinator, "transports");
   await run.keep("out/kept.txt", Buffer.from("kept"));
 });
@@ -64,7 +64,7 @@ test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
   ["an empty key", { agent_name: "transports", idempotency_key: "" }],
   ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],
 ])("a command without a coordinator refuses the same submissions as HTTP: %s", async (_what, request) => {
-  const clients = [coordinator.client, localClient(coordinator, checkSubmit)];
+  const clients = [coordinator.client, createLocalClient(coordinator, checkSubmit)];
   const [http, here] = await outcomes((client) => client.submit(request), clients);
   expect(http).toMatchObject({ code: "DROVER-API-006" });
   expect(here).toEqual(http);

@@ -155,7 +155,7 @@ it("a run whose runner runs out of descriptors fails with the way out, and each 
   expect(JSON.parse(ran.stdout)).toMatchObject({
     status: "failed",
     reason: "internal",
-    error: expect.stringMatching(/as many files open as it may \(EMFILE\); raise `ulimit -n`/),
+    error: expect.stringMatching(/reached its limit of open files \(EMFILE\); raise `ulimit -n`/),
   });
   const { stdout } = await drover(["runs", "events", JSON.parse(ran.stdout).run_id, "--json"], { cwd, env });
   const types = stdout

@@ -59,7 +59,7 @@ it("packs into a package whose types resolve and whose library and command line 
   writeFileSync(join(cwd, "use.ts"), consumer);
   compile("use.ts");
   expect(succeed(process.execPath, ["use.js"], cwd)).toBe(
-    "hi\n RequestError: command is not a command. object\ntrue object\n",
+    "hi\n RequestError: The command must be an object. object\ntrue object\n",
   );
   expect(succeed(process.execPath, ["node_modules/drover/bin/drover.js", "--version"], cwd)).toMatch(
     /^\d+\.\d+\.\d+\n$/,

@@ -154,7 +154,7 @@ describe("a state of an earlier version", () => {
     const move = () => drover(["state", "move", "--from", state], { cwd, env: to });
     expect(await move()).toMatchObject({
       code: 125,
-      stderr: expect.stringMatching(/A coordinator serves .*DROVER-STA-014/),
+      stderr: expect.stringMatching(/A coordinator is using .*DROVER-STA-014/),
     });
     expect((await drover(["runs", "list"], { cwd, env })).code).toBe(0);
   });

@@ -19,7 +19,7 @@ export function executionStart({ command, options, ...starting }: StartingExecut
   const { withheld } = buildEnvironment({
     options: options.environment,
     parent: options.parentEnvironment ?? process.env,
-    given: command.environment,
+    variables: command.environment,
   });
   return {
     execution_id: starting.execution_id,

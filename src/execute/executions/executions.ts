@@ -6,7 +6,7 @@ import { RequestError } from "../../model/errors.ts";
 import { interruptedEnd } from "../../model/interrupted-end.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Command, Limits, Running, StartCommand, StartOptions } from "../../model/process.ts";
-import { checkCommand } from "../../process/check.ts";
+import { checkCommand } from "../../process/check-command.ts";
 import { withInitialUsage } from "../../process/disk-usage-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
 import { nestedDirectories } from "../nested/nested-directories.ts";

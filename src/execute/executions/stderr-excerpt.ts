@@ -1,4 +1,4 @@
-import { keepEnds } from "../../process/keep.ts";
+import { keepEnds } from "../../process/keep-ends.ts";
 
 /** The beginning and the end of a program's stderr, as the likely reason for its failure. */
 export interface StderrExcerpt {

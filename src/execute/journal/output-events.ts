@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { OutputEvent } from "../../model/output.ts";
 import type { OutputStream, Redactor, RedactStream } from "../../model/process.ts";
-import { keepEnd, wholeEnd, wholeStart } from "../../process/keep.ts";
+import { keepTail, findWholeEnd, findWholeStart } from "../../process/keep-ends.ts";
 
 /** Turns output into events. Redacts it across chunks and joins chunks into fewer events. */
 export interface OutputEvents {
@@ -37,7 +37,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
     partial: empty as Uint8Array,
     head: 0,
     behindHead: 0,
-    tail: keepEnd(half),
+    tail: keepTail(half),
   });
   const streams = { stdout: open(), stderr: open() };
   let pieces: { name: OutputStream; chunks: Uint8Array[] }[] = [];
@@ -70,7 +70,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
     pieces = [];
     for (const { name, chunks } of ready) {
       const bytes = Buffer.concat([streams[name].partial, ...chunks]);
-      const cut = wholeEnd(bytes);
+      const cut = findWholeEnd(bytes);
       // copied, because a view would keep the whole buffer in memory
       streams[name].partial = Uint8Array.from(bytes.subarray(cut));
       for (const event of toOutputEvents(name, bytes.subarray(0, cut))) write(event);
@@ -102,7 +102,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
         const joined = skipped > 0 ? partial : Buffer.concat([partial, kept]);
         for (const event of toOutputEvents(name, joined)) write(event);
         if (skipped === 0) continue;
-        const cut = wholeStart(kept);
+        const cut = findWholeStart(kept);
         const [first, ...rest] = toOutputEvents(name, kept.subarray(cut));
         write({ type: "output", stream: name, text: "", ...first, skipped: skipped + cut });
         for (const event of rest) write(event);
@@ -115,7 +115,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
 function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<OutputEvent> {
   for (let at = 0; at < bytes.length;) {
     const slice = bytes.subarray(at, at + eventBytes);
-    const part = at + slice.length === bytes.length ? slice : slice.subarray(0, wholeEnd(slice) || slice.length);
+    const part = at + slice.length === bytes.length ? slice : slice.subarray(0, findWholeEnd(slice) || slice.length);
     const buffer = Buffer.from(part.buffer, part.byteOffset, part.length);
     yield {
       type: "output",

@@ -17,7 +17,9 @@ const makeFiles = (directory: string): string =>
 const overLimit = (words: string) => ({
   status: "failed",
   reason: "limit_exceeded",
-  message: expect.stringMatching(new RegExp(`^The run went over its limit on ${words}.*found\\. Raise the limit`)),
+  message: expect.stringMatching(
+    new RegExp(`^The run exceeded its limit on ${words}.*: it used at least .*\\. Raise the limit`),
+  ),
 });
 
 test("stops a run that fills its work directory, and its execution", async () => {

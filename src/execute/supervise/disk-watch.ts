@@ -38,7 +38,7 @@ export async function watchDisk(
     limits,
     signal,
   );
-  return before.ok ? { ok: true, watch: startWatch(options, before.held) } : before;
+  return before.ok ? { ok: true, watch: startWatch(options, before.usage) } : before;
 }
 
 const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promise.resolve(outcome) };

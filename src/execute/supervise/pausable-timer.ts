@@ -1,4 +1,4 @@
-import { afterMs } from "../../process/timer.ts";
+import { setLongTimeout } from "../../process/set-long-timeout.ts";
 
 /** A time limit that can be paused. It continues once every pause() has been followed by a resume(). */
 export interface PausableTimer {
@@ -18,7 +18,7 @@ export function startPausableTimer(limitMs: number | null, onOver: () => void, m
   const arm = (): void => {
     if (over || cancel) return;
     since = monotonic();
-    cancel = afterMs(Math.max(1, left), () => {
+    cancel = setLongTimeout(Math.max(1, left), () => {
       over = true;
       onOver();
     });

@@ -86,7 +86,7 @@ export async function movingPlace(
       writeFileSync(join(folder, "profiles", `${client}.json`), JSON.stringify({ type: client, ...profile }));
       const opened = await openProfiles({
         wanted: [client],
-        folders: [join(folder, "profiles")],
+        directories: [join(folder, "profiles")],
         env,
         onNotice: (message) => expect.fail(message),
       });

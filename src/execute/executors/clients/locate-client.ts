@@ -1,4 +1,4 @@
-import { findExecutable } from "../../../process/lookup.ts";
+import { findExecutable } from "../../../process/find-executable.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDefinition } from "./definition.ts";
 import type { Environment } from "../../../model/environment.ts";
@@ -21,8 +21,7 @@ export function locateClient(
   // a relative path comes from the operator and is relative to where the runner was started
   const seen = findExecutable(wanted, env["PATH"], process.cwd());
   if ("found" in seen) return { ok: true, path: seen.found };
-  const what =
-    seen.missing === "nowhere" ? "was not found" : `cannot be executed${seen.where ? ` (${seen.where})` : ""}`;
+  const what = seen.missing === "nowhere" ? "was not found" : `cannot be executed${seen.path ? ` (${seen.path})` : ""}`;
   return {
     ok: false,
     message: `${name} is missing on this runner: ${wanted} (${from}) ${what}`,

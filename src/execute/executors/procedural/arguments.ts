@@ -1,7 +1,7 @@
 import { type ArgumentFault, type ListStyle, toArguments } from "../../../model/to-arguments.ts";
 import { describeVariableFault, expandText, type Variables } from "../../../model/expand-agent.ts";
 import { splitWords } from "../../../model/split-words.ts";
-import { findExecutable, type Lookup } from "../../../process/lookup.ts";
+import { findExecutable, type Lookup } from "../../../process/find-executable.ts";
 
 export type Argv = { ok: true; argv: [executable: string, ...rest: string[]] } | { ok: false; faults: ArgumentFault[] };
 

@@ -1,7 +1,7 @@
 import { findInexactNumber } from "../../../model/exact-numbers.ts";
 import { skippedMark } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
-import { keepEnds } from "../../../process/keep.ts";
+import { keepEnds } from "../../../process/keep-ends.ts";
 
 /** Collects what a command prints and turns it into the run's result. */
 export interface ResultReader {

@@ -2,9 +2,9 @@ import { accessSync, constants, statSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 import type { Command, Limits } from "../model/process.ts";
 
-/** Throws a RequestError for an invalid command. Does not check whether the executable exists: starting it will tell. */
+/** Throws a RequestError if the command is invalid. Does not check that the executable exists; starting it does that. */
 export function checkCommand(command: Command): void {
-  checkWords(command);
+  checkArguments(command);
   checkVariables(command.environment, "environment");
   checkTimeout(command.timeoutMs);
   checkLimits(command.limits);
@@ -16,9 +16,9 @@ export function checkVariables(variables: Readonly<Record<string, string>> | und
     if (name === "" || name.includes("=") || name.includes("\0")) {
       throw new RequestError({
         code: "DROVER-USE-009",
-        message: `${JSON.stringify(name)} cannot be the name of a variable.`,
+        message: `${JSON.stringify(name)} is not a valid variable name.`,
         field: `${field}.${name}`,
-        next: "Use a name without '=' and NUL, such as MY_VARIABLE.",
+        next: "Use a non-empty name without '=' or NUL bytes, such as MY_VARIABLE.",
       });
     }
     const value: unknown = variables[name];
@@ -30,37 +30,38 @@ export function checkVariables(variables: Readonly<Record<string, string>> | und
         next: "Pass every variable as a string.",
       });
     }
-    if (value.includes("\0")) throw nulByte(`the variable ${name}`, `${field}.${name}`);
+    if (value.includes("\0")) throw nulByte(`The variable ${name}`, `${field}.${name}`);
   }
 }
 
-function checkWords(command: Command): void {
-  const given: unknown = command;
-  if (typeof given !== "object" || given === null) throw notACommand("command", "is not a command");
+function checkArguments(command: Command): void {
+  const input: unknown = command;
+  if (typeof input !== "object" || input === null) throw invalidCommand("command", "The command must be an object.");
   if (typeof command.executable !== "string" || command.executable.trim() === "") {
     throw new RequestError({
       code: "DROVER-USE-002",
       message: "The command is empty.",
       field: "executable",
-      next: 'Name a program to run, for example: drover exec "echo hello".',
+      next: 'Specify a program to run, for example: drover exec "echo hello".',
     });
   }
-  if (command.executable.includes("\0")) throw nulByte("the command", "executable");
-  const words: readonly unknown[] = command.arguments ?? [];
-  if (!Array.isArray(words)) throw notACommand("arguments", "is not a list of strings");
-  for (let at = 0; at < words.length; at += 1) {
-    const word = words[at];
-    if (typeof word !== "string") throw notACommand(`arguments[${at}]`, "is not a string");
-    if (word.includes("\0")) throw nulByte(`argument ${at + 1}`, `arguments[${at}]`);
+  if (command.executable.includes("\0")) throw nulByte("The command", "executable");
+  const args: readonly unknown[] = command.arguments ?? [];
+  if (!Array.isArray(args)) throw invalidCommand("arguments", "The arguments must be a list of strings.");
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index];
+    const field = `arguments[${index}]`;
+    if (typeof argument !== "string") throw invalidCommand(field, `Argument ${index + 1} is not a string.`);
+    if (argument.includes("\0")) throw nulByte(`Argument ${index + 1}`, field);
   }
 }
 
-function notACommand(field: string, what: string): RequestError {
+function invalidCommand(field: string, message: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `${field} ${what}.`,
+    message,
     field,
-    next: 'Give an executable and a list of arguments: { executable: "echo", arguments: ["hello"] }.',
+    next: 'Pass an executable and a list of arguments: { executable: "echo", arguments: ["hello"] }.',
   });
 }
 
@@ -68,23 +69,23 @@ function checkTimeout(timeoutMs: number | undefined): void {
   if (timeoutMs === undefined || (Number.isFinite(timeoutMs) && timeoutMs > 0)) return;
   throw new RequestError({
     code: "DROVER-USE-005",
-    message: `The timeout must be more than zero and finite, not ${timeoutMs}.`,
+    message: `The timeout must be a positive, finite number of milliseconds, not ${timeoutMs}.`,
     field: "timeoutMs",
-    next: "Give a positive time, or none to run without a timeout.",
+    next: "Set a positive timeout, or omit it to run without one.",
   });
 }
 
 function checkLimits(limits: Limits | undefined): void {
   for (const [name, value] of Object.entries(limits ?? {}) as [string, unknown][]) {
-    const known = limitNames.has(name);
-    if (known && (value === undefined || (Number.isSafeInteger(value) && (value as number) > 0))) continue;
+    const isKnown = limitNames.has(name);
+    if (isKnown && (value === undefined || (Number.isSafeInteger(value) && (value as number) > 0))) continue;
     throw new RequestError({
       code: "DROVER-USE-010",
-      message: known
-        ? `The limit ${name} must be a whole number above zero, not ${String(value)}.`
-        : `There is no limit ${name}.`,
+      message: isKnown
+        ? `The limit ${name} must be a positive whole number, not ${String(value)}.`
+        : `Unknown limit: ${name}.`,
       field: `limits.${name}`,
-      next: `Use whole numbers for any of ${[...limitNames].join(", ")}.`,
+      next: `Valid limits are ${[...limitNames].join(", ")}; each takes a positive whole number.`,
     });
   }
 }
@@ -101,7 +102,7 @@ const limitNames: ReadonlySet<string> = new Set<keyof Limits>([
 
 function checkDirectory(directory: string | undefined): void {
   if (directory === undefined) return;
-  if (directory.includes("\0")) throw nulByte("the working directory", "workingDirectory");
+  if (directory.includes("\0")) throw nulByte("The working directory", "workingDirectory");
   const field = "workingDirectory";
   let isDirectory: boolean | undefined;
   try {
@@ -110,9 +111,9 @@ function checkDirectory(directory: string | undefined): void {
   } catch (cause) {
     throw new RequestError({
       code: "DROVER-USE-011",
-      message: `The working directory ${directory} cannot be entered.`,
+      message: `Drover has no permission to enter the working directory ${directory}.`,
       field,
-      next: "Give Drover's user permission to enter it (chmod +x), or choose another directory.",
+      next: "Grant execute permission on it to the user that runs Drover, or choose another directory.",
       cause,
     });
   }
@@ -127,18 +128,18 @@ function checkDirectory(directory: string | undefined): void {
   if (!isDirectory) {
     throw new RequestError({
       code: "DROVER-USE-004",
-      message: `The working directory ${directory} is a file.`,
+      message: `The working directory ${directory} is not a directory.`,
       field,
-      next: "Use the directory that contains it.",
+      next: "Choose a directory.",
     });
   }
 }
 
-function nulByte(where: string, field: string): RequestError {
+function nulByte(subject: string, field: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-006",
-    message: `There is a NUL byte in ${where}, which the system cannot pass to a program.`,
+    message: `${subject} contains a NUL byte, which the operating system does not allow.`,
     field,
-    next: "Remove it, or pass the bytes in a file or on stdin.",
+    next: "Remove it, or pass the data in a file or on stdin.",
   });
 }

@@ -19,36 +19,40 @@ export type Finding = { works: true } | { works: false; why: string; next: strin
 
 export async function probeHost(): Promise<HostReport> {
   const start = createStart();
-  const [fixed, perl, auto, ...levels] = await Promise.all([
-    hasLauncher(createStart({ launchMethods: ["static"] })),
-    hasLauncher(createStart({ launchMethods: ["perl"] })),
-    tryIt(start, "auto"),
-    ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryIt(start, level)),
+  const [hasStatic, hasPerl, auto, ...levels] = await Promise.all([
+    launcherWorks(createStart({ launchMethods: ["static"] })),
+    launcherWorks(createStart({ launchMethods: ["perl"] })),
+    tryLevel(start, "auto"),
+    ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryLevel(start, level)),
   ]);
-  const [none, group, pid, sandbox] = levels.map(({ error }) => finding(error, isolationNext));
+  const [none, group, pid, sandbox] = levels.map(({ error }) => toFinding(error, isolationNext));
   const limits = await Promise.all(
     Object.entries(smallLimits).map(async ([name, value]) => [name, await tryLimit(start, name, value)]),
   );
   return {
     platform: `${process.platform}-${process.arch}`,
     launchers: {
-      static: fixed
+      static: hasStatic
         ? { works: true }
         : {
             works: false,
-            why: launcherWhy(),
-            next: "Reinstall Drover on a file system that allows executables; until then perl is used.",
+            why: whyNoLauncher(),
+            next: "Reinstall Drover on a file system that allows executables. Until then Drover uses perl.",
           },
-      perl: perl
+      perl: hasPerl
         ? { works: true }
         : {
             works: false,
             why: "perl is not on PATH",
-            next: "Install perl; it is needed only if the static launcher does not work.",
+            next: "Install perl. Drover needs it only if the static launcher does not work.",
           },
       bwrap:
         findBwrap() === null
-          ? { works: false, why: "bwrap is not on PATH", next: "Install the package bubblewrap for isolation sandbox." }
+          ? {
+              works: false,
+              why: "bwrap is not on PATH",
+              next: "Install the package bubblewrap to use isolation sandbox.",
+            }
           : { works: true },
     },
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
@@ -56,7 +60,7 @@ export async function probeHost(): Promise<HostReport> {
     limits: {
       // smallLimits has each of these keys
       ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
-      // checked by Drover itself, which needs no support from the host
+      // Drover checks these itself and needs no support from the host
       diskBytes: { works: true },
       files: { works: true },
     },
@@ -64,9 +68,9 @@ export async function probeHost(): Promise<HostReport> {
 }
 
 const isolationNext =
-  "For PID namespaces run as root, or allow them: sysctl kernel.unprivileged_userns_clone=1, in a container --security-opt seccomp=unconfined; for sandbox install bubblewrap too.";
+  "For PID namespaces, run as root or allow them: sysctl kernel.unprivileged_userns_clone=1, or in a container --security-opt seccomp=unconfined. For sandbox, also install bubblewrap.";
 const limitNext =
-  "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
+  "Run as root, or under systemd with Delegate=yes. The limits on memory and processes need a cgroup with these controllers.";
 
 /** Enough for a shell that does nothing. */
 const smallLimits: Required<Omit<Limits, keyof DiskLimits>> = {
@@ -82,22 +86,22 @@ interface Trial {
   error: string | null;
 }
 
-async function tryIt(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
+async function tryLevel(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
   const command = { executable: "/bin/sh", arguments: ["-c", ":"], limits, timeoutMs: 10_000 };
   const ended = await start(command, { isolation, output: "none" }, new AbortController().signal).result;
   return { isolation: ended.isolation, error: ended.error === null ? null : causeOf(ended.error) };
 }
 
 async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {
-  return finding((await tryIt(start, "auto", { [name]: value })).error, limitNext);
+  return toFinding((await tryLevel(start, "auto", { [name]: value })).error, limitNext);
 }
 
-function finding(error: string | null, next: string): Finding {
+function toFinding(error: string | null, next: string): Finding {
   return error === null ? { works: true } : { works: false, why: error, next };
 }
 
 /** Only Drover's launchers report resource usage. */
-async function hasLauncher(start: StartCommand): Promise<boolean> {
+async function launcherWorks(start: StartCommand): Promise<boolean> {
   const ended = await start(
     { executable: "/bin/sh", arguments: ["-c", ":"], timeoutMs: 10_000 },
     { isolation: "group", output: "none" },
@@ -106,9 +110,9 @@ async function hasLauncher(start: StartCommand): Promise<boolean> {
   return ended.resources !== null;
 }
 
-function launcherWhy(): string {
-  if (process.platform !== "linux") return "it is for Linux only";
+function whyNoLauncher(): string {
+  if (process.platform !== "linux") return "it supports only Linux";
   return findNativeDirectory() === null
-    ? "this installation lacks its native folder"
-    : `there is none for ${process.arch} that runs here`;
+    ? "this installation has no native/ directory"
+    : `no launcher for ${process.arch} runs on this host`;
 }

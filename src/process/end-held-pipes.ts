@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 
-/** A child's pipe as Node makes it: a socket that counts what it has read. */
+/** A child's pipe. Node creates it as a socket, which counts the bytes it has read. */
 type Pipe = Readable & { bytesRead?: number };
 
 /**
@@ -13,34 +13,35 @@ export function endHeldPipes(
   pipes: readonly Pipe[],
   drainMs: number,
   isStopped: () => boolean,
-  onGivenUp: () => void,
+  onGiveUp: () => void,
 ): () => void {
   if (pipes.every((pipe) => pipe.readableEnded || pipe.destroyed)) return () => undefined;
-  const tick = Math.max(1, Math.ceil(drainMs / 4));
-  const atExit = countRead(pipes);
-  let seen = atExit;
+  const tickMs = Math.max(1, Math.ceil(drainMs / 4));
+  const bytesAtExit = countRead(pipes);
+  let lastBytesRead = bytesAtExit;
   let silentMs = 0;
   let readingMs = 0;
   const timer = setInterval(() => {
     const open = pipes.filter((pipe) => !pipe.readableEnded && !pipe.destroyed);
+    const bytesRead = countRead(pipes);
+    // more than the command can have left: another process writes to the pipe
+    const isForeign = bytesRead - bytesAtExit > maxBufferedBytes;
     // a stopped command has a deadline, so do not wait for a slow consumer
-    const now = countRead(pipes);
-    const isStrangers = now - atExit > mostInPipes;
-    if (!isStopped() && !isStrangers && !open.every(isWaiting)) return;
-    silentMs = now === seen ? silentMs + tick : 0;
-    seen = now;
-    readingMs += tick;
-    if (silentMs < drainMs && readingMs < drainMs * 10 && !isStrangers) return;
+    if (!isStopped() && !isForeign && !open.every(isWaiting)) return;
+    silentMs = bytesRead === lastBytesRead ? silentMs + tickMs : 0;
+    lastBytesRead = bytesRead;
+    readingMs += tickMs;
+    if (silentMs < drainMs && readingMs < drainMs * 10 && !isForeign) return;
     clearInterval(timer);
     // end the stream cleanly: destroying it would be an error for iterators
     for (const pipe of open) pipe.push(null);
-    onGivenUp();
-  }, tick);
+    onGiveUp();
+  }, tickMs);
   return () => clearInterval(timer);
 }
 
 /** Far more than a pipe or socket can buffer, which is 208 KB by default. */
-const mostInPipes = 8 << 20;
+const maxBufferedBytes = 8 << 20;
 
 function isWaiting(pipe: Pipe): boolean {
   return pipe.readableLength === 0 && (pipe.readableFlowing === true || pipe.listenerCount("readable") > 0);

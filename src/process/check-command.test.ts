@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { Command } from "../model/process.ts";
-import { checkCommand, checkVariables } from "./check.ts";
+import { checkCommand, checkVariables } from "./check-command.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "drover-check-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

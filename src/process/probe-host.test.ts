@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import { causeOf, isolationMissing, limitMissing } from "./faults.ts";
-import { probeHost } from "./probe.ts";
+import { probeHost } from "./probe-host.ts";
 
 test("the report tells what really works here, and for the rest why not and what to do", async () => {
   const report = await probeHost();

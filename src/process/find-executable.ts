@@ -1,39 +1,39 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"; where?: string };
+export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"; path?: string };
 
-/** The search path of Unix systems if PATH is not set. */
+/** The search path that Unix systems use if PATH is not set. */
 const defaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 /** Finds the file that `exec` would run: a path is used directly, and a name is searched in PATH. */
 export function findExecutable(name: string, path: string | undefined, workingDirectory: string): Lookup {
-  if (name.includes("/")) return judge(resolve(workingDirectory, name));
-  let refused: string | undefined;
+  if (name.includes("/")) return checkFile(resolve(workingDirectory, name));
+  let notExecutable: string | undefined;
   for (const directory of (path ?? defaultPath).split(":")) {
     const candidate = join(directory.startsWith("/") ? directory : resolve(workingDirectory, directory), name);
-    const verdict = judge(candidate);
-    if ("found" in verdict) return verdict;
-    if (verdict.missing === "not_executable") refused ??= candidate;
+    const result = checkFile(candidate);
+    if ("found" in result) return result;
+    if (result.missing === "not_executable") notExecutable ??= candidate;
   }
-  return refused === undefined ? { missing: "nowhere" } : { missing: "not_executable", where: refused };
+  return notExecutable === undefined ? { missing: "nowhere" } : { missing: "not_executable", path: notExecutable };
 }
 
-function judge(file: string): Lookup {
-  const mode = modeOf(file);
+function checkFile(file: string): Lookup {
+  const mode = readMode(file);
   if (mode === null) return { missing: "nowhere" };
-  if (mode === "not a file" || (mode & 0o111) === 0) return { missing: "not_executable", where: file };
+  if (mode === "not a file" || (mode & 0o111) === 0) return { missing: "not_executable", path: file };
   try {
     accessSync(file, constants.X_OK);
     return { found: file };
   } catch {
     // not executable for this user: exec would fail in the same way
-    return { missing: "not_executable", where: file };
+    return { missing: "not_executable", path: file };
   }
 }
 
 /** Returns null if the file is missing or not accessible. Like shells, this skips unreadable directories in PATH. */
-function modeOf(file: string): number | "not a file" | null {
+function readMode(file: string): number | "not a file" | null {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined) return null;

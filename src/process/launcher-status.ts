@@ -1,9 +1,9 @@
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { signalName } from "./signals.ts";
+import { toSignalName } from "./signals.ts";
 
-/** What a launcher reported about the command. All fields are empty if it could not write. */
+/** A launcher's report about the command. All fields are empty if the launcher could not write it. */
 export interface LauncherStatus {
   level: string | null;
   end: { wstatus: number; leftovers: number; userMs: number; systemMs: number; maxRssKb: number } | null;
@@ -13,16 +13,16 @@ export interface LauncherStatus {
 }
 
 // Linux: O_TMPFILE is its own bit together with O_DIRECTORY, whose value differs between architectures.
-const unnamed = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
+const unnamedFile = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
 
 /**
- * Opens an unnamed file for the launcher's report. Unlike a pipe it needs no stream and can be read after the exit. null
- * if it cannot be created; Node's view of the exit is used then.
+ * Opens an unnamed file for the launcher's report. Unlike a pipe it needs no stream and can be read after the exit.
+ * Returns null if it cannot be created; Drover then relies on Node's report of the exit.
  */
 export function openStatusFile(): number | null {
   for (const directory of ["/dev/shm", tmpdir()]) {
     try {
-      return openSync(directory, unnamed, 0o600);
+      return openSync(directory, unnamedFile, 0o600);
     } catch {
       // not every file system supports unnamed files: try the next method
     }
@@ -48,7 +48,7 @@ export function takeStatus(file: number | null): LauncherStatus {
   return parseStatus(buffer.toString("latin1", 0, length));
 }
 
-/** Uses complete lines only, and the last of each kind: whatever else wrote to the file, the launcher writes last. */
+/** Uses only complete lines, and the last one of each kind, because the launcher writes after all others. */
 export function parseStatus(text: string): LauncherStatus {
   const status: LauncherStatus = { level: null, end: null, failure: null, unkillable: 0 };
   for (const line of text.split("\n").slice(0, -1)) {
@@ -71,7 +71,7 @@ export function agrees(
 ): boolean {
   const signal = wstatus & 0x7f;
   if (signal === 0) return exit.code === ((wstatus >> 8) & 0xff);
-  // Node reports a realtime signal as exit code 0
+  // Node reports a realtime signal as exit code 0.
   const isRealtime = signal > 31;
-  return exit.signal === signalName(signal) || exit.code === 128 + signal || (isRealtime && exit.code === 0);
+  return exit.signal === toSignalName(signal) || exit.code === 128 + signal || (isRealtime && exit.code === 0);
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { keepEnds } from "./keep.ts";
+import { keepEnds } from "./keep-ends.ts";
 
 const pushed = (maxBytes: number, chunks: readonly Uint8Array[]): ReturnType<ReturnType<typeof keepEnds>["take"]> => {
   const keep = keepEnds(maxBytes);

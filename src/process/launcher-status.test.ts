@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
-import { agrees, openStatusFile, parseStatus, takeStatus } from "./status.ts";
+import { agrees, openStatusFile, parseStatus, takeStatus } from "./launcher-status.ts";
 
 test("what is written is read from its beginning, once, and the file is closed", () => {
   const file = openStatusFile()!;

@@ -1,0 +1,15 @@
+/** The maxDelayMs delay that setTimeout supports. It fires immediately for longer ones. */
+const maxDelayMs = 2 ** 31 - 1;
+
+/** Like setTimeout, but for delays of any length. Returns a function that cancels it. */
+export function setLongTimeout(ms: number, callback: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const arm = (remainingMs: number): void => {
+    timer = setTimeout(
+      () => (remainingMs > maxDelayMs ? arm(remainingMs - maxDelayMs) : callback()),
+      Math.min(remainingMs, maxDelayMs),
+    );
+  };
+  arm(ms);
+  return () => clearTimeout(timer);
+}
