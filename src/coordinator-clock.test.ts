@@ -26,7 +26,7 @@ afterEach(async () => {
   expect(coordinator.defects).toEqual([]);
 });
 
-test("a run is as old as the database says, however far off this coordinator's clock is", async () => {
+test("uses the database's clock for the age of a run", async () => {
   for (const off of [-3, 3]) {
     vi.setSystemTime(realNow() + off * day);
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
@@ -35,7 +35,7 @@ test("a run is as old as the database says, however far off this coordinator's c
   }
 });
 
-test("a coordinator whose clock is far ahead removes nothing that the others keep", async () => {
+test("does not prune too early if its clock is far ahead", async () => {
   const ended = async () => {
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
     await coordinator.client.runs.stop(run_id);
@@ -43,10 +43,10 @@ test("a coordinator whose clock is far ahead removes nothing that the others kee
   };
   const kept = await ended();
   const aged = await ended();
-  // the run of the newest event stays in any case
+  // the run with the newest event always stays
   await ended();
   vi.setSystemTime(realNow() + 400 * day);
-  // one that retention removes by any clock, so that it can be seen to have been at work
+  // retention removes this one by any clock, which shows that it has run
   const old = "00dc0000-0000-7000-8000-000000000001";
   const client = await connect(database.url);
   await client.exec(

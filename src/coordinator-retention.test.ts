@@ -5,9 +5,9 @@ import { startTestCoordinator } from "../test/coordinator.ts";
 import { openStore } from "./record/open.ts";
 import { first } from "./record/query.ts";
 
-it("ends while retention has much to remove, and leaves the rest to the next start", async () => {
+it("stops while retention still has much to remove, and leaves the rest to the next start", async () => {
   const many = 3000;
-  // everything that has ended is older than this
+  // all ended runs are older than this
   const coordinator = await startTestCoordinator({ retention: { runs_days: 1e-9 }, retentionEveryMs: 200 });
   const { store } = coordinator;
   const count = (): Promise<number> =>

@@ -35,7 +35,7 @@ const env = {
   TEST_API_KEY: secret,
 };
 
-/** A coordinator, and runners of the executor `model`, each with a state directory of its own. */
+/** Starts a coordinator and runners of the executor `model`, each with its own state directory. */
 async function setUp(config: Record<string, unknown>) {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
@@ -44,7 +44,7 @@ async function setUp(config: Record<string, unknown>) {
     sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
   ]);
   const profiles = newFolder();
-  // the packages that Drover does not install by itself
+  // the packages that Drover does not install itself
   symlinkSync(join(import.meta.dirname, "../test/clients/node_modules"), join(profiles, "node_modules"));
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
   return {
@@ -129,7 +129,7 @@ test.each([
   },
 );
 
-test("a fork at turn 1 of a session of three turns knows that turn alone, and one at turn 4 is refused", async () => {
+test("forks a session of three turns at turn 1 with only that turn, and rejects a fork at turn 4", async () => {
   const server = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;
     if (last.text === "one") return { tool: call("file_write", { path: "a.txt", content: "a" }) };

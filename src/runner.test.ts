@@ -8,7 +8,7 @@ import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts
 import { loadProfile } from "./define/profiles.ts";
 import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
 
-/** Long enough for a busy machine: only a hang takes it. */
+/** Long enough for a busy machine, so that only a hang reaches it. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -48,7 +48,7 @@ async function setUp(profiles: Record<string, object>) {
   return { folder, coordinator, start };
 }
 
-test("one registration for each profile, each with its own key, and runs go to them", async () => {
+test("registers each profile with its own key, and executes runs", async () => {
   const { coordinator, start, folder } = await setUp({
     one: { type: "procedural", env_from: ["PASSED"] },
     two: { type: "procedural", slots: 7, env_from: ["PASSED"] },
@@ -76,7 +76,7 @@ test("one registration for each profile, each with its own key, and runs go to t
   expect(readdirSync(logsDirectory(recordDirectory(join(folder, "state"))))).toEqual([]);
 });
 
-test("a twin is kept out by the lock, and a restart keeps the identity", async () => {
+test("rejects a second runner with the same identity, and keeps the identity across restarts", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   const runner = await start();
   await expect(start()).rejects.toThrow("already running");
@@ -87,7 +87,7 @@ test("a twin is kept out by the lock, and a restart keeps the identity", async (
   expect(coordinator.runners.get(again.registrations[0]!.runner_id)!.registration.runner_key).toBe(key);
 });
 
-test("changed agents are registered anew while runs go on", async () => {
+test("registers changed agents while runs continue", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   const runner = await start();
   const id = coordinator.submit({ command: "sleep 0.4" });
@@ -99,7 +99,7 @@ test("changed agents are registered anew while runs go on", async () => {
   expect(coordinator.runs.get(id)!.attempt).toBe(1);
 });
 
-test("a runner waits for a coordinator that is not there yet", async () => {
+test("waits for a coordinator that has not started yet", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   coordinator.faults.away = "down";
   const starting = start();
@@ -108,7 +108,7 @@ test("a runner waits for a coordinator that is not there yet", async () => {
   expect((await starting).registrations).toHaveLength(1);
 });
 
-test("a JOB_TIMEOUT_SECONDS that is no time is refused before anything starts", async () => {
+test("rejects an invalid JOB_TIMEOUT_SECONDS before anything starts", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   await expect(start({ env: { ...process.env, JOB_TIMEOUT_SECONDS: "soon" } })).rejects.toThrow("JOB_TIMEOUT_SECONDS");
   expect(coordinator.runners.size).toBe(0);

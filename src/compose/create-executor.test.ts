@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A runner as `drover runner -x PROFILE` makes it, over a port that is given. */
+/** Starts a runner like `drover runner -x PROFILE`, with the given port. */
 async function start(
   port: RunnerPort,
   profile: string,
@@ -46,7 +46,7 @@ async function start(
   return { folder, runner };
 }
 
-test("the executor of examples/, over a real coordinator: result, file and nothing left", async () => {
+test("runs the executor of examples/ with a real coordinator, and leaves nothing behind", async () => {
   const host = await openHost();
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
@@ -65,13 +65,13 @@ test("the executor of examples/, over a real coordinator: result, file and nothi
   expect(readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
 });
 
-test("the executor of examples/ is as short as the manual says, and is what the manual shows", () => {
+test("keeps the executor of examples/ as short as the manual says, and identical to it", () => {
   const source = readFileSync("examples/executors/word-count.ts", "utf8");
   expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(30);
   expect(readFileSync("docs/writing-executors.md", "utf8")).toContain(source);
 });
 
-test("the manual lists every event that an executor may emit, with its fields", () => {
+test("lists every event that an executor can emit in the manual, with its fields", () => {
   const page = readFileSync("docs/writing-executors.md", "utf8");
   const [, table = ""] = page.split("\n| type | fields | |\n");
   const listed = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
@@ -86,7 +86,7 @@ test("the manual lists every event that an executor may emit, with its fields", 
   );
 });
 
-test("a profile that names drover-procedural-exec has the agent's own command on the record, with commit, limits and variables", async () => {
+test("records the agent's own command for drover-procedural-exec, with commit, limits and variables", async () => {
   const host = await openHost();
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
@@ -135,7 +135,7 @@ async function profileFolder(source: string): Promise<string[]> {
   return [join(folder, "profiles")];
 }
 
-test("processes of an executor get the variables it names, and those of the profile", async () => {
+test("passes the variables of the executor and of the profile to its processes", async () => {
   const coordinator = createMemoryCoordinator();
   const directories = await profileFolder(
     'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "own", variables: ["MY_*"], async execute({ runCli }) { return (await runCli({ command: ["sh", "-c", "echo $MY_ONE$EXTRA$OTHER_KEY"] })).stdout; } });',
@@ -146,7 +146,7 @@ test("processes of an executor get the variables it names, and those of the prof
   await poll(() => coordinator.runs.get(run_id)!.outcome).toMatchObject({ status: "completed", text: "12\n" });
 });
 
-test("DROVER_AGENT restricts what it claims, POLL_INTERVAL_SECONDS is checked", async () => {
+test("claims only runs of DROVER_AGENT, and checks POLL_INTERVAL_SECONDS", async () => {
   const directories = await profileFolder('export const executor = { name: "own", can: {}, run: async () => ({}) };');
   const coordinator = createMemoryCoordinator();
   await start(coordinator.port, "own", directories, {

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const dispose of disposals.splice(0).toReversed()) await dispose();
 });
 
-/** What its /metrics says after it has answered something. */
+/** Returns the output of /metrics after some requests. */
 async function metricsText(options: Partial<CoordinatorOptions> = {}): Promise<string> {
   const coordinator = await startTestCoordinator(options);
   disposals.push(coordinator.dispose);
@@ -27,7 +27,7 @@ function familiesIn(text: string): string[] {
 const docs = new URL("../../docs/", import.meta.url);
 const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
 
-it("gives what docs/monitoring.md lists, each metric with its type and labels, and nothing else", async () => {
+it("exports exactly the metrics that docs/monitoring.md lists, with their types and labels", async () => {
   const listed = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
   const text = await metricsText();
   expect(familiesIn(text).toSorted()).toEqual(listed.map(([, name]) => name).toSorted());
@@ -40,7 +40,7 @@ it("gives what docs/monitoring.md lists, each metric with its type and labels, a
   }
 });
 
-it("gives on PostgreSQL the same, but for the disk of this machine", async () => {
+it("exports the same metrics on PostgreSQL, except for the local disk", async () => {
   const { url, drop } = await freshDatabase();
   disposals.push(drop);
   const postgres = familiesIn(await metricsText({ database: { url, secret: Buffer.alloc(32, 7) } }));
@@ -64,7 +64,7 @@ const dashboard: { panels: Panel[]; templating: { list: Variable[] } } = JSON.pa
 );
 const rules: Rule[] = parse(readDoc("monitoring/alerts.yaml")).groups[0].rules;
 
-it("has a dashboard and alerts that ask for nothing else than it gives", async () => {
+it("has a dashboard and alerts that use only exported metrics", async () => {
   const given = new Set(familiesIn(await metricsText()));
   const expressions = [
     ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
@@ -75,18 +75,18 @@ it("has a dashboard and alerts that ask for nothing else than it gives", async (
   for (const expression of expressions) {
     const named = metricsIn(expression);
     expect([expression, named.filter((name) => !given.has(name))]).toEqual([expression, []]);
-    // Prometheus itself makes this one
+    // Prometheus itself provides this one
     if (!/^up\b/.test(expression)) expect([expression, named.length]).not.toEqual([expression, 0]);
   }
 });
 
-/** Without what a histogram adds to its name. */
+/** Removes the suffix that a histogram adds to its name. */
 function metricsIn(expression: string): string[] {
   const names = expression.replaceAll(/"[^"]*"/g, "").match(/\b(?:drover|process|nodejs)_\w+/g) ?? [];
   return names.map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
 }
 
-it("has a dashboard that shows every metric, on any Prometheus, with no panel over another", async () => {
+it("has a dashboard that shows every metric, on any Prometheus, without overlapping panels", async () => {
   const { panels, templating } = dashboard;
   const shown = new Set(panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => metricsIn(expr))));
   expect(familiesIn(await metricsText()).filter((name) => !shown.has(name))).toEqual([]);
@@ -108,7 +108,7 @@ it("has a dashboard that shows every metric, on any Prometheus, with no panel ov
   }
 });
 
-it("has alerts that each say what is wrong, and that docs/operating.md knows what to do about", () => {
+it("has alerts with a description, and a section on each in docs/operating.md", () => {
   const known = new Set(readDoc("operating.md").match(/(?<=`)Drover[A-Z]\w+(?=`)/g));
   expect([...known].toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
   for (const rule of rules)

@@ -35,14 +35,14 @@ const headCopyOf = (record: string): string => join(top, "heads", record.replace
 const open = (record: string) => openStore({ directory: record, now: () => new Date(), createIfMissing: true });
 const move = (from: string, to: string) => moveState({ from, to, headCopyOf });
 
-/** As an earlier version left it: a record of 3 runs, 6 rows, and something of everything else. */
+/** Creates the state of an earlier version: a record of 3 runs and 6 rows, and one of each other entry. */
 async function earlierState(name: string): Promise<string> {
   const state = join(top, name);
   const made = mkdtempSync(join(top, "made-"));
   const store = await open(made);
   await recordRuns(store, 3);
   await store.close();
-  // a copy: this process has let go of the database only when its statements are collected
+  // use a copy, because this process keeps the database open until its statements are garbage-collected
   cpSync(made, state, { recursive: true });
   const database = connect(layout.databaseFile(state), "write");
   database.exec("pragma journal_mode = delete");
@@ -69,7 +69,7 @@ async function expectWhole(to: string): Promise<void> {
   expect(readFileSync(layout.tokenFile(directory, "token"), "utf8")).toBe("token");
   expect(readFileSync(join(layout.workDirectory(layout.runsDirectory(to)), "s1/link"), "utf8")).toBe("kept");
   expect(readdirSync(to).sort()).toEqual(["record", "runs"]);
-  // an address that somebody left says nothing about who serves now
+  // a stale announcement does not mean that a coordinator is running
   expect(existsSync(layout.announcementFile(directory))).toBe(false);
   rejectEarlierState(to);
   const store = await open(directory);
@@ -78,14 +78,14 @@ async function expectWhole(to: string): Promise<void> {
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 8 });
 }
 
-it("an earlier state is put into its two halves, where it is", async () => {
+it("converts an earlier state to the current layout in place", async () => {
   const state = await earlierState("state");
   expect(() => rejectEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
   move(state, state);
   await expectWhole(state);
 });
 
-it("a .drover/ is moved elsewhere, and nothing of it stays", async () => {
+it("moves a .drover/ directory completely", async () => {
   const state = await earlierState("project/.drover");
   writeFileSync(join(state, ".gitignore"), "*\n");
   move(state, join(top, "new"));
@@ -93,7 +93,7 @@ it("a .drover/ is moved elsewhere, and nothing of it stays", async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-it("a state of this layout is moved too, with its second head, and can be moved back", async () => {
+it("moves a state in the current layout with its head copy, and back again", async () => {
   const state = await earlierState("state");
   for (const [from, to] of [
     [state, join(top, "a")],
@@ -105,7 +105,7 @@ it("a state of this layout is moved too, with its second head, and can be moved 
   expect(readdirSync(join(top, "heads"))).toHaveLength(1);
 });
 
-it("the user's own state of before is found beside those of projects, which stay", async () => {
+it("finds the earlier state of the user next to those of projects, which stay", async () => {
   const folder = await earlierState("drover");
   mkdirSync(join(folder, "projects", "one"), { recursive: true });
   const own = join(folder, "user");
@@ -115,7 +115,7 @@ it("the user's own state of before is found beside those of projects, which stay
   expect(readdirSync(folder).sort()).toEqual(["projects", "user"]);
 });
 
-it("a runner's state without a database is one as well", () => {
+it("recognizes a runner's state without a database", () => {
   const state = join(top, "state");
   mkdirSync(join(state, "runners/one"), { recursive: true });
   writeFileSync(join(state, "runner-token"), "mine");
@@ -125,8 +125,8 @@ it("a runner's state without a database is one as well", () => {
   rejectEarlierState(state);
 });
 
-/** All places that a killed move can stop at: what was renamed up to there, in its order. */
-it("killed after any step it keeps others away, and can be done again", async () => {
+/** Simulates a kill after each rename, in their order. */
+it("makes other commands fail after a kill at any step, and can be repeated", async () => {
   const names = [...layout.runsNames, ...layout.recordNames];
   for (let steps = 0; steps <= names.length; steps += 1) {
     const [from, to] = [await earlierState(`from-${steps}`), join(top, `to-${steps}`)];
@@ -151,7 +151,7 @@ it("killed after any step it keeps others away, and can be done again", async ()
 const shm = "/dev/shm";
 const otherDevice = existsSync(shm) && statSync(shm).dev !== statSync(tmpdir()).dev;
 
-it.runIf(otherDevice)("between file systems it is copied, and done again where it was killed", async () => {
+it.runIf(otherDevice)("copies between file systems, and repeats a killed copy", async () => {
   const far = mkdtempSync(join(shm, "drover-move-"));
   try {
     const whole = await earlierState("first");
@@ -159,7 +159,7 @@ it.runIf(otherDevice)("between file systems it is copied, and done again where i
     await expectWhole(join(far, "first"));
     expect(existsSync(join(whole, "work"))).toBe(false);
 
-    // killed while what was copied is put into place
+    // killed while the copies are renamed into place
     const [from, to] = [await earlierState("second"), join(far, "second")];
     mkdirSync(layout.recordDirectory(to), { recursive: true });
     cpSync(join(from, "audit.key"), layout.auditKeyFile(layout.recordDirectory(to)));
@@ -168,7 +168,7 @@ it.runIf(otherDevice)("between file systems it is copied, and done again where i
     move(from, to);
     await expectWhole(to);
 
-    // killed after that: what others have written meanwhile stays
+    // killed after that: later writes of other processes stay
     const last = await earlierState("third");
     const there = join(far, "third");
     cpSync(last, join(top, "again"), { recursive: true, verbatimSymlinks: true });
@@ -195,7 +195,7 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
     },
   ],
   [
-    "The runner one runs as process",
+    "The runner one is running as process",
     (from) => writeFileSync(join(from, "runners/one/lock"), JSON.stringify(currentOwner())),
   ],
   [
@@ -219,7 +219,7 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
     },
   ],
   ["The state could not be moved", (_from, to) => writeFileSync(join(to, "runs"), "in the way")],
-])("refused: %s; and nothing has changed", async (message, prepare) => {
+])("rejects the move and changes nothing: %s", async (message, prepare) => {
   const [from, to] = [await earlierState("from"), join(top, "to")];
   mkdirSync(to);
   const undo = await prepare(from, to);
@@ -233,7 +233,7 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
   await undo?.();
 });
 
-it("what died is no hindrance", async () => {
+it("ignores locks of dead processes", async () => {
   const from = await earlierState("from");
   const child = spawn("true");
   await new Promise((resolve) => child.once("close", resolve));
@@ -242,13 +242,13 @@ it("what died is no hindrance", async () => {
   await expectWhole(join(top, "to"));
 });
 
-it.runIf(process.getuid?.() === 0)("what belongs to another user is not moved", async () => {
+it.runIf(process.getuid?.() === 0)("does not move the state of another user", async () => {
   const from = await earlierState("from");
   chownSync(from, 1234, 1234);
   expect(() => move(from, join(top, "to"))).toThrow("belongs to another user");
 });
 
-it("where nothing is, nothing is moved", () => {
+it("reports a directory without a state", () => {
   mkdirSync(join(top, "empty"));
   expect(() => move(join(top, "empty"), join(top, "to"))).toThrow("contains no Drover state");
   expect(existsSync(dirname(join(top, "to", "x")))).toBe(false);

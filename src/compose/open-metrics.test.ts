@@ -31,7 +31,7 @@ async function start(options: Partial<CoordinatorOptions>): Promise<TestCoordina
   return coordinator;
 }
 
-/** Name and labels, as they stand there, to value. */
+/** Maps each name with its labels to its value. */
 async function scrape({ url, adminToken }: TestCoordinator): Promise<Map<string, number>> {
   const headers: Record<string, string> = adminToken === "" ? {} : { authorization: `Bearer ${adminToken}` };
   const { status, text } = await rawCall(url, { path: "/metrics", headers });
@@ -72,7 +72,7 @@ it.each(Object.entries(engines))("counts on %s what happens to runs, each thing 
   const submitted = [];
   for (const agent_name of ["work", "work", "work"]) submitted.push(await client.submit({ agent_name }));
   const claims = await runner.claim("c1");
-  // the answer was lost: the same claim again
+  // the answer was lost, so the same claim is repeated
   expect(await runner.claim("c1")).toEqual(claims);
   expect(claims.map(({ run_id }) => run_id)).toEqual(submitted.map(({ run_id }) => run_id));
   await runner.finish(claims[0]!, done);
@@ -140,14 +140,14 @@ it.each(Object.entries(engines))("knows on %s how many operations shared a commi
   const rise = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
   expect(rise('drover_store_operations_total{op="create_run"}')).toBe(45);
   expect(rise("drover_store_apply_seconds_count")).toBe(45);
-  // those that came one after the other cannot have shared one
+  // sequential submissions cannot have shared a commit
   expect(rise("drover_store_commits_total")).toBeGreaterThanOrEqual(6);
   expect(rise("drover_store_commits_total")).toBeLessThanOrEqual(45);
   expect(rise('drover_http_requests_total{method="post",path="/runs",status="201"}')).toBe(45);
   expect(rise('drover_http_request_duration_seconds_count{method="post",path="/runs"}')).toBe(45);
 });
 
-it("counts one commit for all operations that were given to it together", async () => {
+it("counts one commit for operations that are applied together", async () => {
   const coordinator = await start({ rescueEveryMs: 3_600_000 });
   const { store } = coordinator;
   const before = (await scrape(coordinator)).get("drover_store_commits_total") ?? 0;
@@ -159,7 +159,7 @@ it("counts one commit for all operations that were given to it together", async 
   expect(values.get("drover_store_commits_total")).toBe(before + 2);
 });
 
-it("shows who waits: readers of events and polls that are held", async () => {
+it("reports event streams and held polls", async () => {
   const coordinator = await start({ pollHoldMs: 600_000, leaseMs: 600_000 });
   const { url, adminToken, port } = coordinator;
   const { runner_id, epoch } = await port.register(registration("waits"));
@@ -167,7 +167,7 @@ it("shows who waits: readers of events and polls that are held", async () => {
   const poll = port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, gone.signal);
   const headers = { accept: "text/event-stream", authorization: `Bearer ${adminToken}` };
   const reader = request(`${url}/events`, { headers, agent: false });
-  reader.on("error", () => undefined); // it is cut off below
+  reader.on("error", () => undefined); // the test destroys it below
   reader.end();
   const waiting = async () => {
     const values = await scrape(coordinator);
@@ -180,7 +180,7 @@ it("shows who waits: readers of events and polls that are held", async () => {
   await expect.poll(waiting).toEqual([0, 0]);
 });
 
-it("gives requests that meet no route, or the wrong host, no labels of their own", async () => {
+it("groups requests without a route or with the wrong host under one label", async () => {
   const coordinator = await start({});
   await rawCall(coordinator.url, { path: "/made-up" });
   await rawCall(coordinator.url, { path: "/runs", headers: { host: "elsewhere.example" } });
@@ -189,7 +189,7 @@ it("gives requests that meet no route, or the wrong host, no labels of their own
   expect(values.get('drover_http_requests_total{method="any",path="none",status="403"}')).toBe(1);
 });
 
-it("tells of itself: its build, its memory, its time, its disk", async () => {
+it("reports its build, memory, uptime and disk", async () => {
   const coordinator = await start({ version: "1.2.3" });
   const values = await scrape(coordinator);
   const build = `drover_build_info{version="1.2.3",engine="sqlite",node="${process.versions.node}"}`;
@@ -203,9 +203,9 @@ it("tells of itself: its build, its memory, its time, its disk", async () => {
     expect(values.get(`drover_event_loop_delay_seconds{quantile="${quantile}"}`)).toBeGreaterThanOrEqual(0);
 });
 
-it("goes on answering when the database is gone, and says so", async () => {
+it("still answers when the database is unreachable, and reports that", async () => {
   const database = await ownDatabase();
-  // with auth, a token could not be looked up either
+  // without auth, because the token lookup would fail too
   const coordinator = await startTestCoordinator({ database, authEnabled: false, rescueEveryMs: 50 });
   disposals.push(coordinator.dispose);
   expect(Object.fromEntries(await open())).toMatchObject({ drover_store_up: 1, 'drover_runs{status="pending"}': 0 });
@@ -214,7 +214,7 @@ it("goes on answering when the database is gone, and says so", async () => {
   const values = await open();
   expect(values.get("drover_store_down_seconds_total")).toBeGreaterThan(0);
   expect([...values.keys()].filter((name) => name.startsWith("drover_store_faults_total"))).not.toEqual([]);
-  // nothing is told that is not known
+  // unknown values are omitted
   expect(values.has('drover_runs{status="pending"}')).toBe(false);
 
   async function open(): Promise<Map<string, number>> {

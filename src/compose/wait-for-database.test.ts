@@ -7,7 +7,7 @@ let database: FreshDatabase;
 beforeEach(async () => void (database = await freshDatabase()));
 afterEach(() => database.drop());
 
-/** A coordinator on that database; those that it was told to be away. */
+/** Starts and stops a coordinator. Returns the reports of an unreachable database, and the error. */
 async function start(url: string, waitMs: number) {
   const away: string[] = [];
   const started = startTestCoordinator({
@@ -22,14 +22,14 @@ async function start(url: string, waitMs: number) {
   return { away, fault };
 }
 
-it("waits for a database that is away no longer than it was told, and says once that it does", async () => {
+it("waits for an unreachable database up to the limit, and reports it once", async () => {
   const url = new URL(database.url);
   url.port = String(await reservePort());
   expect(await start(url.href, 1500)).toMatchObject({ away: ["DROVER-STA-008"], fault: { code: "DROVER-STA-008" } });
   expect(await start(url.href, 0)).toMatchObject({ away: [], fault: { code: "DROVER-STA-008" } });
 });
 
-it("waits for none that answers", async () => {
+it("does not wait for a database that answers", async () => {
   expect(await start(database.url, 60_000)).toEqual({ away: [], fault: undefined });
   const url = new URL(database.url);
   url.password = "guessed";

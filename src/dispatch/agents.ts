@@ -12,7 +12,7 @@ export interface AgentBook {
    * page, or null after the last one.
    */
   page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
-  /** Some thousand names at most, for "did you mean" suggestions. */
+  /** Returns a few thousand names at most, for "did you mean" suggestions. */
   names(): Promise<string[]>;
   /** `name`, or `name@runner` with the id or the name of a runner. */
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
@@ -31,19 +31,19 @@ export function createAgentBook(
   schedulesOf: (agent: Agent, by: string) => NewSchedule[] = () => [],
 ): AgentBook {
   let files = new Map<string, ListedAgent>();
-  let own = new Map<string, ListedAgent>();
+  let localAgents = new Map<string, ListedAgent>();
 
   return {
     async page(page) {
       const stored = await store.read.agent_page(page);
       const end = stored.items.at(-1);
       const until = stored.more && end !== undefined ? positionOfAgent(end) : null;
-      const here = [...files.values(), ...own.values()].filter((listed) => {
-        const place = positionOfAgent(listed);
-        if (page.after !== undefined && compareAgentPositions(place, page.after) <= 0) return false;
-        return until === null || compareAgentPositions(place, until) < 0;
+      const unstored = [...files.values(), ...localAgents.values()].filter((listed) => {
+        const position = positionOfAgent(listed);
+        if (page.after !== undefined && compareAgentPositions(position, page.after) <= 0) return false;
+        return until === null || compareAgentPositions(position, until) < 0;
       });
-      const all = [...here, ...stored.items];
+      const all = [...unstored, ...stored.items];
       all.sort((a, b) => compareAgentPositions(positionOfAgent(a), positionOfAgent(b)));
       const items = all.slice(0, Math.min(countThatFit(all), page.limit));
       const last = items.at(-1);
@@ -51,16 +51,16 @@ export function createAgentBook(
       return { items, next: isLast || last === undefined ? null : positionOfAgent(last) };
     },
     async names() {
-      return [...files.keys(), ...own.keys(), ...(await store.read.agent_names(mostNames))];
+      return [...files.keys(), ...localAgents.keys(), ...(await store.read.agent_names(maxNames))];
     },
-    async find(asked) {
-      const at = asked.lastIndexOf("@");
-      if (at > 0) return findOn(asked.slice(0, at), asked.slice(at + 1));
-      const file = files.get(asked);
+    async find(query) {
+      const separator = query.lastIndexOf("@");
+      if (separator > 0) return findOnRunner(query.slice(0, separator), query.slice(separator + 1));
+      const file = files.get(query);
       if (file !== undefined) return file;
-      const found = await store.read.agents(asked);
-      const put = found.find(({ source }) => source === "api");
-      return put ?? own.get(asked) ?? one(found);
+      const matches = await store.read.agents(query);
+      const fromApi = matches.find(({ source }) => source === "api");
+      return fromApi ?? localAgents.get(query) ?? pickOnly(matches);
     },
     async put(agent, by) {
       const schedules = schedulesOf(agent, by);
@@ -85,37 +85,40 @@ export function createAgentBook(
       );
     },
     setOwn(agents) {
-      own = new Map(
+      localAgents = new Map(
         agents.map((agent) => [agent.name, { agent, source: "runner", runner_id: null, owner: null, fault: null }]),
       );
     },
   };
 
-  async function findOn(name: string, runner: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null> {
-    const found = (await store.read.agents(name)).filter(({ source }) => source === "runner");
-    const byId = found.find(({ runner_id }) => runner_id === runner);
+  async function findOnRunner(
+    name: string,
+    runner: string,
+  ): Promise<ListedAgent | { candidates: ListedAgent[] } | null> {
+    const matches = (await store.read.agents(name)).filter(({ source }) => source === "runner");
+    const byId = matches.find(({ runner_id }) => runner_id === runner);
     if (byId !== undefined) return byId;
-    const rows = await Promise.all(found.map(({ runner_id }) => store.read.runner(runner_id ?? "")));
-    return one(found.filter((_, at) => isCalled(rows[at] ?? null, runner)));
+    const rows = await Promise.all(matches.map(({ runner_id }) => store.read.runner(runner_id ?? "")));
+    return pickOnly(matches.filter((_, index) => hasName(rows[index] ?? null, runner)));
   }
 }
 
-const mostNames = 5000;
-/** Maximum size of one page as JSON. */
-const pageLength = 512 * 1024;
+const maxNames = 5000;
+/** Maximum size of one page as JSON, in characters. */
+const maxPageLength = 512 * 1024;
 
 /** How many agents fit on a page, but at least one. */
 function countThatFit(agents: readonly ListedAgent[]): number {
-  let left = pageLength;
-  const over = agents.findIndex(({ agent }, at) => (left -= estimateJsonSize(agent)) < 0 && at > 0);
-  return over < 0 ? agents.length : over;
+  let remaining = maxPageLength;
+  const end = agents.findIndex(({ agent }, index) => (remaining -= estimateJsonSize(agent)) < 0 && index > 0);
+  return end < 0 ? agents.length : end;
 }
 
-function isCalled(row: RunnerRow | null, name: string): boolean {
+function hasName(row: RunnerRow | null, name: string): boolean {
   return row?.name === name || row?.hostname === name;
 }
 
-function one(found: ListedAgent[]): ListedAgent | { candidates: ListedAgent[] } | null {
-  if (found.length > 1) return { candidates: found };
-  return found[0] ?? null;
+function pickOnly(matches: ListedAgent[]): ListedAgent | { candidates: ListedAgent[] } | null {
+  if (matches.length > 1) return { candidates: matches };
+  return matches[0] ?? null;
 }

@@ -3,10 +3,10 @@ import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
 /** Limits for one report. It is one transaction, and all other writers wait for it. */
-const mostEvents = 2000;
-const mostLength = 4 * 1024 * 1024;
-const mostWrites = 500;
-const mostPartialLength = 1024 * 1024;
+const maxEvents = 2000;
+const maxLength = 4 * 1024 * 1024;
+const maxWrites = 500;
+const maxPartialLength = 1024 * 1024;
 
 /**
  * Cuts a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. An
@@ -14,31 +14,31 @@ const mostPartialLength = 1024 * 1024;
  */
 export function boundReport(request: ReportRequest): ReportRequest {
   const events: ReportRequest["events"] = [];
-  let [left, length] = [mostEvents, mostLength];
-  for (const { events: brought, ...of } of request.events) {
-    if (events.length >= mostWrites || left <= 0 || length <= 0) break;
-    const taken: NumberedEvent[] = [];
-    for (const numbered of brought) {
-      if (left <= 0 || length <= 0) break;
+  let [remainingEvents, remainingLength] = [maxEvents, maxLength];
+  for (const { events: received, ...attempt } of request.events) {
+    if (events.length >= maxWrites || remainingEvents <= 0 || remainingLength <= 0) break;
+    const accepted: NumberedEvent[] = [];
+    for (const numbered of received) {
+      if (remainingEvents <= 0 || remainingLength <= 0) break;
       const bounded = boundEvent(numbered);
-      left -= 1;
-      length -= estimateJsonSize(bounded.event);
-      taken.push(bounded);
+      remainingEvents -= 1;
+      remainingLength -= estimateJsonSize(bounded.event);
+      accepted.push(bounded);
     }
-    events.push({ ...of, events: taken });
+    events.push({ ...attempt, events: accepted });
   }
-  let room = mostPartialLength;
-  const partials = request.partials.filter(({ delta }) => (room -= delta.text.length) >= 0);
-  return { ...request, events, partials, finishes: request.finishes.slice(0, mostWrites).map(boundFinish) };
+  let remainingPartialLength = maxPartialLength;
+  const partials = request.partials.filter(({ delta }) => (remainingPartialLength -= delta.text.length) >= 0);
+  return { ...request, events, partials, finishes: request.finishes.slice(0, maxWrites).map(boundFinish) };
 }
 
 /** Short, because every listing of runs contains it. */
-const mostMessageLength = 10_000;
+const maxMessageLength = 10_000;
 
 function boundFinish(finish: ReportRequest["finishes"][number]): ReportRequest["finishes"][number] {
   const { outcome } = finish;
-  if (!("message" in outcome) || (outcome.message?.length ?? 0) <= mostMessageLength) return finish;
+  if (!("message" in outcome) || (outcome.message?.length ?? 0) <= maxMessageLength) return finish;
   // never end with half of a surrogate pair
-  const message = `${outcome.message?.slice(0, mostMessageLength).replace(/[\ud800-\udbff]$/, "")}…`;
+  const message = `${outcome.message?.slice(0, maxMessageLength).replace(/[\ud800-\udbff]$/, "")}…`;
   return { ...finish, outcome: { ...outcome, message } };
 }

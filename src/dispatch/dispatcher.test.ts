@@ -145,7 +145,7 @@ describe("a held poll", () => {
     await host.dispatcher.start();
     const runner = await host.register();
     const waiting = poll(runner);
-    // It has asked once, and waits.
+    // It has queried the store once, and waits.
     await expect
       .poll(() => host.store.connection.sql("select count(*) as claims from claims").get()?.["claims"])
       .toBe(1);
@@ -316,7 +316,7 @@ it("continues after a restart of the coordinator as if nothing had happened", as
     abandon: [],
   });
   clock.advance(10_001);
-  // here it is the test that judges: to a coordinator a clock that jumps is a time in which it could not
+  // the test triggers the rescue itself: a coordinator ignores the time in which its clock jumped
   await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
   expect(await again.run(run_id)).toMatchObject({ status: "failed", reason: "runner_lost" });
   await again.close();

@@ -12,7 +12,7 @@ import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
 import { repeatEvery, type Repeating } from "./repeat-every.ts";
-import { goneSessions, upload } from "./upload.ts";
+import { findGoneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface DispatcherOptions {
@@ -36,11 +36,11 @@ export interface DispatcherOptions {
   retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
   onPartials?: (partials: ReportRequest["partials"]) => void;
   /** Reports failures of background work. The work is retried. */
-  onFault?: (fault: unknown) => void;
+  onFault?: (error: unknown) => void;
 }
 
 export interface Dispatcher {
-  /** The port for runners inside this process, whoever owns them. */
+  /** The port for runners inside this process, for any owner. */
   port: RunnerPort;
   /** The port for runners of this owner. It treats runners of other owners as unknown. */
   portFor(owner: string): RunnerPort;
@@ -75,38 +75,38 @@ export interface Dispatcher {
 const renewBelow = 0.7;
 const renewEvery = 0.1;
 const localOwner = "local";
-const rescuedAtOnce = 500;
+const maxRescuesPerBatch = 500;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
 
 /** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
-  const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
+  const onFault = options.onFault ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
-  const tickings: Repeating[] = [];
+  const timers: Repeating[] = [];
   /** The result of the last rescue, on the store's clock. */
-  let before: { since: number; at: number } | null = null;
+  let lastRescue: { since: number; at: number } | null = null;
   const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());
   const shortages = new Map<string, string>();
   const poll = createPoll({ ...options, onFault, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
-  const unsubscribe = store.changes(notice);
+  let checking: Promise<void> | null = null;
+  let needsCheck = false;
+  const unsubscribe = store.changes(onChange);
 
   return {
-    port: portOf(undefined),
-    portFor: portOf,
+    port: createPort(undefined),
+    portFor: createPort,
     stopRuns: (run_ids, by, reason) => stopRuns(store, run_ids, by, reason),
     drainRunner: (runner_id, draining) => drainRunner(store, runner_id, draining),
     async why(run_id) {
       const reasons = (await store.read.why(run_id, shortages)) ?? [];
       const disk = lowDisk();
-      const isAside = reasons.some(
+      const waitsForUser = reasons.some(
         ({ demand }) => demand === "approval" || demand === "budget" || demand === "usage_limit",
       );
-      return disk === null || isAside ? reasons : [...reasons, { demand: "disk", detail: disk }];
+      return disk === null || waitsForUser ? reasons : [...reasons, { demand: "disk", detail: disk }];
     },
     listRunners: () => store.read.runners(),
     storeNow() {
@@ -123,32 +123,32 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     async start() {
       store.checkForeignWrites();
       await rescue();
-      tickings.push(
+      timers.push(
         repeatEvery(options.rescueEveryMs, rescue, onFault),
-        repeatEvery(options.foreignEveryMs ?? 250, lookAround, onFault),
+        repeatEvery(options.foreignEveryMs ?? 250, checkForeignWrites, onFault),
         repeatEvery(leaseMs * renewEvery, renewIdle, onFault),
       );
       if (options.retention) {
         const { everyMs, prune } = options.retention;
         // also soon after the start; otherwise a coordinator that restarts every hour would never prune
-        tickings.push(repeatEvery(everyMs, prune, onFault, Math.min(everyMs, 1000)));
+        timers.push(repeatEvery(everyMs, prune, onFault, Math.min(everyMs, 1000)));
       }
     },
     async stop() {
       unsubscribe();
       stopping.abort();
-      await Promise.all([...tickings.splice(0).map((ticking) => ticking.stop()), looking]);
+      await Promise.all([...timers.splice(0).map((timer) => timer.stop()), checking]);
     },
   };
 
-  function portOf(owner: string | undefined): RunnerPort {
-    const mine = owner === undefined ? {} : { owner };
+  function createPort(owner: string | undefined): RunnerPort {
+    const ownerFilter = owner === undefined ? {} : { owner };
     return {
       async register(registration) {
         if (registration.protocol !== 1)
           throw new PortError(
             "refused",
-            "This coordinator speaks version 1 of the runner protocol. Update the older of the two.",
+            "This coordinator supports only version 1 of the runner protocol. Update the coordinator or the runner, whichever is older.",
           );
         const runner_id = runnerIdOf(registration);
         const [result] = await store.apply([
@@ -177,42 +177,42 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         }),
       upload: (request, content, signal) =>
         upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, lowDisk }),
-      sessions: (request) => goneSessions(request, owner, store),
+      sessions: (request) => findGoneSessions(request, owner, store),
       loadSession: (request) => loadSession(request, owner, store),
       saveSession: (request) => saveSession(request, owner, store),
       async deregister({ runner_id, epoch }) {
-        const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
+        const [deregistered] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...ownerFilter }]);
         // An unknown runner has already deregistered; this is a repeated request.
-        if (!left.ok && left.conflict !== "unknown_runner") throw portConflict(left.conflict);
+        if (!deregistered.ok && deregistered.conflict !== "unknown_runner") throw portConflict(deregistered.conflict);
         waiters.wakeRunner(runner_id);
       },
     };
   }
 
-  function notice(change: Change): void {
+  function onChange(change: Change): void {
     for (const demands of change.claimable) waiters.wakeFor(demands);
     for (const demands of change.resumed ?? []) waiters.wakeFor(demands, true);
     waiters.wakeRunners(change.ordered);
-    if (change.foreign) lookForWork();
+    if (change.foreign) checkForWork();
   }
 
   /** Called when another process has committed. Commits during a check lead to one more check. */
-  function lookForWork(): void {
-    lookAgain = true;
-    looking ??= lookAtAll().finally(() => (looking = null));
+  function checkForWork(): void {
+    needsCheck = true;
+    checking ??= checkAll().finally(() => (checking = null));
   }
 
   /** Wakes only the runners that have work. */
-  async function lookAtAll(): Promise<void> {
+  async function checkAll(): Promise<void> {
     try {
-      while (lookAgain && !stopping.signal.aborted) {
-        lookAgain = false;
+      while (needsCheck && !stopping.signal.aborted) {
+        needsCheck = false;
         waiters.wakeRunners(new Set(await store.read.with_work(waiters.runnerIds)));
       }
-    } catch (fault) {
+    } catch (error) {
       // the next periodic check tries again
-      lookAgain = true;
-      onFault(fault);
+      needsCheck = true;
+      onFault(error);
     }
   }
 
@@ -223,29 +223,29 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     if (runner_ids.length === 0) return;
     try {
       await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
-    } catch (fault) {
+    } catch (error) {
       // Their leases will expire, so let them poll again: this coordinator answers with an error, or another one renews.
       waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
-      throw fault;
+      throw error;
     }
-    waiters.renewed(runner_ids, now + leaseMs);
+    waiters.setRenewed(runner_ids, now + leaseMs);
   }
 
-  async function lookAround(): Promise<void> {
+  async function checkForeignWrites(): Promise<void> {
     store.checkForeignWrites();
-    if (lookAgain) lookForWork();
+    if (needsCheck) checkForWork();
   }
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const listening = { lease_ms: leaseMs, ...(before === null ? {} : { before }) };
-      const asked = performance.now();
+      const listening = { lease_ms: leaseMs, ...(lastRescue === null ? {} : { before: lastRescue }) };
+      const sentAt = performance.now();
       const [round] = await store.apply([
-        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, listening },
+        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: maxRescuesPerBatch, listening },
       ]);
       if (!round.ok) return;
-      before = { since: round.since, at: round.at };
-      storeClock.hear(round.at, asked, performance.now());
+      lastRescue = { since: round.since, at: round.at };
+      storeClock.addReading(round.at, sentAt, performance.now());
       if (!round.more) return;
     }
   }

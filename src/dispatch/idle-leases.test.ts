@@ -26,7 +26,7 @@ it("ends the polls whose leases it cannot renew, so that another coordinator can
     () => "answered",
     (error: unknown) => error,
   );
-  // its claim is written down: from here on it waits
+  // its claim_id is stored, so the poll now waits
   await expect.poll(() => host.store.read.poller(request)).toMatchObject({ idle: true });
   away = true;
   expect(await outcome).toBe(fault);

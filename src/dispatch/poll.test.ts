@@ -30,7 +30,7 @@ const pollOf = (changes: Partial<PollDeps> = {}) =>
     store: host.store,
     waiters,
     leaseMs,
-    // over only where a wake-up was lost
+    // reached only if a wake was lost
     pollHoldMs: 15_000,
     lowDisk: () => null,
     shortages: new Map(),
@@ -40,7 +40,7 @@ const pollOf = (changes: Partial<PollDeps> = {}) =>
     ...changes,
   });
 
-/** Rows that were written since the store was opened. */
+/** Counts the rows written since the store was opened. */
 const written = () => Number(host.store.connection.sql("select total_changes() as rows").get()?.["rows"]);
 const leaseLeft = async () => {
   const poller = await host.store.read.poller(request);
@@ -99,7 +99,7 @@ it("knows when the lease of a waiting runner ends", async () => {
   await pollOf({ pollHoldMs: 1 })(request, never);
   clock.advance(3000);
   const waiting = pollOf()(request, never);
-  // not known before it has looked
+  // unknown before the first query
   await expect.poll(known).toEqual([runner.runner_id]);
   expect(waiters.leasesEndingBefore(performance.now() + 6000)).toEqual([]);
   expect(waiters.leasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
@@ -134,7 +134,7 @@ it("queries again at once if a claim went to a poll that had disconnected", asyn
       read: host.store.read,
       async apply(ops) {
         const results = await host.store.apply(ops);
-        // its answer is lost; the same poll again sat down before the claim was made
+        // its answer is lost; the repeated poll was added before the claim was made
         gone.abort();
         return results;
       },
@@ -142,7 +142,7 @@ it("queries again at once if a claim went to a poll that had disconnected", asyn
   });
   hungUp = slow(request, gone.signal);
   await expect.poll(known).toEqual([runner.runner_id]);
-  // the second wants nothing: only who hung up is woken by the run
+  // the second poll wants no runs, so the run wakes only the disconnected one
   const again = pollOf()({ ...request, want: 0 }, never);
   await expect.poll(known).toEqual([runner.runner_id]);
   const run_id = await host.submit();

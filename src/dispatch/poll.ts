@@ -18,7 +18,7 @@ export interface PollDeps {
   signAttempt: (run_id: string, attempt: number) => string;
   /** Decrypts the parameters and prompt of a run. */
   openSealed?: (run_id: string, sealed: string) => ReturnType<Vault["open"]>;
-  onFault?: (fault: unknown) => void;
+  onFault?: (error: unknown) => void;
   /** An upper bound for the store's clock, or null if unknown. */
   storeNow: () => number | null;
   /** Ends all held polls. */
@@ -26,14 +26,15 @@ export interface PollDeps {
 }
 
 /** How long after sending orders the same unacknowledged orders are not sent again. */
-const orderAgainMs = 200;
+const resendOrdersMs = 200;
 
-const lookAtDiskMs = 3000;
+/** How often a poll that waits because of low disk space checks the disk again. */
+const diskCheckMs = 3000;
 
 /** A poll with less of its lease left renews it at once instead of waiting for the periodic renewal. */
-const enoughLease = 0.6;
+const minLeaseFraction = 0.6;
 
-interface Given {
+interface Work {
   claims: ClaimedRun[];
   orders: Order[];
   draining: boolean;
@@ -52,7 +53,7 @@ export function createPoll(
   stopped.addEventListener("abort", () => waiters.wakeAll());
 
   return async function poll(request, caller, owner) {
-    const asked = owner === undefined ? request : { ...request, owner };
+    const ownedRequest = owner === undefined ? request : { ...request, owner };
     const isOver = () => caller.aborted || stopped.aborted;
     const until = performance.now() + deps.pollHoldMs;
     // Register before querying, so that work which appears after the query wakes this poll.
@@ -63,23 +64,23 @@ export function createPoll(
         const woken = again && waiter.notified;
         unserved = waiter.takeWakes();
         const hold = deps.lowDisk();
-        const idle = woken ? null : await look(asked, hold, waiter, again);
+        const idle = woken ? null : await checkForWork(ownedRequest, hold, waiter, again);
         if (isOver()) break;
         if (idle === null) unserved.push(...waiter.takeWakes());
-        const given = idle ?? (await claim({ ...asked, ...(hold === null ? {} : { hold }) }, waiter, again));
-        waiter.want = given.draining ? 0 : request.want;
-        waiter.takesResumed = !given.draining && request.shortage === undefined;
-        if (!given.draining) unserved = unserved.slice(given.claims.length);
-        const isDue = given.claims.length > 0 || ordersAreDue(request.runner_id, given.orders);
+        const work = idle ?? (await claim({ ...ownedRequest, ...(hold === null ? {} : { hold }) }, waiter, again));
+        waiter.want = work.draining ? 0 : request.want;
+        waiter.takesResumed = !work.draining && request.shortage === undefined;
+        if (!work.draining) unserved = unserved.slice(work.claims.length);
+        const isDue = work.claims.length > 0 || ordersAreDue(request.runner_id, work.orders);
         // A runner that disconnected may have polled again before this claim was made.
         if (isDue && caller.aborted) waiters.wakeRunner(request.runner_id);
-        if (isDue || performance.now() >= until) return answered(request.runner_id, given);
+        if (isDue || performance.now() >= until) return toAnswer(request.runner_id, work);
         // The store had nothing for this runner, so these wakes need not be passed on.
-        if (!given.draining) unserved = [];
-        await pause(waiter, { orders: given.orders, wasLow: hold !== null, until }, caller);
+        if (!work.draining) unserved = [];
+        await pause(waiter, { orders: work.orders, wasLow: hold !== null, until }, caller);
         // Not woken, so there is no work. If there is, the next poll with the same claim_id gets it.
         if (!waiter.notified && performance.now() >= until)
-          return answered(request.runner_id, { claims: [], orders: [] });
+          return toAnswer(request.runner_id, { claims: [], orders: [] });
       }
       return { claims: [], orders: [] };
     } finally {
@@ -88,23 +89,28 @@ export function createPoll(
   };
 
   /** Returns null if a claim is needed: there is work, or the claim_id or the lease has to be written. */
-  async function look(asked: Asked, hold: string | null, waiter: Waiter, again: boolean): Promise<Given | null> {
-    const poller = await deps.store.read.poller(hold === null ? asked : { ...asked, want: 0, shortage: hold });
+  async function checkForWork(
+    request: OwnedRequest,
+    hold: string | null,
+    waiter: Waiter,
+    again: boolean,
+  ): Promise<Work | null> {
+    const poller = await deps.store.read.poller(hold === null ? request : { ...request, want: 0, shortage: hold });
     if ("conflict" in poller) throw portConflict(poller.conflict);
     waiter.identify(poller);
-    if (asked.shortage === undefined) deps.shortages.delete(asked.runner_id);
-    else deps.shortages.set(asked.runner_id, asked.shortage);
+    if (request.shortage === undefined) deps.shortages.delete(request.runner_id);
+    else deps.shortages.set(request.runner_id, request.shortage);
     const storeNow = deps.storeNow();
     const leaseLeft = storeNow === null ? 0 : poller.lease_until - storeNow;
     waiter.leaseEnds = performance.now() + leaseLeft;
-    const mayWait = poller.idle && (again || leaseLeft >= enoughLease * deps.leaseMs);
-    return mayWait ? { claims: [], orders: [], draining: poller.draining } : null;
+    const canWait = poller.idle && (again || leaseLeft >= minLeaseFraction * deps.leaseMs);
+    return canWait ? { claims: [], orders: [], draining: poller.draining } : null;
   }
 
-  async function claim(asked: Asked & { hold?: string }, waiter: Waiter, again: boolean): Promise<Given> {
+  async function claim(request: OwnedRequest & { hold?: string }, waiter: Waiter, again: boolean): Promise<Work> {
     const now = performance.now();
     const [result] = await deps.store.apply([
-      { op: "claim_runs", ...asked, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
+      { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
     ]);
     if (!result.ok) throw portConflict(result.conflict);
     if (!again) waiter.leaseEnds = now + deps.leaseMs;
@@ -113,9 +119,9 @@ export function createPoll(
 
   /** Waits until woken. The dispatcher renews the lease meanwhile. */
   async function pause(waiter: Waiter, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
-    const longestMs = orders.length > 0 ? orderAgainMs : wasLow ? lookAtDiskMs : Number.POSITIVE_INFINITY;
+    const maxWaitMs = orders.length > 0 ? resendOrdersMs : wasLow ? diskCheckMs : Number.POSITIVE_INFINITY;
     for (;;) {
-      await waiter.wait(Math.min(until - performance.now(), longestMs), caller);
+      await waiter.wait(Math.min(until - performance.now(), maxWaitMs), caller);
       const staysLow = wasLow && orders.length === 0 && deps.lowDisk() !== null;
       if (!staysLow || waiter.notified || caller.aborted || performance.now() >= until) return;
     }
@@ -124,18 +130,18 @@ export function createPoll(
   function ordersAreDue(runner_id: string, orders: readonly Order[]): boolean {
     const last = orders.at(-1);
     if (last === undefined) return false;
-    const before = delivered.get(runner_id);
-    return before === undefined || last.no > before.no || performance.now() - before.at >= orderAgainMs;
+    const previous = delivered.get(runner_id);
+    return previous === undefined || last.no > previous.no || performance.now() - previous.at >= resendOrdersMs;
   }
 
-  function answered(runner_id: string, { claims, orders }: Pick<Given, "claims" | "orders">): PollAnswer {
+  function toAnswer(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollAnswer {
     const last = orders.at(-1);
     if (last === undefined) delivered.delete(runner_id);
     else delivered.set(runner_id, { no: last.no, at: performance.now() });
     return {
       orders,
       claims: claims.flatMap((claimed) => {
-        const invocation = invocationOf(claimed);
+        const invocation = buildInvocation(claimed);
         if (invocation === null) return [];
         const { run_id, attempt, correlation } = claimed;
         return [{ run_id, attempt, invocation, correlation, attempt_token: deps.signAttempt(run_id, attempt) }];
@@ -144,19 +150,20 @@ export function createPoll(
   }
 
   /** Adds the secrets. Returns null if they cannot be decrypted; the run then ends as if its runner had lost it. */
-  function invocationOf({ run_id, invocation, sealed }: ClaimedRun): Invocation | null {
+  function buildInvocation({ run_id, invocation, sealed }: ClaimedRun): Invocation | null {
     if (sealed === undefined) return invocation;
     try {
-      if (deps.openSealed === undefined) throw new BugError("nothing can open what the record keeps sealed");
+      if (deps.openSealed === undefined)
+        throw new BugError("openSealed is missing, so sealed parameters cannot be decrypted");
       return { ...invocation, ...deps.openSealed(run_id, sealed) };
-    } catch (fault) {
-      deps.onFault?.(fault);
+    } catch (error) {
+      deps.onFault?.(error);
       return null;
     }
   }
 }
 
-type Asked = PollRequest & { owner?: string };
+type OwnedRequest = PollRequest & { owner?: string };
 
 interface Pause {
   /** Orders that were sent before and are not acknowledged. */
@@ -168,9 +175,9 @@ interface Pause {
 
 export function portConflict(conflict: "unknown_runner" | "old_epoch" | "duplicate_runner"): PortError {
   const messages = {
-    unknown_runner: "This runner is not registered here: it has to register again.",
-    old_epoch: "This registration was replaced by a newer one of the same runner.",
-    duplicate_runner: "Another live runner has this identity. Stop it, or give this one a name of its own.",
+    unknown_runner: "This runner is not registered with this coordinator. It must register again.",
+    old_epoch: "A newer registration of the same runner has replaced this one.",
+    duplicate_runner: "Another live runner has this identity. Stop it, or start this runner with a different name.",
   };
   return new PortError(conflict, messages[conflict]);
 }

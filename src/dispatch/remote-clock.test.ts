@@ -9,19 +9,19 @@ it("returns null before the first answer", () => {
 it("keeps the bounds of quick answers when slow ones follow", () => {
   const clock = createRemoteClock();
   // 1000 ahead of the clock here
-  clock.hear(1005, 0, 10);
+  clock.addReading(1005, 0, 10);
   expect([clock.earliest(10), clock.latest(10)]).toEqual([1005, 1016]);
-  clock.hear(1101, 100, 102);
+  clock.addReading(1101, 100, 102);
   expect([clock.earliest(102), clock.latest(102)]).toEqual([1101, 1104]);
-  clock.hear(1250, 200, 900);
+  clock.addReading(1250, 200, 900);
   expect([clock.earliest(900), clock.latest(900)]).toEqual([1899, 1902]);
 });
 
 it("uses the newest answer after a clock was set", () => {
   const clock = createRemoteClock();
-  clock.hear(1005, 0, 10);
+  clock.addReading(1005, 0, 10);
   for (const at of [605, 9105]) {
-    clock.hear(at, 100, 110);
+    clock.addReading(at, 100, 110);
     expect([clock.earliest(110), clock.latest(110)]).toEqual([at, at + 11]);
   }
 });

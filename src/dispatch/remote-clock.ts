@@ -1,7 +1,7 @@
-/** Estimates another machine's clock from its answers: each was read between sending the request and receiving it. */
+/** Estimates another machine's clock. Each reading was taken between sending a request and receiving its answer. */
 export interface RemoteClock {
   /** `at`: the remote time in whole milliseconds. The other times are local: when the request was sent and answered. */
-  hear(at: number, asked: number, answered: number): void;
+  addReading(at: number, sentAt: number, receivedAt: number): void;
   /** A lower bound for its current time. null before the first answer. */
   earliest(now: number): number | null;
   /** An upper bound for its current time. null before the first answer. */
@@ -10,15 +10,15 @@ export interface RemoteClock {
 
 /** Each answer narrows the bounds. A slow answer narrows them little, but never widens them. */
 export function createRemoteClock(): RemoteClock {
-  let ahead: { least: number; most: number } | null = null;
+  let offset: { min: number; max: number } | null = null;
   return {
-    hear(at, asked, answered) {
-      const heard = { least: at - answered, most: at + 1 - asked };
-      const both = ahead && { least: Math.max(ahead.least, heard.least), most: Math.min(ahead.most, heard.most) };
+    addReading(at, sentAt, receivedAt) {
+      const reading = { min: at - receivedAt, max: at + 1 - sentAt };
+      const narrowed = offset && { min: Math.max(offset.min, reading.min), max: Math.min(offset.max, reading.max) };
       // If answers contradict each other, a clock was set or has drifted, and the newer answer is right.
-      ahead = both === null || both.least > both.most ? heard : both;
+      offset = narrowed === null || narrowed.min > narrowed.max ? reading : narrowed;
     },
-    earliest: (now) => ahead && now + ahead.least,
-    latest: (now) => ahead && now + ahead.most,
+    earliest: (now) => offset && now + offset.min,
+    latest: (now) => offset && now + offset.max,
   };
 }

@@ -3,31 +3,31 @@ export interface Repeating {
   stop(): Promise<void>;
 }
 
-/** Calls `turn` repeatedly, first after `firstMs`, then `ms` after each call ends. A failure is reported, and calls continue. */
+/** Calls `task` repeatedly, first after `firstMs`, then `ms` after each call ends. A failure is reported, and calls continue. */
 export function repeatEvery(
   ms: number,
-  turn: (signal: AbortSignal) => Promise<unknown>,
-  onFault: (fault: unknown) => void,
+  task: (signal: AbortSignal) => Promise<unknown>,
+  onFault: (error: unknown) => void,
   firstMs = ms,
 ): Repeating {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
-  let underWay: Promise<void> = Promise.resolve();
-  plan(firstMs);
+  let currentCall: Promise<void> = Promise.resolve();
+  schedule(firstMs);
   return {
     async stop() {
       stopping.abort();
       if (timer !== null) clearTimeout(timer);
-      await underWay;
+      await currentCall;
     },
   };
 
-  function plan(pauseMs: number): void {
+  function schedule(pauseMs: number): void {
     if (stopping.signal.aborted) return;
     timer = setTimeout(() => {
-      underWay = turn(stopping.signal)
+      currentCall = task(stopping.signal)
         .then(undefined, onFault)
-        .then(() => plan(ms));
+        .then(() => schedule(ms));
     }, pauseMs);
     timer.unref();
   }

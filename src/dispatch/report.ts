@@ -16,15 +16,19 @@ export interface ReportDeps {
 type Attempt = { run_id: string; attempt: number };
 
 /** Stores one report in one transaction: first its events and finishes, then the heartbeat. */
-export async function report(given: ReportRequest, owner: string | undefined, deps: ReportDeps): Promise<ReportAnswer> {
-  const request = boundReport(given);
-  const speaker = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
-  const writes = writesOf(request, speaker, deps.now().toISOString());
+export async function report(
+  fullRequest: ReportRequest,
+  owner: string | undefined,
+  deps: ReportDeps,
+): Promise<ReportAnswer> {
+  const request = boundReport(fullRequest);
+  const runner = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
+  const writes = toWrites(request, runner, deps.now().toISOString());
   const results = await deps.store.apply([
     ...writes,
     {
       op: "heartbeat",
-      ...speaker,
+      ...runner,
       held: request.held,
       // Runs that finish in this report are no longer held afterwards and must not be reported as fenced.
       finishing: request.finishes.map(({ run_id, attempt }) => [run_id, attempt] as const),
@@ -32,15 +36,21 @@ export async function report(given: ReportRequest, owner: string | undefined, de
       lease_ms: deps.leaseMs,
     } as const,
   ]);
-  const beat = results.at(-1);
-  if (beat === undefined || !("op" in beat) || beat.op !== "heartbeat") {
+  const heartbeat = results.at(-1);
+  if (heartbeat === undefined || !("op" in heartbeat) || heartbeat.op !== "heartbeat") {
     throw portConflict(
-      beat !== undefined && "conflict" in beat && beat.conflict === "old_epoch" ? "old_epoch" : "unknown_runner",
+      heartbeat !== undefined && "conflict" in heartbeat && heartbeat.conflict === "old_epoch"
+        ? "old_epoch"
+        : "unknown_runner",
     );
   }
-  const answer: ReportAnswer = { acked: [], fenced: beat.fenced.map(toAttempt), abandon: beat.abandon.map(toAttempt) };
+  const answer: ReportAnswer = {
+    acked: [],
+    fenced: heartbeat.fenced.map(toAttempt),
+    abandon: heartbeat.abandon.map(toAttempt),
+  };
   // One result per write, in order, followed by the heartbeat's.
-  writes.forEach((write, index) => judge(answer, write, results[index] as OpResult));
+  writes.forEach((write, index) => addResult(answer, write, results[index] as OpResult));
   const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));
   const held = new Set(
     request.held
@@ -50,11 +60,11 @@ export async function report(given: ReportRequest, owner: string | undefined, de
   );
   const live = request.partials.filter((partial) => held.has(keyOf(partial)));
   if (live.length > 0) deps.onPartials(live);
-  const spent = beat.over_budget?.map(toAttempt);
-  return { ...answer, fenced: unique(answer.fenced), ...(spent === undefined ? {} : { over_budget: spent }) };
+  const overBudget = heartbeat.over_budget?.map(toAttempt);
+  return { ...answer, fenced: unique(answer.fenced), ...(overBudget === undefined ? {} : { over_budget: overBudget }) };
 }
 
-function writesOf(
+function toWrites(
   request: ReportRequest,
   runner: FinishRun["runner"] & object,
   at: string,
@@ -70,21 +80,21 @@ function writesOf(
   const writes: (AppendEvents | FinishRun)[] = [];
   for (const [key, finish] of finishes) {
     const events = batches.get(key)?.events ?? [];
-    const whole = events.length === 0 || (events.at(-1)?.n ?? 0) >= finish.last_n;
-    if (!whole) continue;
+    const isComplete = events.length === 0 || (events.at(-1)?.n ?? 0) >= finish.last_n;
+    if (!isComplete) continue;
     batches.delete(key);
-    writes.push(finishOf(finish, events, runner, at));
+    writes.push(toFinish(finish, events, runner, at));
   }
   return [...batches.values(), ...writes];
 }
 
-function finishOf(
+function toFinish(
   { run_id, attempt, last_n, outcome }: ReportRequest["finishes"][number],
   events: FinishRun["events"],
   runner: FinishRun["runner"] & object,
   at: string,
 ): FinishRun {
-  const give_back = giveBackOf(outcome);
+  const give_back = toGiveBack(outcome);
   const result = toResultEvent(outcome);
   // Never end with half of a surrogate pair.
   const summary = (result.error ?? result.result_text)
@@ -107,18 +117,18 @@ function finishOf(
   };
 }
 
-function giveBackOf(outcome: Outcome): NonNullable<FinishRun["give_back"]> | null {
+function toGiveBack(outcome: Outcome): NonNullable<FinishRun["give_back"]> | null {
   if (outcome.status === "cancelled" && outcome.by === "shutdown") return "at_no_cost";
   return outcome.status === "failed" && outcome.reason === "runner_lost" ? "as_failure" : null;
 }
 
-function judge(answer: ReportAnswer, { run_id, attempt }: Attempt, result: OpResult): void {
+function addResult(answer: ReportAnswer, { run_id, attempt }: Attempt, result: OpResult): void {
   if (result.ok || result.conflict === "gap") answer.acked.push({ run_id, attempt, n: result.last_n });
   else answer.fenced.push({ run_id, attempt });
 }
 
 function unique(attempts: Attempt[]): Attempt[] {
-  return [...new Map(attempts.map((one) => [keyOf(one), one])).values()];
+  return [...new Map(attempts.map((attempt) => [keyOf(attempt), attempt])).values()];
 }
 
 function toAttempt([run_id, attempt]: [string, number]): Attempt {

@@ -20,22 +20,22 @@ export async function upload(
   const { runner_id, epoch, run_id, attempt, sha256, size } = request;
   if (size > maxFileBytes) throw new PortError("refused", tooLarge(size, maxFileBytes));
   const disk = lowDisk();
-  if (disk !== null) throw new PortError("away", `No file is taken now: ${disk}.`);
+  if (disk !== null) throw new PortError("away", `The coordinator accepts no files now: ${disk}.`);
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
   const add = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
-  const [may] = await store.apply([{ ...add, only_check: true }]);
-  if (!may.ok) return { upload: "fenced" };
+  const [check] = await store.apply([{ ...add, only_check: true }]);
+  if (!check.ok) return { upload: "fenced" };
   if ((await store.blobs.put(content, { sha256, size }, signal)) === "mismatch") return { upload: "mismatch" };
   const [added] = await store.apply([add]);
   return { upload: added.ok ? "stored" : "fenced" };
 }
 
 function tooLarge(size: number, maxFileBytes: number): string {
-  return `A file of ${size} bytes is larger than the ${maxFileBytes} that this coordinator takes.`;
+  return `The file has ${size} bytes, which is larger than the limit of this coordinator (${maxFileBytes}).`;
 }
 
 /** Answers registered runners only. */
-export async function goneSessions(
+export async function findGoneSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,
   { read }: Pick<Store, "read">,

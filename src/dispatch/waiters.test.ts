@@ -21,7 +21,7 @@ const woken = (...seats: Waiter[]) => seats.map((waiter) => waiter.takeWakes().l
 const long = 3_600_000;
 const never = new AbortController().signal;
 
-it("wakes one waiter per run in turn, and gives awake waiters more once nobody sleeps", () => {
+it("wakes one waiter per run in turn, and gives awake waiters more once none is asleep", () => {
   const waiters = createWaiters();
   const [a, b, c] = [add(waiters, facts("a"), 2), add(waiters, facts("b"), 2), add(waiters, facts("c", ["x"]), 1)];
   waiters.wakeFor({});
@@ -110,13 +110,13 @@ it("lists each runner whose lease ends once", () => {
   const waiters = createWaiters();
   const [a, again, b] = [add(waiters, facts("a"), 1), add(waiters, facts("a"), 0), add(waiters, facts("b"), 1)];
   expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
-  // of one that has just sat down nothing is known: it may be another's
+  // a waiter that was just added is not identified yet, and its runner_id may be foreign
   waiters.add("c", 1);
   expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
   a.leaseEnds = again.leaseEnds = 100;
   b.leaseEnds = 200;
   expect(waiters.leasesEndingBefore(150)).toEqual(["a"]);
-  waiters.renewed(["a", "gone"], 300);
+  waiters.setRenewed(["a", "gone"], 300);
   expect(waiters.leasesEndingBefore(150)).toEqual([]);
   expect(waiters.leasesEndingBefore(250)).toEqual(["b"]);
 });

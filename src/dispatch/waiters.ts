@@ -18,11 +18,11 @@ export interface Waiters {
    * poll under a foreign runner_id must not renew that runner's lease.
    */
   leasesEndingBefore(time: number): string[];
-  renewed(runner_ids: readonly string[], until: number): void;
+  setRenewed(runner_ids: readonly string[], until: number): void;
   readonly size: number;
 }
 
-type Waiting = RunnerFacts & { only_agent?: string | null };
+type WaitingRunner = RunnerFacts & { only_agent?: string | null };
 
 /** A run that became claimable. */
 export interface Wake {
@@ -43,7 +43,7 @@ export interface Waiter {
    * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one, because
    * it may not be able to take the run. The same is always true for runners with `only_agent`.
    */
-  identify(runner: Waiting): void;
+  identify(runner: WaitingRunner): void;
   /** Returns the runs that this waiter was woken for since the last call. */
   takeWakes(): Wake[];
   /** Resolves when the waiter is woken (or already was), the time is up, or the signal aborts. */
@@ -55,7 +55,7 @@ export interface Waiter {
 interface WaiterEntry extends Waiter {
   runner_id: string;
   /** null until the waiter is identified. */
-  runner: Waiting | null;
+  runner: WaitingRunner | null;
   wakes: Wake[];
   notified: boolean;
   notify: () => void;
@@ -81,14 +81,15 @@ export function createWaiters(): Waiters {
       return [...new Set([...entries].map(({ runner_id }) => runner_id))];
     },
     leasesEndingBefore(time) {
-      const found = new Set<string>();
+      const runnerIds = new Set<string>();
       for (const { runner_id, runner, leaseEnds } of entries)
-        if (runner !== null && leaseEnds < time) found.add(runner_id);
-      return [...found];
+        if (runner !== null && leaseEnds < time) runnerIds.add(runner_id);
+      return [...runnerIds];
     },
-    renewed(runner_ids, until) {
-      const these = new Set(runner_ids);
-      for (const entry of entries) if (these.has(entry.runner_id)) entry.leaseEnds = Math.max(entry.leaseEnds, until);
+    setRenewed(runner_ids, until) {
+      const renewedIds = new Set(runner_ids);
+      for (const entry of entries)
+        if (renewedIds.has(entry.runner_id)) entry.leaseEnds = Math.max(entry.leaseEnds, until);
     },
     get size() {
       return entries.size;
@@ -112,10 +113,10 @@ export function createWaiters(): Waiters {
         entry.notified = false;
         return entry.wakes.splice(0);
       },
-      wait: (ms, signal) => waitAt(entry, ms, signal),
+      wait: (ms, signal) => waitForWake(entry, ms, signal),
       remove(unserved) {
         entries.delete(entry);
-        for (const one of [...unserved, ...entry.wakes.splice(0)]) wakeOne(one);
+        for (const pending of [...unserved, ...entry.wakes.splice(0)]) wakeOne(pending);
       },
     };
     entries.add(entry);
@@ -123,16 +124,16 @@ export function createWaiters(): Waiters {
   }
 
   /** Picks the first matching waiter that is asleep, or else one that is awake and can take another run. */
-  function wakeOne(one: Wake): void {
+  function wakeOne(claimable: Wake): void {
     let awake: WaiterEntry | null = null;
     for (const entry of entries) {
       const hasRoom = entry.wakes.length < entry.want;
-      if (!hasRoom && !(one.resumed && entry.takesResumed)) continue;
+      if (!hasRoom && !(claimable.resumed && entry.takesResumed)) continue;
       if (entry.runner === null) {
         wake(entry);
         continue;
       }
-      if (unmetDemands(one.demands, entry.runner).length > 0) continue;
+      if (unmetDemands(claimable.demands, entry.runner).length > 0) continue;
       if (typeof entry.runner.only_agent === "string") {
         wake(entry);
         continue;
@@ -141,14 +142,15 @@ export function createWaiters(): Waiters {
         awake ??= entry;
         continue;
       }
-      turn(entry, one);
+      assign(entry, claimable);
       return;
     }
-    if (awake !== null) turn(awake, one);
+    if (awake !== null) assign(awake, claimable);
   }
 
-  function turn(entry: WaiterEntry, one: Wake): void {
-    entry.wakes.push(one);
+  /** Wakes the waiter for this run and moves it to the end of the queue. */
+  function assign(entry: WaiterEntry, claimable: Wake): void {
+    entry.wakes.push(claimable);
     entries.delete(entry);
     entries.add(entry);
     wake(entry);
@@ -160,7 +162,7 @@ function wake(entry: WaiterEntry): void {
   entry.notify();
 }
 
-function waitAt(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
+function waitForWake(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
   if (entry.notified || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     // Node keeps one list per timer length, so round to whole milliseconds. Add one, so that it never fires early.

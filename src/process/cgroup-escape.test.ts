@@ -9,15 +9,15 @@ import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { Ended, Isolation } from "../model/process.ts";
 import { findCgroupParents } from "./cgroup-parents.ts";
 
-// A command must not leave the cgroup that limits it: at `pid` as a user to whom cgroups were delegated, who therefore
-// may write to them, and at `sandbox` as root too.
+// A command must not leave the cgroup that limits it: at `pid` as a user with write access to delegated cgroups, and at
+// `sandbox` as root too.
 const place = findCgroupParents().memoryBytes;
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 
-/** Each tries to get out of its memory limit. `$top` is where the hierarchy is mounted, `$own` where it is in it. */
+/** Attempts to escape the memory limit. `$top` is the mount point of the hierarchy, `$own` the cgroup of the command in it. */
 const ways: Record<string, string> = {
-  "nothing, to begin with": "true",
+  "no attempt": "true",
   "into the root cgroup": 'echo $$ > "$top/cgroup.procs"',
   "into the root cgroup, by thread": 'echo $$ > "$top/tasks"; echo 0 > "$top/tasks"',
   "into the cgroup that was delegated": 'echo $$ > "$top$delegated/cgroup.procs"; echo 0 > "$top$delegated/tasks"',
@@ -28,7 +28,7 @@ const ways: Record<string, string> = {
   "raising the limit above it": `for f in memory.memsw.limit_in_bytes memory.limit_in_bytes memory.max; do
     echo 900000000 > "$top$own/../$f"; done`,
   "mounting the hierarchy for writing": 'mount -o remount,rw "$top"; echo $$ > "$top/cgroup.procs"',
-  "unmounting what is read-only":
+  "unmounting the read-only mount":
     'umount -l "$top"; mount -t cgroup -o memory none "$top"; echo $$ > "$top/cgroup.procs"',
   "binding it elsewhere":
     'unshare -Urm sh -c \'mount --rbind "$top" "$TMPDIR" && mount -o remount,bind,rw "$TMPDIR"; echo ' +
@@ -105,7 +105,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
     });
   });
 
-  test("it can still read its limit, as programs do that choose how much memory to use", () => {
+  test("can still read its limit, as some programs do to choose their memory usage", () => {
     const script = '[ "$(cat "$top$own/memory.limit_in_bytes")" = 50331648 ] && exit 7';
     expect(run(script, "pid", "static", nobody)).toMatchObject({ exitCode: 7, isolation: "pid" });
   });

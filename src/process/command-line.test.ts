@@ -17,7 +17,7 @@ test.each([
   ["a''b \"\" c", direct("ab", "", "c")],
   ["echo --k=v", direct("echo", "--k=v")],
   ["test -f x", direct("test", "-f", "x")],
-])("%j is plain words and runs without a shell", (text, expected) => expect(parse(text)).toEqual(expected));
+])("runs %j without a shell", (text, expected) => expect(parse(text)).toEqual(expected));
 
 test.each([
   "a | b",
@@ -46,19 +46,19 @@ test.each([
   ". ./x",
 ])("%j needs a shell", (text) => expect(parse(text)).toEqual(shell(text)));
 
-test("a builtin that is a program too runs as the program", () => {
+test("runs a builtin that also exists as a program without a shell", () => {
   expect(parse("echo hello")).toEqual(direct("echo", "hello"));
   expect(parse("printf x")).toEqual(shell("printf x"));
 });
 
-test("with true everything goes through the shell, with false nothing does", () => {
+test("always uses the shell with true, and never with false", () => {
   expect(parse("ls", true)).toEqual(shell("ls"));
   expect(parse("a | b $c *", false)).toEqual(direct("a", "|", "b", "$c", "*"));
   expect(parse("exit 42", false)).toEqual(direct("exit", "42"));
   expect(parse("a\\\\b 'c d'", false)).toEqual(direct("a\\b", "c d"));
 });
 
-test.each(["", "  ", "\n", "''", '"" x'])("%j is refused as empty", (text) => {
+test.each(["", "  ", "\n", "''", '"" x'])("rejects %j as empty", (text) => {
   expect(() => parse(text, false)).toThrow(expect.objectContaining({ name: "RequestError", code: "DROVER-USE-002" }));
 });
 
@@ -66,13 +66,13 @@ test.each([
   ["echo 'open", "the ' at character 6 is never closed"],
   ['echo "a\\"', 'the " at character 6 is never closed'],
   ["echo a\\", "the backslash at character 7 escapes nothing"],
-])("without a shell %j is refused with the place of the fault", (text, problem) => {
+])("rejects %j without a shell, and reports the position of the problem", (text, problem) => {
   expect(() => parse(text, false)).toThrow(
     expect.objectContaining({ code: "DROVER-USE-001", message: expect.stringContaining(problem) }),
   );
 });
 
-test("words are split exactly as /bin/sh splits them", () => {
+test("splits words exactly as /bin/sh does", () => {
   const plain = fc.stringMatching(/^[a-z0-9=:/.,@%+é-]{1,4}$/);
   const inside = fc.string({ unit: fc.constantFrom("a", " ", "$", "`", "\\", "\n", "é"), maxLength: 4 });
   const single = fc.tuple(inside, fc.constantFrom("", '"')).map((parts) => `'${parts.join("")}'`);
@@ -84,7 +84,7 @@ test("words are split exactly as /bin/sh splits them", () => {
     .map((words) => words.map((parts) => parts.join("")).join(" \t "));
   fc.assert(
     fc.property(fc.array(line, { minLength: 100, maxLength: 100 }), (lines) => {
-      // one shell for many lines: each prints the number of its words and the words, with a NUL after each
+      // one shell runs many lines; each prints the number of its words and the words, separated by NUL
       const script = lines.map((text) => `show ${text}\n`).join("");
       const show = `show() { printf '%s\\0' "$#" "$@"; }\n`;
       const printed = execFileSync("/bin/sh", ["-c", show + script], { encoding: "utf8" });

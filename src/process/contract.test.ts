@@ -11,7 +11,7 @@ processContract("group by the launcher", { start, isolation: "group", applied: "
 processContract("group by perl", { start: perl, isolation: "group", applied: "group", reach: "everything" });
 if (hostHas("pid")) {
   processContract("PID namespace by the launcher", { start, isolation: "pid", applied: "pid", reach: "everything" });
-  processContract("the best there is", { start, isolation: "auto", applied: "pid", reach: "everything" });
+  processContract("the best available level", { start, isolation: "auto", applied: "pid", reach: "everything" });
   processContract("PID namespace by perl", { start: perl, isolation: "pid", applied: "pid", reach: "everything" });
 }
 if (hostHas("sandbox")) {

@@ -13,13 +13,17 @@ afterAll(() => rmSync(all, { recursive: true, force: true }));
 let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
 
-interface More {
+interface RunOptions {
   by?: StartCommand;
   options?: StartOptions;
   signal?: AbortSignal;
 }
 
-const runWith = (limits: Limits, script: string, { by = start, options, signal }: More = {}): Promise<CommandResult> =>
+const runWith = (
+  limits: Limits,
+  script: string,
+  { by = start, options, signal }: RunOptions = {},
+): Promise<CommandResult> =>
   createExecute(by)(
     { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
     { ...options, capture: keepAll },
@@ -38,7 +42,7 @@ const launchers: [string, StartCommand][] = [
 ];
 
 describe.each(launchers)("a watched limit of a command started by %s", (_, by) => {
-  test("disk: one that fills it is ended, and hears by how much", async () => {
+  test("stops a command that exceeds its disk limit, and reports the usage", async () => {
     const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { by });
     expect(result).toMatchObject({ ...exceeded("diskBytes"), stopped: "disk_limit", timedOut: false });
     expect(result.error!.message).toMatch(
@@ -46,21 +50,21 @@ describe.each(launchers)("a watched limit of a command started by %s", (_, by) =
     );
   });
 
-  test("files: one that makes files, folders and links without end is ended", async () => {
+  test("stops a command that creates files, directories and links without end", async () => {
     const result = await runWith({ files: 200 }, filesBomb, { by });
     expect(result).toMatchObject({ ...exceeded("files"), stopped: "disk_limit" });
     expect(result.error!.message).toMatch(/its limit on files \(200\): it used at least \d{3,}\./);
   });
 });
 
-test("one that ignores SIGTERM is killed for it all the same, with what it started", async () => {
+test("kills a command that ignores SIGTERM, and its children", async () => {
   const result = await runWith({ files: 50 }, `trap '' TERM; (${filesBomb}) & ${filesBomb}`, {
     options: { graceMs: 200 },
   });
   expect(result).toMatchObject({ ...exceeded("files"), signal: "SIGKILL" });
 });
 
-test("one that was faster than the watch is over its limit too", async () => {
+test("detects a limit that was exceeded faster than the watch checks", async () => {
   expect(await runWith({ files: 5 }, make("1 2 3 4 5 6"))).toMatchObject({
     ...exceeded("files"),
     exitCode: 0,
@@ -72,13 +76,13 @@ test("one that was faster than the watch is over its limit too", async () => {
   });
 });
 
-test("what is within its limits ends as it does", async () => {
+test("does not affect a command within its limits", async () => {
   expect(await runWith({ files: 6, diskBytes: 1 << 20 }, make("1 2 3 4 5 6"))).toMatchObject({ success: true });
   expect(await runWith({ files: 6 }, "exit 3")).toMatchObject({ exitCode: 3, error: { code: "DROVER-EXE-003" } });
 });
 
-test("what was there before is not counted, what takes its place is", async () => {
-  for (let at = 0; at < 50; at += 1) writeFileSync(join(directory, `old-${at}`), Buffer.alloc(50_000, "x"));
+test("does not count files that existed before, but counts those that replace them", async () => {
+  for (let index = 0; index < 50; index += 1) writeFileSync(join(directory, `old-${index}`), Buffer.alloc(50_000, "x"));
   expect(await runWith({ files: 3, diskBytes: 1 << 20 }, make("1 2 3"))).toMatchObject({ success: true });
   expect(await runWith({ files: 3 }, `rm old-1; ${make("a b c d e")}`)).toMatchObject(exceeded("files"));
   expect(await runWith({ diskBytes: 1 << 20 }, "head -c 2000000 /dev/zero >> old-2")).toMatchObject(
@@ -86,18 +90,18 @@ test("what was there before is not counted, what takes its place is", async () =
   );
 });
 
-test("folders of somebody else in there are not counted", async () => {
+test("does not count excluded directories", async () => {
   mkdirSync(join(directory, ".drover"));
   const options = { uncounted: { folders: [join(directory, ".drover")] } };
   expect(await runWith({ files: 2 }, `cd .drover; ${make("1 2 3 4 5")}`, { options })).toMatchObject({ success: true });
   expect(await runWith({ files: 2 }, `cd .drover; ${make("a b c")}`)).toMatchObject(exceeded("files"));
 });
 
-test("one that deletes its own directory holds nothing", async () => {
+test("counts nothing for a command that deletes its own directory", async () => {
   expect(await runWith({ files: 2 }, `rmdir "$PWD"`)).toMatchObject({ success: true });
 });
 
-test("one whose time is over before the watch has looked has timed out, and nobody looks again", async () => {
+test("reports a timeout, and not the limit, if the timeout came before the first check", async () => {
   const command = { executable: "sh", arguments: ["-c", `${make("1 2 3")}; exec sleep 30`], timeoutMs: 50 };
   const result = await createExecute(start)(
     { ...command, workingDirectory: directory, limits: { files: 2 } },
@@ -106,22 +110,22 @@ test("one whose time is over before the watch has looked has timed out, and nobo
   expect(result).toMatchObject({ stopped: "timeout", error: { code: "DROVER-EXE-002" } });
 });
 
-test("one that is stopped before its directory was counted never starts", async () => {
+test("does not start a command that is stopped while its directory is measured", async () => {
   const result = await runWith({ files: 2 }, "touch ran", { signal: AbortSignal.abort("user") });
   expect(result).toMatchObject({ isolation: null, stopped: "user" });
 });
 
-test("a folder that cannot be looked into is no ground for a limit: refused before the start", async () => {
-  const places = { roots: [join(directory, "none")], except: [] };
-  expect(await measureInitialUsage(places, { files: 1 }, new AbortController().signal)).toMatchObject({
+test("rejects a disk limit before the start if the directory cannot be read", async () => {
+  const directories = { roots: [join(directory, "none")], except: [] };
+  expect(await measureInitialUsage(directories, { files: 1 }, new AbortController().signal)).toMatchObject({
     ok: false,
     fault: { code: "DROVER-EXE-008", limit: "files", message: expect.stringContaining("ENOENT") },
   });
 });
 
-test("looks that fail again and again end in a fault, and not in silence", async () => {
+test("reports a fault after repeated failed checks", async () => {
   const fault = await new Promise<CommandFault>((resolve) => {
-    // no path, which every look finds out for itself
+    // an invalid path, so that every check fails
     const roots = ["no\0path"];
     watchDiskUsage({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
   });

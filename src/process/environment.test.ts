@@ -12,7 +12,7 @@ const parent = {
   GONE: undefined,
 };
 
-test("merge is a short list and what is given", () => {
+test("merge passes the base variables and those of the command", () => {
   const built = buildEnvironment({
     options: { mode: "merge" },
     parent,
@@ -25,23 +25,23 @@ test("merge is a short list and what is given", () => {
   });
 });
 
-test("inherit is the parent's without hooks and secrets, which are named", () => {
+test("inherit passes all variables except loader hooks and secrets, and reports those", () => {
   const built = buildEnvironment({ options: { mode: "inherit" }, parent });
   expect(built.environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C", EDITOR: "vi" });
   expect(built.withheld).toEqual(["GITHUB_TOKEN", "NODE_OPTIONS", "LD_PRELOAD"]);
 });
 
-test("replace is what is given and the ids", () => {
+test("replace passes only the variables of the command and the ids", () => {
   expect(
     buildEnvironment({ options: { mode: "replace" }, parent, variables: { A: "1" }, ids: { DROVER_RUN_ID: "r" } }),
   ).toEqual({ environment: { A: "1", DROVER_RUN_ID: "r" }, withheld: [] });
 });
 
-test("merge is the mode where none is named", () => {
+test("uses merge by default", () => {
   expect(buildEnvironment({ parent }).environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C" });
 });
 
-test("allow lets through what would be withheld, by name or prefix, and deny wins over it", () => {
+test("allow passes withheld variables by name or prefix, and deny overrides it", () => {
   const options = { mode: "inherit", allow: ["GITHUB_*", "NODE_OPTIONS"], deny: ["NODE_OPTIONS", "EDIT*"] } as const;
   const built = buildEnvironment({ options, parent });
   expect(built.environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C", GITHUB_TOKEN: "t" });
@@ -52,7 +52,7 @@ test("allow lets through what would be withheld, by name or prefix, and deny win
   });
 });
 
-test("what is given is passed whatever its name, and not called withheld", () => {
+test("passes variables of the command whatever their name, and does not report them as withheld", () => {
   const built = buildEnvironment({
     options: { mode: "inherit", deny: ["*"] },
     parent: { GITHUB_TOKEN: "t" },
@@ -61,14 +61,14 @@ test("what is given is passed whatever its name, and not called withheld", () =>
   expect(built).toEqual({ environment: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" }, withheld: [] });
 });
 
-test("ids win over given variables of the same name", () => {
+test("ids override variables of the command", () => {
   expect(
     buildEnvironment({ parent: {}, variables: { DROVER_RUN_ID: "forged" }, ids: { DROVER_RUN_ID: "true" } })
       .environment,
   ).toEqual({ DROVER_RUN_ID: "true" });
 });
 
-test("a variable called __proto__ is one like any other", () => {
+test("treats __proto__ like any other variable", () => {
   const odd = JSON.parse('{"__proto__": "x"}');
   const { environment } = buildEnvironment({ options: { mode: "inherit" }, parent: odd });
   expect(Object.entries(environment)).toEqual([["__proto__", "x"]]);
@@ -88,7 +88,8 @@ test.each([
   "GIT_SSH_COMMAND",
   "GIT_CONFIG_COUNT",
   "JAVA_TOOL_OPTIONS",
-])("%s could run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
-test.each(["PATH", "HOME", "NODE_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED", "OLD_PATH"])("%s could not", (name) =>
-  expect(isLoaderHook(name)).toBe(false),
+])("%s can run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
+test.each(["PATH", "HOME", "NODE_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED", "OLD_PATH"])(
+  "%s cannot run code in the child",
+  (name) => expect(isLoaderHook(name)).toBe(false),
 );

@@ -30,7 +30,7 @@ const spillFiles = (): { stdout: string; stderr: string } => ({
   stderr: join(directory, "err"),
 });
 
-test("a result has the output, and says whether it succeeded and whether it timed out", async () => {
+test("returns the output, and whether the command succeeded or timed out", async () => {
   const result = await run("echo out; echo err >&2");
   expect(result).toMatchObject({ success: true, timedOut: false, exitCode: 0, error: null });
   expect([textOf(result.stdout), textOf(result.stderr)]).toEqual(["out\n", "err\n"]);
@@ -43,7 +43,7 @@ test("a result has the output, and says whether it succeeded and whether it time
   });
 });
 
-test("merged output is all in stdout", async () => {
+test("returns merged output in stdout", async () => {
   const result = await run("echo 1; echo 2 >&2; echo 3", { mode: "merged" });
   expect([textOf(result.stdout), result.stderr.totalBytes]).toEqual(["1\n2\n3\n", 0]);
 });
@@ -52,7 +52,7 @@ test("mode none keeps and counts nothing", async () => {
   expect((await run("echo x", { mode: "none" })).stdout).toMatchObject({ totalBytes: 0, truncated: false });
 });
 
-test("past the limit the beginning and the end are kept and the rest is counted", async () => {
+test("keeps the start and the end of output above the limit, and counts the rest", async () => {
   const result = await run("seq 1 200000", { maxBytes: 1000 });
   expect(result).toMatchObject({ success: true, stdout: { truncated: true, totalBytes: 1288895 } });
   expect(Buffer.from(result.stdout.head).toString()).toMatch(/^1\n2\n3\n/);
@@ -60,7 +60,7 @@ test("past the limit the beginning and the end are kept and the rest is counted"
   expect(result.stdout.head.length + result.stdout.tail.length).toBe(1000);
 });
 
-test("with onLimit fail the command is ended and the result says why", async () => {
+test("stops the command at the output limit with onLimit fail", async () => {
   const result = await run("yes", { maxBytes: 10_000, onLimit: "fail" });
   expect(result).toMatchObject({
     success: false,
@@ -70,7 +70,7 @@ test("with onLimit fail the command is ended and the result says why", async () 
   expect(result.stdout.truncated).toBe(true);
 });
 
-test("memory stays flat over 300 MB", async () => {
+test("uses constant memory for 300 MB of output", async () => {
   await run("head -c 30000000 /dev/zero", { maxBytes: 100_000 });
   const before = process.memoryUsage().rss;
   let highest = 0;
@@ -86,30 +86,30 @@ test("memory stays flat over 300 MB", async () => {
   expect(highest - before).toBeLessThan(150_000_000);
 });
 
-test("bytes that are not UTF-8 come back as they were", async () => {
+test("returns bytes that are not UTF-8 unchanged", async () => {
   const result = await run("printf '\\377\\376\\000\\200abc'");
   expect([...result.stdout.head]).toEqual([0xff, 0xfe, 0, 0x80, 0x61, 0x62, 0x63]);
 });
 
-test("onOutput gets every byte in order, and its promise holds the command back", async () => {
+test("passes every byte to onOutput in order, and waits for its promise", async () => {
   let inFlight = 0;
-  let most = 0;
+  let maxInFlight = 0;
   const seen: string[] = [];
   const result = await run("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.005; done", {
     onOutput: async (stream, chunk) => {
       inFlight += 1;
-      most = Math.max(most, inFlight);
+      maxInFlight = Math.max(maxInFlight, inFlight);
       await new Promise((resolve) => setTimeout(resolve, 15));
       seen.push(`${stream}:${Buffer.from(chunk).toString()}`);
       inFlight -= 1;
     },
   });
   expect(result).toMatchObject({ exitCode: 0, error: null, stdout: { totalBytes: 18 } });
-  expect(most).toBe(1);
+  expect(maxInFlight).toBe(1);
   expect(seen.join("").replaceAll("stdout:", "")).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
 });
 
-test("an onOutput that never returns does not outlast a timeout", async () => {
+test("does not wait for onOutput after a timeout", async () => {
   const result = await run(
     "yes",
     { onOutput: () => new Promise<void>(() => undefined) },
@@ -119,7 +119,7 @@ test("an onOutput that never returns does not outlast a timeout", async () => {
   expect(result).toMatchObject({ timedOut: true });
 });
 
-test("an onOutput that throws ends the command and rejects, as it is a defect of the caller", async () => {
+test("stops the command and rejects if onOutput throws", async () => {
   for (const onOutput of [failsLater, failsAtOnce]) {
     const mark = newMark();
     await expect(
@@ -129,7 +129,7 @@ test("an onOutput that throws ends the command and rejects, as it is a defect of
   }
 });
 
-test("spill files hold the whole streams, for their owner alone", async () => {
+test("writes complete streams to spill files that only their owner can read", async () => {
   const spill = spillFiles();
   const result = await run("seq 1 100000; echo err >&2", { maxBytes: 100, spill });
   expect(result).toMatchObject({ success: true, stdout: { truncated: true } });
@@ -138,14 +138,14 @@ test("spill files hold the whole streams, for their owner alone", async () => {
   expect(statSync(spill.stdout).mode & 0o777).toBe(0o600);
 });
 
-test("mode file keeps nothing in memory and calls nothing truncated", async () => {
+test("mode file keeps nothing in memory and reports no truncation", async () => {
   const result = await run("seq 1 1000", { mode: "file", maxBytes: 10, spill: spillFiles() });
   expect(result.stdout).toMatchObject({ totalBytes: 3893, truncated: false });
   expect(result.stdout.head.length).toBe(0);
   expect(statSync(spillFiles().stdout).size).toBe(3893);
 });
 
-test("spill files are redacted, the result is not", async () => {
+test("redacts spill files but not the result", async () => {
   const redactor = {
     stream: () => ({
       push: (chunk: Uint8Array) => Buffer.from(Buffer.from(chunk).toString().toUpperCase()),
@@ -158,7 +158,7 @@ test("spill files are redacted, the result is not", async () => {
   expect(readFileSync(spillFiles().stdout, "utf8")).toBe("SECRET\n!");
 });
 
-test("where a spill file exists already nothing is started, and no file is left", async () => {
+test("starts nothing and leaves no file if a spill file already exists", async () => {
   writeFileSync(spillFiles().stderr, "mine");
   const result = await run(`touch ${directory}/started`, { spill: spillFiles() });
   expect(result).toMatchObject({ success: false, isolation: null, stopped: null, error: { code: "DROVER-EXE-010" } });
@@ -168,15 +168,15 @@ test("where a spill file exists already nothing is started, and no file is left"
   expect(readFileSync(spillFiles().stderr, "utf8")).toBe("mine");
 });
 
-test("a bad request leaves no spill file", async () => {
+test("creates no spill file for an invalid command", async () => {
   await expect(execute({ executable: "" }, { capture: { ...keepAll, spill: spillFiles() } })).rejects.toMatchObject({
     code: "DROVER-USE-002",
   });
   expect(existsSync(spillFiles().stdout)).toBe(false);
 });
 
-test("a spill file that cannot be written on ends the command, with a fault that names the file", async () => {
-  // a file system with little room: a limit on the size of the files that the process itself may write
+test("stops the command if a spill file cannot be written, and reports its path", async () => {
+  // simulate a full disk with a limit on the size of this process's files
   const fixture = bundle("spill-full.ts", directory);
   const ended = spawnSync("sh", ["-c", 'ulimit -f 64; exec "$@"', "sh", process.execPath, fixture, directory], {
     encoding: "utf8",
@@ -188,7 +188,7 @@ test("a spill file that cannot be written on ends the command, with a fault that
   expect(result.error.message).toContain("EFBIG");
 });
 
-test("an unknown command is a result, not a throw", async () => {
+test("returns a result for an unknown command instead of throwing", async () => {
   expect(await execute({ executable: "no-such-command-anywhere" }, { capture: keepAll })).toMatchObject({
     success: false,
     exitCode: null,

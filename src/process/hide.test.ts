@@ -19,7 +19,7 @@ import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { Ended, Isolation } from "../model/process.ts";
 
-// What a command can do about a directory that is hidden from it, at each level, as root and as an ordinary user.
+// Attacks of a command on a directory that is hidden from it, at each level, as root and as an ordinary user.
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 const stage = mkdtempSync(join(tmpdir(), "drover-hide-"));
@@ -117,17 +117,17 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       },
     );
 
-    test("it is an empty directory that cannot be written, and nothing else has changed", () => {
+    test("appears empty and read-only, and nothing else changes", () => {
       const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
       expect(run(script, how)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
     });
 
-    test("what Drover itself sees stays as it was, while the command runs and after", () => {
+    test("stays visible for Drover itself, during and after the command", () => {
       expect(run("true", how).error).toBeNull();
       expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
     });
 
-    test("several directories, one in another, one twice, one by a link and one that does not exist", () => {
+    test("hides nested, repeated and linked directories, and ignores a missing one", () => {
       const other = join(state, "other");
       mkdirSync(other);
       writeFileSync(join(other, "token"), secret);
@@ -137,7 +137,7 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       expect(result).toMatchObject({ error: null, stdout: "" });
     });
 
-    test("a name with blanks, quotes, line ends and 200 characters", () => {
+    test("hides a name with spaces, quotes, newlines and 200 characters", () => {
       const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
       mkdirSync(odd);
       writeFileSync(join(odd, "token"), secret);
@@ -145,7 +145,7 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       expect([stdout, error]).toEqual(["", null]);
     });
 
-    test("a path that is nearly as long as one can be", () => {
+    test("hides a path of almost the maximum length", () => {
       let deep = state;
       while (deep.length < 3600) deep = join(deep, "d".repeat(200));
       mkdirSync(deep, { recursive: true });
@@ -155,18 +155,18 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       expect(error).toBeNull();
     });
 
-    test("a working directory in there is refused, and nothing is started", () => {
+    test("starts nothing in a working directory inside the hidden one", () => {
       const result = run('touch "$STATE/work/ran"', { ...how, cwd: join(record, "logs") });
       expect(result).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
       expect(result.error?.message).toContain("could not be hidden");
       expect(readdirSync(join(state, "work"))).toEqual([]);
     });
 
-    test("a working directory that is hidden itself is the empty one", () => {
+    test("shows an empty working directory if that is hidden itself", () => {
       expect(run("ls -A; cat token; true", { ...how, cwd: record }).stdout).toBe("");
     });
 
-    test("a file in its place is refused", () => {
+    test("rejects a file in its place", () => {
       rmSync(record, { recursive: true });
       writeFileSync(record, secret);
       expect(run('cat "$RECORD"', how)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
@@ -177,7 +177,7 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
 describe.each(
   subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: nameOf(each) })),
 )("$name", ({ isolation, launchMethods, uid }) => {
-  test("no other process leads to a file system that can be written", () => {
+  test("finds no writable file system through other processes", () => {
     const outside = join(state, "outside");
     const script = `for p in /proc/[0-9]* /proc/[0-9]*/task/*; do
         touch "$p/root${outside}" "$p/cwd/../outside"; done; touch "${outside}"; ls /proc | grep -c '^[0-9]'`;
@@ -234,13 +234,13 @@ describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", ()
   });
 });
 
-describe("where nothing can be hidden", () => {
-  test.each(["group", "none"] as const)("%s hides nothing, and does not fail", (isolation) => {
+describe("without support for hiding", () => {
+  test.each(["group", "none"] as const)("isolation %s hides nothing and does not fail", (isolation) => {
     expect(run('cat "$RECORD/token"', { isolation })).toMatchObject({ exitCode: 0, stdout: secret, isolation });
   });
 
-  // a launcher that may make namespaces but not mount: its root is a mount nobody can be under
-  test.runIf(hostHas("pid"))("pid refuses, auto becomes group and says so", () => {
+  // the launcher can create namespaces but not mount
+  test.runIf(hostHas("pid"))("pid fails, and auto falls back to group", () => {
     const gone = join(state, "not-a-directory");
     writeFileSync(gone, "");
     expect(run("true", { isolation: "pid", hide: [gone] })).toMatchObject({
@@ -250,7 +250,7 @@ describe("where nothing can be hidden", () => {
     expect(run("true", { isolation: "auto", hide: [gone] })).toMatchObject({ isolation: "group", error: null });
   });
 
-  test("without a launcher, pid is refused and auto is group", () => {
+  test("without a launcher, pid fails and auto selects group", () => {
     expect(run("true", { isolation: "pid", launchMethods: ["plain"] }).error?.code).toBe("DROVER-EXE-007");
     expect(run("true", { isolation: "auto", launchMethods: ["plain"] })).toMatchObject({
       isolation: "group",
@@ -259,7 +259,7 @@ describe("where nothing can be hidden", () => {
   });
 });
 
-/** False where this user or file system cannot. */
+/** Returns false if this user or file system does not support it. */
 function giveCapability(): boolean {
   const file = join(stage, "umount");
   spawnSync("cp", ["/bin/umount", file]);

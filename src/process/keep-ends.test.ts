@@ -2,19 +2,22 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { keepEnds } from "./keep-ends.ts";
 
-const pushed = (maxBytes: number, chunks: readonly Uint8Array[]): ReturnType<ReturnType<typeof keepEnds>["take"]> => {
+const keepChunks = (
+  maxBytes: number,
+  chunks: readonly Uint8Array[],
+): ReturnType<ReturnType<typeof keepEnds>["take"]> => {
   const keep = keepEnds(maxBytes);
   for (const chunk of chunks) keep.push(chunk);
   return keep.take();
 };
 
-test("whatever the chunks, all is kept below the limit, and above it a true beginning and a true end", () => {
+test("keeps everything up to the limit, and beyond it the exact start and end of the stream", () => {
   const chunks = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 30 });
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 200 }), chunks, (maxBytes, parts) => {
       const whole = Buffer.concat(parts);
-      const before = parts.map((part) => Buffer.from(part));
-      const kept = pushed(maxBytes, parts);
+      const originals = parts.map((part) => Buffer.from(part));
+      const kept = keepChunks(maxBytes, parts);
       const head = Buffer.from(kept.head);
       const tail = Buffer.from(kept.tail);
       expect(kept.totalBytes).toBe(whole.length);
@@ -23,24 +26,24 @@ test("whatever the chunks, all is kept below the limit, and above it a true begi
       expect(tail.equals(whole.subarray(whole.length - tail.length))).toBe(true);
       if (kept.truncated) expect(head.length + tail.length).toBeGreaterThanOrEqual(maxBytes - 6);
       else expect(head.length).toBe(whole.length);
-      // the chunks belong to whoever else reads the stream
-      expect(parts.every((part, at) => before[at]!.equals(part))).toBe(true);
+      // other readers of the stream share the chunks, so they must not change
+      expect(parts.every((part, index) => originals[index]!.equals(part))).toBe(true);
     }),
     { numRuns: 2_000 },
   );
 });
 
-test("large and small chunks mixed come out in order", () => {
+test("keeps the order of mixed large and small chunks", () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 4_000, max: 70_000 })), {
     maxLength: 40,
   });
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 150_000 }), sizes, (maxBytes, lengths) => {
       let next = 0;
-      // below 0x80, so that nothing is taken for the middle of a character
+      // below 0x80, so that no byte looks like the middle of a character
       const parts = lengths.map((length) => Uint8Array.from({ length }, () => (next += 1) % 127));
       const whole = Buffer.concat(parts);
-      const { head, tail, totalBytes } = pushed(maxBytes, parts);
+      const { head, tail, totalBytes } = keepChunks(maxBytes, parts);
       expect(totalBytes).toBe(whole.length);
       expect(Buffer.compare(head, whole.subarray(0, head.length))).toBe(0);
       expect(Buffer.compare(tail, whole.subarray(whole.length - tail.length))).toBe(0);
@@ -50,7 +53,7 @@ test("large and small chunks mixed come out in order", () => {
   );
 });
 
-test("characters are never cut in two", () => {
+test("never splits a character", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 8, max: 64 }),
@@ -61,7 +64,7 @@ test("characters are never cut in two", () => {
         const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
           bytes.subarray(at * size, (at + 1) * size),
         );
-        const { head, tail } = pushed(maxBytes, parts);
+        const { head, tail } = keepChunks(maxBytes, parts);
         const strict = new TextDecoder("utf-8", { fatal: true });
         expect(text.startsWith(strict.decode(head))).toBe(true);
         expect(text.endsWith(strict.decode(tail))).toBe(true);
@@ -71,7 +74,7 @@ test("characters are never cut in two", () => {
   );
 });
 
-test("bytes that are no UTF-8 are kept to the last one", () => {
-  const { head, tail } = pushed(10, [Buffer.alloc(40, 0x80)]);
+test("keeps bytes that are not UTF-8 completely", () => {
+  const { head, tail } = keepChunks(10, [Buffer.alloc(40, 0x80)]);
   expect([head.length, tail.length]).toEqual([5, 5]);
 });

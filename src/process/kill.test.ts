@@ -22,8 +22,8 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const nobody = 65534;
-const users: [string, number | undefined][] = [["whoever runs the tests", undefined]];
-// a Node in someone's home is not for everyone
+const users: [string, number | undefined][] = [["the user who runs the tests", undefined]];
+// other users may have no access to this Node
 if (process.getuid?.() === 0 && spawnSync(process.execPath, ["-e", ""], { uid: nobody, gid: nobody }).status === 0)
   users.push(["an ordinary user", nobody]);
 
@@ -40,7 +40,7 @@ describe.each(users)("as %s", (_, user) => {
   };
   const ways: [Isolation | "auto", LaunchMethodKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
 
-  test.each(ways)("at %s by %s nothing outlives its stop", async (isolation, launchMethod) => {
+  test.each(ways)("leaves no process of a stopped command, at %s by %s", async (isolation, launchMethod) => {
     const child = run("kill-batch-run.ts", isolation, launchMethod, scripts, "16");
     const output: Buffer[] = [];
     child.stdout!.on("data", (chunk: Buffer) => output.push(chunk));
@@ -53,21 +53,24 @@ describe.each(users)("as %s", (_, user) => {
     });
   });
 
-  test.each(ways)("at %s by %s nothing outlives Drover's own death by SIGKILL", async (isolation, launchMethod) => {
-    const mark = newMark();
-    const child = run("doomed.ts", isolation, launchMethod, scripts, mark);
-    const ended = once(child, "close").then(([code, signal]) => `ended before all were away: ${code ?? signal}`);
-    expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
-    expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
-    child.kill("SIGKILL");
-    const allDead = await eventually(() => survivors(mark).length === 0, 60_000);
-    const left = survivors(mark);
-    for (const pid of left) process.kill(pid, "SIGKILL");
-    expect({ allDead, left }).toEqual({ allDead: true, left: [] });
-  });
+  test.each(ways)(
+    "leaves no process after a SIGKILL of Drover itself, at %s by %s",
+    async (isolation, launchMethod) => {
+      const mark = newMark();
+      const child = run("doomed.ts", isolation, launchMethod, scripts, mark);
+      const ended = once(child, "close").then(([code, signal]) => `ended before all were away: ${code ?? signal}`);
+      expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
+      expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
+      child.kill("SIGKILL");
+      const allDead = await eventually(() => survivors(mark).length === 0, 60_000);
+      const left = survivors(mark);
+      for (const pid of left) process.kill(pid, "SIGKILL");
+      expect({ allDead, left }).toEqual({ allDead: true, left: [] });
+    },
+  );
 });
 
-test("what a Drover without a launcher leaves behind is found by its execution id, and killed", async () => {
+test("finds and kills the orphans of a Drover without a launcher by their execution id", async () => {
   const mark = newMark();
   const running = createStart({ launchMethods: ["plain"] })(
     { executable: "sh", arguments: [join(scripts, "setsid.sh"), mark, "leave"] },

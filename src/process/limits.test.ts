@@ -30,7 +30,7 @@ describe.each(launchers)("limits set by %s", (_, by) => {
   test("CPU seconds", async () =>
     expect(await runWith(by, { cpuSeconds: 1 }, "while :; do :; done")).toMatchObject(exceeded("cpuSeconds")));
 
-  test("the size of a file", async () =>
+  test("file size", async () =>
     expect(await runWith(by, { fileSizeBytes: 8192 }, "exec head -c 20000 /dev/zero > big")).toMatchObject(
       exceeded("fileSizeBytes"),
     ));
@@ -38,7 +38,7 @@ describe.each(launchers)("limits set by %s", (_, by) => {
   test("open files", async () =>
     expect(Buffer.from((await runWith(by, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe("17\n"));
 
-  test("a limit above what the host allows is refused before the command runs", async () => {
+  test("rejects a limit above that of the host before the command runs", async () => {
     const result = await runWith(by, { openFiles: 2 ** 40 }, "touch ran");
     expect(result).toMatchObject({
       success: false,
@@ -48,24 +48,24 @@ describe.each(launchers)("limits set by %s", (_, by) => {
     expect(existsSync(join(directory, "ran"))).toBe(false);
   });
 
-  test("limits that are kept do no harm", async () => {
+  test("do not affect a command within its limits", async () => {
     expect(await runWith(by, { cpuSeconds: 10, fileSizeBytes: 1 << 20, openFiles: 64 }, "exit 0")).toMatchObject({
       success: true,
     });
   });
 });
 
-test.each(launchers.slice(0, 2))("CPU seconds of one that ignores SIGXCPU, by %s", async (_, by) => {
+test.each(launchers.slice(0, 2))("limits the CPU time of a command that ignores SIGXCPU, by %s", async (_, by) => {
   const result = await runWith(by, { cpuSeconds: 1 }, "trap '' XCPU; while :; do :; done");
   expect(result).toMatchObject({ signal: "SIGKILL", ...exceeded("cpuSeconds") });
   expect(result.error?.message).toContain("CPU time (1 s)");
 });
 
-test("a SIGKILL before the CPU time is used up is no limit", async () => {
+test("does not mistake an early SIGKILL for the CPU limit", async () => {
   expect(await runWith(start, { cpuSeconds: 5 }, "kill -9 $$")).toMatchObject({ error: { code: "DROVER-EXE-003" } });
 });
 
-test("limits hold without isolation too", async () => {
+test("applies limits without isolation", async () => {
   const result = await createExecute(start)(
     { executable: "sh", arguments: ["-c", "ulimit -n"], limits: { openFiles: 19 } },
     { isolation: "none", capture: keepAll },
@@ -96,7 +96,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
       expect(cgroups()).toEqual([]);
     });
 
-    test("memory, without isolation, of a command by its name", async () => {
+    test("memory, without isolation, for a command given by its name", async () => {
       const running = by(
         { executable: "true", limits: { memoryBytes: 64 << 20 } },
         { isolation: "none" },
@@ -105,7 +105,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
       expect(await running.result).toMatchObject({ exitCode: 0, error: null });
     });
 
-    test("both, kept", async () => {
+    test("do not affect a command within both limits", async () => {
       expect(await runWith(by, { memoryBytes: 256 << 20, processes: 50 }, "echo fine")).toMatchObject({
         success: true,
       });
@@ -113,7 +113,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
     });
   });
 
-  test("the cgroups of a Drover that died are swept, those of a living one stay", () => {
+  test("removes the cgroups of dead Drover processes, and keeps those of living ones", () => {
     const { parent } = parents.processes!;
     const dead = join(parent, "drover-4194305-1"); // above the highest pid there can be
     const alive = join(parent, `drover-${process.pid}-1`);
@@ -127,7 +127,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
     }
   });
 } else {
-  test("a cgroup limit that this host does not have is refused before the command runs", async () => {
+  test("rejects a cgroup limit that this host does not support before the command runs", async () => {
     const result = await runWith(start, { memoryBytes: 1 << 26 }, "touch ran");
     expect(result).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-008", limit: "memoryBytes" } });
   });
@@ -140,12 +140,12 @@ const none = (): ReturnType<typeof findCgroupParents> => ({
   mountPoints: [],
 });
 
-test("without a place for cgroups the limit is refused and says why", () => {
+test("rejects a limit without a parent cgroup, and reports why", () => {
   expect(createCgroup({ memoryBytes: 1 }, none)).toEqual({ ok: false, limit: "memoryBytes", why: "there is none" });
   expect(createCgroup({ cpuSeconds: 1 }, none)).toEqual({ ok: true, cgroup: null });
 });
 
-test("a place that turns out not to take limits is left as it was", () => {
+test("leaves no cgroup behind if a limit cannot be set", () => {
   const place = { parent: join(directory, "none"), version: 2 } as const;
   expect(createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: place, processes: place }))).toMatchObject({
     ok: false,
@@ -154,7 +154,7 @@ test("a place that turns out not to take limits is left as it was", () => {
   });
 });
 
-test("version 2: beside our own cgroup where the controllers were delegated to its parent", () => {
+test("version 2: uses the parent cgroup if it was delegated", () => {
   const own = join(directory, "unified", "user.slice", "drover.scope");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "cgroup.subtree_control"), "");
@@ -172,7 +172,7 @@ test("version 2: beside our own cgroup where the controllers were delegated to i
   });
 });
 
-test("version 1 in a container, where a part of the tree is mounted", () => {
+test("version 1: finds the cgroup in a container that mounts part of the tree", () => {
   mkdirSync(join(directory, "v1", "inner"), { recursive: true });
   const mounts = `40 30 0:33 /docker/abc ${join(directory, "v1")} rw - cgroup cgroup rw,memory\n`;
   expect(findCgroupParents("4:memory:/docker/abc/inner\n0::/\n", readMounts(mounts))).toMatchObject({

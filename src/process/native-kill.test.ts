@@ -16,20 +16,20 @@ import {
   until,
 } from "../../test/launch-native.ts";
 
-// What the launchers of native/ promise about ending everything a command started.
+// The launchers in native/ kill every process that a command started.
 const stage = prepareStage();
 const { run } = stage;
 afterAll(() => stage.remove());
 
 const isRoot = process.getuid?.() === 0;
 const nobody = 65534;
-/** As whom: ourselves, and for root an ordinary user too. */
+/** The current user and, if that is root, an ordinary user too. */
 const users = isRoot ? [undefined, nobody] : [undefined];
 
 describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   const options = ["-p", String(process.pid), "-i", level];
 
-  it("loses no SIGTERM that comes right after the start", async () => {
+  it("does not lose a SIGTERM right after the start", async () => {
     for (let round = 0; round < 20; round++) {
       const mark = newMark();
       const { child, finished } = stage.launch(implementation, { options, command: ["/bin/sleep", "sleep", mark] });
@@ -40,7 +40,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     }
   });
 
-  it("forwards other signals to everything, and goes on", async () => {
+  it("forwards other signals to all processes and continues", async () => {
     const inner = `trap "echo inner" USR1; echo ready; while :; do sleep 0.02; done`;
     const launched = stage.launch(implementation, {
       options,
@@ -54,7 +54,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect((await launched.finished).signal).toBe("SIGKILL");
   });
 
-  it("counts and kills what is left after a normal exit, and not what had ended before", async () => {
+  it("counts and kills the processes left after a normal exit", async () => {
     const mark = newMark();
     const script = `sleep 0 & (setsid sleep ${mark} &) ; sleep ${mark} & sleep ${mark} & sleep 0.05; exit 4`;
     const result = await run(implementation, { options, command: shell(script) });
@@ -63,7 +63,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(endOf(result)).toMatchObject({ status: 4 * 256, leftovers: 3 });
   });
 
-  it("leaves the others their grace after SIGTERM", async () => {
+  it("gives the other processes their grace period after SIGTERM", async () => {
     const other = `trap "sleep 0.3; echo cleaned; exit 0" TERM; echo ready; while :; do sleep 0.02; done`;
     const mark = newMark();
     const launched = stage.launch(implementation, { options, command: shell(`sh -c '${other}' & exec sleep ${mark}`) });
@@ -75,14 +75,14 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(endOf(result)).toMatchObject({ status: constants.signals.SIGTERM, leftovers: 0 });
   });
 
-  it("ends the grace on SIGPWR and still says how the command itself ended", async () => {
+  it("ends the grace period on SIGPWR and still reports how the command ended", async () => {
     const [mark, own] = [newMark(), newMark()];
     const command = shell(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${own}`);
     const launched = stage.launch(implementation, { options, command });
     await until("both run", () => marked(mark).length === 1 && marked(own).length === 1);
     const [[deaf = 0], [first = 0]] = [marked(mark), marked(own)];
     launched.child.kill("SIGTERM");
-    // its parent is then the one who reaps, and who sleeps again once it has taken note
+    // its parent is then the reaper, which sleeps again once it has noticed the death
     await until("the deaf one is alone", () => !existsSync(`/proc/${first}`));
     await until("that is known", () => statusOf(Number(statusOf(deaf, "PPid")), "State").startsWith("S"));
     launched.child.kill("SIGPWR");
@@ -155,15 +155,15 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
     });
     expect(result.lines[0]).toBe("I group");
     expect(endOf(result)).toMatchObject({ status: 0, leftovers: 0 });
-    // it may be on its way from one program to the next, and shows no words meanwhile
+    // during its exec the process has no arguments for a moment
     await until("there is one survivor", () => marked(mark).length === 1);
     const [survivor = 0] = marked(mark);
     process.kill(survivor, "SIGKILL");
     await until("the survivor is gone", () => marked(mark).length === 0);
   });
 
-  // only root can make such a program, and only where set-uid programs work at all
-  it.each(setUidWorks() ? ["a set-uid program"] : [])("does not hang on %s that it may not kill", async () => {
+  // only root can create such a program, and only if set-uid programs work here
+  it.each(setUidWorks() ? ["a set-uid program"] : [])("does not hang on %s that it cannot kill", async () => {
     const mark = newMark();
     const asRoot = `${setUid("/usr/bin/setpriv")} --reuid=0 --regid=0 --clear-groups`;
     const script = `${asRoot} sleep ${mark} >/dev/null 2>&1 & read line; exit 0`;
@@ -182,8 +182,8 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
   });
 });
 
-describe.each(stage.implementations)("$name where namespaces are refused", (implementation) => {
-  // a user namespace in which no other may be made, by someone without capabilities
+describe.each(stage.implementations)("$name without permission for namespaces", (implementation) => {
+  // a user namespace without capabilities in which no other one can be created
   const script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"';
   const within = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"];
   const cases = hostHasNamespaces ? ["pid", "auto"] : [];
@@ -207,7 +207,7 @@ describe.each(stage.implementations)("$name where namespaces are refused", (impl
     expect(result.lines[0]).toBe("I group");
   });
 
-  it.each(cases)("goes on without a /proc of its own where that is masked: %s", async (asked) => {
+  it.each(cases)("continues without its own /proc if that is masked: %s", async (asked) => {
     const masked = [
       "unshare",
       "--user",

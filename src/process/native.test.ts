@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { endOf, prepareStage, shell, until } from "../../test/launch-native.ts";
 
-// What the launchers of native/ promise about starting a command and reporting on it.
-// That they end everything is in native-kill.test.ts.
+// The launchers in native/ start a command and report on it. native-kill.test.ts tests that they kill everything.
 const stage = prepareStage();
 const { run } = stage;
 afterAll(() => stage.remove());
@@ -32,22 +31,22 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     async (signal) => {
       const result = await run(implementation, { options, command: shell(`kill -${constants.signals[signal]} $$`) });
       expect(result).toMatchObject({ code: null, signal, stderr: "" });
-      // 0x80 says that a core was dumped, which is the host's choice
+      // 0x80 means that a core was dumped, which depends on the host
       expect(endOf(result).status & ~0x80).toBe(constants.signals[signal]);
     },
   );
 
-  it("reports a death by a realtime signal, which Node itself cannot", async () => {
+  it("reports a death by a realtime signal, unlike Node", async () => {
     const result = await run(implementation, { options, command: shell("kill -40 $$") });
     expect(endOf(result).status & ~0x80).toBe(40);
   });
 
-  it("reports what everything that was started has used", async () => {
+  it("reports the resource usage of all processes", async () => {
     const busy = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)";
     const { userUs, systemUs, maxRssKb } = endOf(await run(implementation, { options, command: shell(busy) }));
     expect(userUs + systemUs).toBeGreaterThan(20_000);
     expect(maxRssKb).toBeGreaterThan(200);
-    // the launcher's share must not come from Drover's own size
+    // the launcher must not inherit Drover's own memory size
     expect(maxRssKb).toBeLessThan(20_000);
   });
 
@@ -55,12 +54,12 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     ["missing file", "/nonexistent/program", constants.errno.ENOENT, 127],
     ["directory", "/", constants.errno.EACCES, 126],
     ["file that is not executable", "/etc/passwd", constants.errno.EACCES, 126],
-  ])("says why a %s was not started", async (_, path, errno, code) => {
+  ])("reports why a %s was not started", async (_, path, errno, code) => {
     const result = await run(implementation, { options, command: [path, "program"] });
     expect(result).toMatchObject({ code, lines: [`I ${level}`, `E exec ${errno}`], stderr: "" });
   });
 
-  it("runs a script without an interpreter line by the shell, and refuses what is not text", async () => {
+  it("runs a script without an interpreter line in the shell, and rejects binary files", async () => {
     const script = executable("plain-script", `echo "$0 $1 $#"; exit 3\n`);
     const result = await run(implementation, { options, command: [script, "name", "a b", "c"] });
     expect(result).toMatchObject({ code: 3, stderr: "" });
@@ -71,7 +70,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     );
   });
 
-  it("hands over arguments, name and environment unchanged", async () => {
+  it("passes arguments, name and environment unchanged", async () => {
     const environment = { PATH: "/usr/bin:/bin", ODD: "a\nb=c", EMPTY: "" };
     const seen = await run(implementation, { options, command: ["/usr/bin/env", "env", "-0"], environment });
     expect(seen.stdout.toString().split("\0").filter(Boolean).sort()).toEqual([
@@ -86,8 +85,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(named.stdout.toString()).toMatch(/^my name\|-c\|.*\|-x\|--\|\|$/);
   });
 
-  it("leaves the command the user and group it was started as", async () => {
-    // not 65534, which is also what a user without a name in a namespace is shown as
+  it("keeps the user and group of the command", async () => {
+    // not 65534, which also stands for an unmapped user in a namespace
     const user = process.getuid?.() === 0 ? 54321 : undefined;
     const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser(user) });
     expect(result.stdout.toString()).toBe(`${user ?? process.getuid?.()}\n${user ?? process.getgid?.()}\n`);
@@ -102,12 +101,12 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(result.code).toBe(0);
   });
 
-  it("passes on no descriptor but the first three, and one that is named", async () => {
+  it("passes only the first three descriptors and the one requested with -d", async () => {
     const descriptors = shell("cd /proc/self/fd && echo *");
     const within = ["/bin/bash", "-c", 'exec 4</etc 5</etc/passwd 9</ 10</ 77</etc 254</ 1000</; exec "$@"', "bash"];
     const listed = await run(implementation, { options, within, command: descriptors });
     expect(listed).toMatchObject({ code: 0, stderr: "" });
-    // the shell itself has the folder open that it lists
+    // descriptor 3 is the directory that the shell lists
     expect(listed.stdout.toString()).toBe("0 1 2 3\n");
     const named = await run(implementation, { options: [...options, "-d", "5"], within, command: descriptors });
     expect(named.stdout.toString()).toBe("0 1 2 3 5\n");
@@ -115,7 +114,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(missing.lines.at(-1)).toBe(`E exec ${constants.errno.ENOENT}`);
   });
 
-  it("leaves the command's signals as they were given", async () => {
+  it("passes on the signal mask and the ignored signals unchanged", async () => {
     const signals = await run(implementation, {
       options,
       command: ["/bin/grep", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"],
@@ -123,8 +122,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(signals.stdout.toString()).toMatch(/^SigBlk:\s0{16}\nSigIgn:\s0{16}\n$/);
   });
 
-  it.each(users)("cannot be told by the command (user %s) how it ended", async (user) => {
-    // the status file, wherever an ancestor has it open; nothing else of whoever runs these tests
+  it.each(users)("ignores a forged report of the command (user %s)", async (user) => {
+    // write to the status file in every ancestor, but not to other files of the test runner
     const forge = `pid=$PPID; while [ "$pid" -gt 0 ] && [ -e /proc/$pid/stat ] && [ $pid != ${process.pid} ]; do
       for file in /proc/$pid/fd/*; do case $(readlink $file) in */drover-native-*) echo 'S 0 0 0 0 0' > $file ;; esac; done
       read -r _ _ _ pid _ < /proc/$pid/stat
@@ -133,7 +132,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(result).toMatchObject({ code: 5, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
-  it.each(users)("keeps what it holds open from the command (user %s), which can be traced itself", async (user) => {
+  it.each(users)("hides its descriptors from the command (user %s), which itself can be traced", async (user) => {
     const look = "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
     const result = await run(implementation, {
       options,
@@ -141,16 +140,16 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       environment: { PATH: "/usr/bin:/bin", MINE: "1" },
       ...asUser(user),
     });
-    // root may trace anyone
+    // root can trace any process
     const seesLauncher = user === undefined && process.getuid?.() === 0;
     expect(result.stdout.toString().startsWith("seen\n")).toBe(seesLauncher);
     expect(result.stdout.toString()).toContain("MINE=1\0");
     expect(result).toMatchObject({ code: 0, stderr: "" });
   });
 
-  it("is not led astray by a message that the command sends in its name", async () => {
-    // MESSAGE_FAILED, and for the rest of it numbers that lead nowhere
-    // not the pipes that were handed down to us: they are somebody's
+  it("ignores a message that the command forges", async () => {
+    // MESSAGE_FAILED, followed by invalid numbers
+    // skip the pipes that this process inherited
     const ours = readdirSync("/proc/self/fd").map((name) => linkOf(`/proc/self/fd/${name}`));
     const forge = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ours
       .filter((link) => link !== "")
@@ -161,7 +160,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(result).toMatchObject({ code: 5, signal: null, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
-  it("holds none of the command's pipes", async () => {
+  it("keeps none of the command's pipes open", async () => {
     const launched = stage.launch(implementation, {
       options,
       command: shell("exec >&- 2>&-; read line; exit 5"),
@@ -174,7 +173,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect((await launched.finished).code).toBe(5);
   });
 
-  it("joins stderr to stdout in the order written with -m", async () => {
+  it("merges stderr into stdout in the order written with -m", async () => {
     const script = "i=0; while [ $i -lt 300 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
     const result = await run(implementation, { options: [...options, "-m"], command: shell(script) });
     const expected = Array.from({ length: 300 }, (_, i) => `o${i}\ne${i}\n`).join("");
@@ -188,7 +187,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       options: [...options, ...limits],
       command: shell("ulimit -t; ulimit -H -t; ulimit -f; ulimit -n; ulimit -H -n"),
     });
-    // a second between SIGXCPU and SIGKILL; file sizes are told in blocks of 512
+    // one second between SIGXCPU and SIGKILL; ulimit prints file sizes in blocks of 512
     expect(result.stdout.toString()).toBe("100\n101\n2048\n64\n64\n");
     const writer = await run(implementation, {
       options: [...options, "-l", "fsize=0"],
@@ -198,7 +197,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(writer.code).not.toBe(0);
   });
 
-  it("puts the command into cgroups by their files, and says where it cannot", async () => {
+  it("moves the command into cgroups, and reports a failure", async () => {
     const file = join(stage.directory, `cgroup.procs-${implementation.name}-${level}`);
     writeFileSync(file, "");
     expect((await run(implementation, { options: [...options, "-c", file], command: shell("exit 0") })).code).toBe(0);
@@ -210,7 +209,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(refused).toMatchObject({ code: 125, lines: [`I ${level}`, `E cgroup ${constants.errno.ENOENT}`] });
   });
 
-  it("gives the command a process group of its own, or with -t leaves it in ours", async () => {
+  it("starts the command in a new process group, except with -t", async () => {
     const command = shell(`cut -d" " -f5 /proc/$$/stat; echo $$`);
     const [own, pid] = (await run(implementation, { options, command })).stdout.toString().split("\n");
     expect(own).toBe(pid);
@@ -228,7 +227,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 });
 
 describe.each([...stage.implementations, ...stage.foreign])("$name, none and usage", (implementation) => {
-  it("becomes the command in place at none", async () => {
+  it("executes the command in its own place at none", async () => {
     const launched = stage.launch(implementation, {
       options: ["-i", "none", "-m", "-l", "nofile=77"],
       command: shell("echo $$; ulimit -n; echo e >&2; exit 8"),
@@ -238,7 +237,7 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
     expect(result.stdout.toString()).toBe(`${launched.child.pid}\n77\ne\n`);
   });
 
-  it("says at none why it could not start", async () => {
+  it("reports at none why it could not start", async () => {
     const missing = await run(implementation, { options: ["-i", "none"], command: ["/nonexistent/program", "x"] });
     expect(missing).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
     const cgroup = await run(implementation, {
@@ -251,19 +250,19 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
   it.each([
     ["an unknown option", ["-z"], ["/bin/true", "true"]],
     ["an unknown level", ["-i", "strong"], ["/bin/true", "true"]],
-    ["a limit that is no number", ["-l", "cpu=1s"], ["/bin/true", "true"]],
+    ["a limit that is not a number", ["-l", "cpu=1s"], ["/bin/true", "true"]],
     ["an unknown limit", ["-l", "nproc=1"], ["/bin/true", "true"]],
-    ["a parent that is no number", ["-p", "self"], ["/bin/true", "true"]],
-    ["keeping what a PID namespace cannot", ["-i", "pid", "-k"], ["/bin/true", "true"]],
-    ["no name for the command", [], ["/bin/true"]],
-  ])("refuses %s", async (_, options, command) => {
+    ["a parent that is not a number", ["-p", "self"], ["/bin/true", "true"]],
+    ["keeping leftovers in a PID namespace", ["-i", "pid", "-k"], ["/bin/true", "true"]],
+    ["a missing name for the command", [], ["/bin/true"]],
+  ])("rejects %s", async (_, options, command) => {
     const result = await run(implementation, { options, command });
     expect(result).toMatchObject({ code: 125, lines: [`E usage ${constants.errno.EINVAL}`] });
   });
 });
 
 describe.each(stage.implementations.filter(({ name }) => name === "perl"))("$name alone", (implementation) => {
-  it("takes perl's variables for the command only, under the names Drover keeps them by", async () => {
+  it("restores perl's variables for the command from their renamed copies", async () => {
     const environment = {
       PATH: "/usr/bin:/bin",
       LC_ALL: "xx_XX.UTF-8",
@@ -295,7 +294,7 @@ function executable(name: string, content: string): string {
   return path;
 }
 
-/** Empty for one that was closed meanwhile. */
+/** Returns an empty string for a descriptor that was closed meanwhile. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);

@@ -19,7 +19,7 @@ import { moves } from "../../test/fixtures/process/move-attacks.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { Ended } from "../model/process.ts";
 
-// The folders around what is hidden or read-only stay where they are, so that the next command finds it protected too.
+// A command cannot move the parents of hidden or read-only directories, so that they stay protected for the next command.
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 const stage = mkdtempSync(join(tmpdir(), "drover-pin-"));
@@ -102,8 +102,8 @@ function everythingIn(folder: string): string[] {
   return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
 }
 
-/** Which folder lies where, and what is in those that are protected. */
-function standing(): unknown {
+/** The identity of each directory and the contents of the protected ones. */
+function snapshot(): unknown {
   return {
     folders: own().map((name) => lstatSync(join(here, name)).ino),
     record: everythingIn(record),
@@ -129,30 +129,27 @@ const subjects = (["pid", "sandbox"] as const)
   );
 
 describe.each(subjects)("$name", (subject) => {
-  test.each(Object.entries(moves))(
-    "%s leaves everything in its place, and the next command sees no more",
-    (_, script) => {
-      const before = standing();
-      const first = run(script, subject);
-      expect(first).toMatchObject({ isolation: subject.isolation, error: null });
-      expect(standing()).toEqual(before);
-      mkdirSync(join(here, "work"), { recursive: true });
-      const next = run('find "$HERE" -type f -exec cat {} +', subject);
-      expect(next).toMatchObject({ isolation: subject.isolation, error: null });
-      expect(first.stdout + next.stdout).not.toContain(secret);
-    },
-  );
+  test.each(Object.entries(moves))("%s moves nothing, and the next command sees nothing more", (_, script) => {
+    const before = snapshot();
+    const first = run(script, subject);
+    expect(first).toMatchObject({ isolation: subject.isolation, error: null });
+    expect(snapshot()).toEqual(before);
+    mkdirSync(join(here, "work"), { recursive: true });
+    const next = run('find "$HERE" -type f -exec cat {} +', subject);
+    expect(next).toMatchObject({ isolation: subject.isolation, error: null });
+    expect(first.stdout + next.stdout).not.toContain(secret);
+  });
 
-  test("a shared temporary folder has no second path for root", () => {
+  test("a shared temporary directory has no second path for root", () => {
     const shared = join(here, "home");
     chmodSync(shared, 0o1777);
     const { stdout } = run("cut -d' ' -f4,5 /proc/self/mountinfo", subject);
     const others = stdout.split("\n").filter((line) => line.startsWith(`${shared} `));
-    // as a user it stays pinned: a user, unlike root, cannot undo that
+    // for a user it stays pinned, because only root can undo that
     expect(others.length > 0).toBe(!isRoot || subject.uid !== undefined);
   });
 
-  test("files are renamed and linked across the folders that stay in their place", () => {
+  test("allows renames and links across pinned directories", () => {
     const script = `cd "$HOME" && mkdir -p .local/share .config/other && echo one > file && umask 077
       perl -e 'sub go { $_[0] or die "$_[1]: $!\\n" }
         go(rename("file", ".local/share/file"), "into .local"); go(link(".local/share/file", ".config/other/file"), "into .config");
@@ -161,7 +158,7 @@ describe.each(subjects)("$name", (subject) => {
     expect(run(script, subject, { writable: [here, runs] }).stdout).toBe("one\nmoved\n");
   });
 
-  test("of the user's state it sees the runs of its own project, and can work there", () => {
+  test("shows the runs of its own project, writable, and no other state of the user", () => {
     const script = 'find "$HOME/.local/state/drover" | sort; cd "$RUNS" && echo made > tmp/made && cat tmp/made';
     const { stdout } = run(script, subject, { writable: [here, runs] });
     const project = join(drover, "project");
@@ -169,13 +166,13 @@ describe.each(subjects)("$name", (subject) => {
     expect(readFileSync(join(runs, "tmp", "made"), "utf8")).toBe("made\n");
   });
 
-  test("a working directory in the runs is the same folder as before", () => {
+  test("keeps the working directory inside the runs", () => {
     const cwd = join(runs, "tmp");
     const { stdout } = run("pwd; echo made > made", subject, { writable: [here, runs] }, cwd);
     expect([stdout, readdirSync(cwd)]).toEqual([`${cwd}\n`, ["made"]]);
   });
 
-  test("a read-only folder in a hidden one is seen and cannot be changed", () => {
+  test("shows a read-only directory inside a hidden one, and prevents changes", () => {
     const cache = join(drover, "project", "cache");
     mkdirSync(cache);
     writeFileSync(join(cache, "module.mjs"), "sound");
@@ -186,14 +183,14 @@ describe.each(subjects)("$name", (subject) => {
     expect(readFileSync(join(cache, "module.mjs"), "utf8")).toBe("sound");
   });
 
-  test("a read-only folder is protected where nothing is hidden", () => {
-    const before = standing();
+  test("protects a read-only directory if nothing is hidden", () => {
+    const before = snapshot();
     const script = `${moves["writing the configuration"]}; mv "$HOME/.config" "$HOME/moved"; mv "$CONFIG" "$HOME/moved"`;
     expect(run(script, subject, { hide: [], show: [] })).toMatchObject({ isolation: subject.isolation, error: null });
-    expect(standing()).toEqual(before);
+    expect(snapshot()).toEqual(before);
   });
 
-  test("a folder that cannot be made read-only is a refusal, and nothing is started", () => {
+  test("starts nothing if a directory cannot be made read-only", () => {
     const file = join(here, "file");
     writeFileSync(file, "");
     const result = run('touch "$HERE/work/ran"', subject, { readOnly: [file] });
@@ -203,7 +200,7 @@ describe.each(subjects)("$name", (subject) => {
 });
 
 describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))("$name", (subject) => {
-  test("a HOME that is writable leaves the runs of others read-only, and its own writable", () => {
+  test("keeps the runs of other projects read-only in a writable HOME", () => {
     for (const name of ["mine", "other"]) mkdirSync(join(runs, name));
     const script =
       'echo x > "$RUNS/mine/made"; echo x > "$RUNS/other/made"; echo x > "$RUNS/made"; echo x > "$HOME/made"';
@@ -213,9 +210,9 @@ describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))("$nam
   });
 });
 
-describe.runIf(isRoot && hostHas("pid"))("as a user whose folders have mounts in them", () => {
-  test.each(["static", "perl"] as const)("everything stays in its place too, by %s", (launchMethods) => {
-    const before = standing();
+describe.runIf(isRoot && hostHas("pid"))("as a user whose directories contain mounts", () => {
+  test.each(["static", "perl"] as const)("pins all directories, by %s", (launchMethods) => {
+    const before = snapshot();
     const script = `${moves["renaming each folder"]}; ${moves["renaming from inside"]}; ls "$HOME/mounted" "$HOME/.local/mounted"; cat "$RECORD/token"`;
     mkdirSync(join(home, "mounted"));
     mkdirSync(join(home, ".local", "mounted"));
@@ -237,6 +234,6 @@ describe.runIf(isRoot && hostHas("pid"))("as a user whose folders have mounts in
     expect(result.stdout).toContain("one");
     expect(result.stdout).toContain("two");
     expect(result.stdout).not.toContain(secret);
-    expect(standing()).toEqual(before);
+    expect(snapshot()).toEqual(before);
   });
 });

@@ -3,7 +3,7 @@ import { hostHas } from "../../test/fixtures/process/host.ts";
 import { causeOf, isolationMissing, limitMissing } from "./faults.ts";
 import { probeHost } from "./probe-host.ts";
 
-test("the report tells what really works here, and for the rest why not and what to do", async () => {
+test("reports which capabilities work on this host, and a cause and a next step for the others", async () => {
   const report = await probeHost();
   expect(report.isolation.none).toEqual({ works: true });
   expect(report.isolation.group).toEqual({ works: true });
@@ -21,7 +21,7 @@ test("the report tells what really works here, and for the rest why not and what
   }
 });
 
-test("the cause that doctor shows does not send to doctor", () => {
+test("omits the advice to run doctor from the cause that doctor shows", () => {
   const faults = [isolationMissing("pid", "it is refused"), limitMissing("memoryBytes", "there is no cgroup")];
   expect(faults.map((fault) => fault.message.includes("drover doctor"))).toEqual([true, true]);
   expect(faults.map(causeOf)).toEqual([

@@ -17,7 +17,7 @@ import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { Ended, StartOptions } from "../model/process.ts";
 
-// Directories that a command finds in a hidden one, and those beside them that it does not.
+// A command sees the shown directories inside a hidden one, and nothing else in it.
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 const stage = mkdtempSync(join(tmpdir(), "drover-show-"));
@@ -88,7 +88,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
   });
   const writable = (): StartOptions => ({ writable: [at("nested", "own")] });
 
-  test("a shown directory is the real one, and nothing else is in the hidden one", () => {
+  test("shows the real directory, and nothing else of the hidden one", () => {
     const script = 'ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"; echo more >> "$PLACE/nested/own/log"';
     const ran = run(script, how(writable()));
     expect(ran).toMatchObject({ isolation, error: null, exitCode: 0, stdout: "own\nown\n" });
@@ -108,7 +108,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     'find "$PLACE" -name log -exec cat {} +',
     'cat /proc/self/cwd/../nested/other/log /proc/1/root"$PLACE/nested/other/log" /proc/1/cwd/../nested/other/log',
     'unshare -Ur sh -c "umount $PLACE/nested/own; umount $PLACE/nested; cat $PLACE/nested/other/log"',
-  ])("`%s` reaches no other", (script) => {
+  ])("`%s` reaches no other directory", (script) => {
     if (script.startsWith("unshare") && uid === undefined && isRoot && isolation === "pid") return;
     const { stdout, error } = run(`{ ${script}\n} 2>&1; true`, how(writable()));
     expect(error).toBeNull();
@@ -117,7 +117,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     expect(readFileSync(at("nested", "other", "log"), "utf8")).toBe("other\n");
   });
 
-  test("a directory made while the command runs is not there", () => {
+  test("hides a directory that is created while the command runs", () => {
     const makes = `mkdir '${at("nested", "later")}'; echo done > '${at("work", "made")}'`;
     const script = 'while ! test -s "$PLACE/work/made"; do sleep 0.05; done; ls -A "$PLACE/nested"';
     spawnSync("sh", ["-c", `(while ! test -e '${at("work", "go")}'; do sleep 0.05; done; ${makes}) >/dev/null 2>&1 &`]);
@@ -125,14 +125,14 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     expect(readdirSync(at("nested"))).toContain("later");
   });
 
-  test("the working directory may be a shown one, or below it", () => {
+  test("allows a working directory inside a shown one", () => {
     mkdirSync(at("nested", "own", "deep"));
     const ran = run("pwd; cat ../log; echo new > made", { ...how(), cwd: at("nested", "own", "deep") });
     expect(ran).toMatchObject({ error: null, stdout: `${at("nested", "own", "deep")}\nown\n` });
     expect(readFileSync(at("nested", "own", "deep", "made"), "utf8")).toBe("new\n");
   });
 
-  test("by a link, twice, with an odd name, missing, elsewhere, and several at once", () => {
+  test("accepts links, duplicates, unusual names, missing directories and paths that are not hidden", () => {
     const odd = `a b'"\\ ${"x".repeat(150)}`;
     for (const name of [odd, "third"]) mkdirSync(at("nested", name));
     symlinkSync(at("nested"), at("link"));
@@ -142,14 +142,14 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     expect(ran.stdout.trim().split("\n").sort()).toEqual([odd, "own", "third", at("work")].sort());
   });
 
-  test("a file in the place of a shown directory is refused, and nothing is started", () => {
+  test("starts nothing if a file replaces a shown directory", () => {
     rmSync(at("nested", "own"), { recursive: true });
     writeFileSync(at("nested", "own"), "");
     expect(run('touch "$PLACE/work/ran"', how())).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
     expect(readdirSync(at("work"))).toEqual([]);
   });
 
-  test("a socket in it takes connections", () => {
+  test("allows connections to a socket in a shown directory", () => {
     const socket = at("nested", "own", "s");
     const listen = `import net from "node:net"; import fs from "node:fs";
       const server = net.createServer((one) => { one.end("answered\\n"); server.close(); }).listen(${JSON.stringify(socket)},
@@ -161,7 +161,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     expect(run(`exec '${process.execPath}' -e '${ask}' "$PLACE/nested/own/s"`, how()).stdout).toBe("answered\n");
   });
 
-  test.runIf(isolation === "pid")("a command inside a command can hide and show the same again", () => {
+  test.runIf(isolation === "pid")("lets a nested command hide and show the same directories again", () => {
     const inner = JSON.stringify(once('ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"', how()));
     writeFileSync(at("work", "inner"), inner);
     const { stdout } = run(`'${process.execPath}' '${program}' "$(cat "$PLACE/work/inner")"`, how());
@@ -169,7 +169,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
   });
 });
 
-test.each(["group", "none"] as const)("%s hides nothing", (isolation) => {
+test.each(["group", "none"] as const)("isolation %s hides nothing", (isolation) => {
   const ran = run('ls -A "$PLACE/nested"', { uid: undefined, launchMethods: ["static"], options: { isolation } });
   expect(ran.stdout).toBe("other\nown\n");
 });

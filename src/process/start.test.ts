@@ -24,20 +24,20 @@ const sh = (
 const native = findNativeDirectory()!;
 const ours = `drover-init-linux-${process.arch}`;
 
-describe.runIf(process.platform === "linux")("the launchMethods", () => {
+describe.runIf(process.platform === "linux")("launch methods", () => {
   test.each([
-    ["there for other machines only", (folder: string) => rmSync(join(folder, "bin", ours))],
-    ["not executable, as on a noexec mount", (folder: string) => chmodSync(join(folder, "bin", ours), 0o644)],
-    ["not there", (folder: string) => rmSync(join(folder, "bin"), { recursive: true })],
-  ])("where the static launcher is %s, perl does it", async (_, how) => {
-    const by = broken(how);
+    ["built for other machines only", (native: string) => rmSync(join(native, "bin", ours))],
+    ["not executable, as on a noexec mount", (native: string) => chmodSync(join(native, "bin", ours), 0o644)],
+    ["missing", (native: string) => rmSync(join(native, "bin"), { recursive: true })],
+  ])("falls back to perl if the static launcher is %s", async (_, damage) => {
+    const by = startWithDamage(damage);
     for (const expected of [3, 4]) {
       const ended = await sh(by, `exit ${expected}`);
       expect(ended).toMatchObject({ exitCode: expected, resources: { maxRssKb: expect.any(Number) } });
     }
   });
 
-  test("where there is no launcher at all, a process group does it, and only weaker levels are had", async () => {
+  test("falls back to a process group without a launcher, and rejects stronger levels", async () => {
     const by = createStart({ nativeDirectory: join(directory, "none") });
     expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3, isolation: "group", resources: null });
     expect(await sh(by, "exit 3", { isolation: "group" })).toMatchObject({ isolation: "group" });
@@ -52,15 +52,15 @@ describe.runIf(process.platform === "linux")("the launchMethods", () => {
     });
   });
 
-  test("a launcher that goes missing later is done without", async () => {
-    const by = broken(() => undefined);
+  test("continues without a launcher that vanishes later", async () => {
+    const by = startWithDamage(() => undefined);
     expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3 });
     rmSync(join(directory, "native"), { recursive: true });
     mkdirSync(join(directory, "native"));
     expect(await sh(by, "exit 4")).toMatchObject({ exitCode: 4 });
   });
 
-  test("a launcher tells exactly of realtime signals and what was used", async () => {
+  test("reports realtime signals and resource usage through the launcher", async () => {
     expect(await sh(start, "kill -35 $$")).toMatchObject({
       exitCode: null,
       signal: "SIG35",
@@ -72,20 +72,20 @@ describe.runIf(process.platform === "linux")("the launchMethods", () => {
   });
 });
 
-test("leftovers that are kept make auto the level group, and leave group and none as they are", async () => {
+test("selects level group for auto if leftovers are kept, and does not change group and none", async () => {
   const levelOf = async (isolation: "auto" | "group" | "none"): Promise<Ended["isolation"]> =>
     (await sh(start, "exit 0", { leftovers: "keep", isolation })).isolation;
   expect([await levelOf("auto"), await levelOf("group"), await levelOf("none")]).toEqual(["group", "group", "none"]);
 });
 
-test.each(["pid", "sandbox"] as const)("leftovers cannot be kept at %s: nothing is started", async (isolation) => {
+test.each(["pid", "sandbox"] as const)("starts nothing if leftovers must be kept at level %s", async (isolation) => {
   const ended = await sh(start, `touch ${directory}/ran`, { leftovers: "keep", isolation });
   expect(ended).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
   expect(ended.error?.message).toContain("cannot keep leftovers");
   expect(existsSync(join(directory, "ran"))).toBe(false);
 });
 
-test("an end that the command forges for a launcher it then kills is not believed", async () => {
+test("does not trust a forged report of a command that killed its launcher", async () => {
   const forge = `for file in /proc/$PPID/fd/* /proc/${process.pid}/fd/*; do
     case $(readlink $file) in /dev/shm/*\\(deleted\\)) echo 'S 0 0 0 0 0' > $file ;; esac
   done 2>/dev/null; kill -9 $PPID`;
@@ -95,11 +95,11 @@ test("an end that the command forges for a launcher it then kills is not believe
   });
 });
 
-test("a timeout longer than Node's timers go does not fire at once", async () => {
+test("supports timeouts longer than Node's timers", async () => {
   expect(await sh(start, "sleep 0.1", {}, { timeoutMs: 2 ** 40 })).toMatchObject({ exitCode: 0, stopped: null });
 });
 
-test("withheld names are told", async () => {
+test("reports the names of withheld variables", async () => {
   const running = start(
     { executable: "true" },
     { environment: { mode: "inherit" }, parentEnvironment: { PATH: process.env["PATH"], MY_TOKEN: "t" } },
@@ -109,7 +109,7 @@ test("withheld names are told", async () => {
   await running.result;
 });
 
-test("the executable is looked up on the child's PATH, not on ours", async () => {
+test("searches for the executable in the child's PATH, not in its own", async () => {
   const environment = { PATH: join(directory, "empty") };
   const run = (isolation: "none" | "auto"): Promise<Ended> =>
     start({ executable: "true", environment }, { isolation, environment: { mode: "replace" } }, never).result;
@@ -117,7 +117,7 @@ test("the executable is looked up on the child's PATH, not on ours", async () =>
   expect((await run("auto")).error?.code).toBe("DROVER-EXE-001");
 });
 
-test("many may share one abort signal without a warning", async () => {
+test("lets many commands share one abort signal without a warning", async () => {
   const warnings: Error[] = [];
   const note = (warning: Error): unknown => warnings.push(warning);
   process.on("warning", note);
@@ -133,7 +133,7 @@ test("many may share one abort signal without a warning", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("an error of the caller's stdin pipe is not thrown at anyone", async () => {
+test("does not throw errors of the stdin pipe", async () => {
   const running = start({ executable: "true" }, { stdin: "pipe" }, never);
   running.stdout!.resume();
   await running.result;
@@ -142,7 +142,7 @@ test("an error of the caller's stdin pipe is not thrown at anyone", async () => 
 });
 
 describe.runIf(hostHas("sandbox"))("the sandbox", () => {
-  test("the working directory, the temporary one and named ones can be written, nothing else", async () => {
+  test("allows writing to the working, temporary and listed directories only", async () => {
     const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
     mkdirSync(join(directory, "tmp"));
     expect(await inside("touch here && touch $TMPDIR/there")).toMatchObject({ exitCode: 0, isolation: "sandbox" });
@@ -152,7 +152,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     rmSync(outside, { recursive: true });
   });
 
-  test("stderr has what the command wrote, and nothing about how it ended", async () => {
+  test("adds nothing to the stderr of the command", async () => {
     const running = start(
       { executable: "sh", arguments: ["-c", "echo mine >&2; kill -15 $$"], workingDirectory: directory },
       { isolation: "sandbox" },
@@ -164,7 +164,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     expect(stderr).toBe("mine\n");
   });
 
-  test("one that is asked to stop has its grace", async () => {
+  test("gives a stopped command its grace period", async () => {
     const stop = new AbortController();
     const script = "trap 'sleep 0.2; echo cleaned; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     const running = start(
@@ -179,14 +179,14 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     expect(stdout).toContain("cleaned\n");
   });
 
-  test("it cannot be made writable from inside", async () => {
+  test("cannot be made writable from inside", async () => {
     expect(
       (await inside("mount -o remount,rw / 2>/dev/null; mount -o remount,rw,bind / 2>/dev/null; touch /drover-test"))
         .exitCode,
     ).not.toBe(0);
   });
 
-  test("where bwrap cannot build it, it is refused", async () => {
+  test("reports a fault if bwrap cannot create it", async () => {
     writeFileSync(join(directory, "bwrap"), "#!/bin/sh\necho 'bwrap: no permissions' >&2; exit 1\n", { mode: 0o755 });
     const ended = await withPath(
       `${directory}:${process.env["PATH"]}`,
@@ -196,7 +196,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
   });
 });
 
-test("a sandbox without bwrap is refused, and the message says how to get it", async () => {
+test("reports a fault for a sandbox without bwrap, with the package to install", async () => {
   const ended = await withPath(
     join(directory, "empty"),
     () => start({ executable: "/bin/true" }, { isolation: "sandbox" }, never).result,
@@ -205,7 +205,7 @@ test("a sandbox without bwrap is refused, and the message says how to get it", a
   if (process.platform === "linux") expect(ended.error?.message).toContain("bubblewrap");
 });
 
-/** Drover's own PATH, by which it finds bwrap. */
+/** Calls a function with another PATH for this process, which determines where bwrap is found. */
 async function withPath<T>(path: string, call: () => Promise<T>): Promise<T> {
   const before = process.env["PATH"];
   process.env["PATH"] = path;
@@ -216,14 +216,14 @@ async function withPath<T>(path: string, call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A native folder in which one thing is wrong. */
-function broken(how: (folder: string) => void): StartCommand {
+/** Creates a `start` with a damaged copy of the native directory. */
+function startWithDamage(damage: (directory: string) => void): StartCommand {
   cpSync(native, join(directory, "native"), { recursive: true });
-  how(join(directory, "native"));
+  damage(join(directory, "native"));
   return createStart({ nativeDirectory: join(directory, "native") });
 }
 
 function inside(script: string, options: StartOptions = {}): Promise<Ended> {
-  const places = { workingDirectory: directory, environment: { TMPDIR: join(directory, "tmp") } };
-  return sh(start, script, { isolation: "sandbox", ...options }, places);
+  const paths = { workingDirectory: directory, environment: { TMPDIR: join(directory, "tmp") } };
+  return sh(start, script, { isolation: "sandbox", ...options }, paths);
 }
