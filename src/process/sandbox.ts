@@ -91,9 +91,7 @@ function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths
   return [
     ...all.filter(containsShared).flatMap((directory) => ["--bind-try", directory, directory]),
     ...shared.flatMap((directory) => ["--ro-bind-try", directory, directory]),
-    ...all
-      .filter((directory) => !containsShared(directory))
-      .flatMap((directory) => ["--bind-try", directory, directory]),
+    ...all.flatMap((directory) => (containsShared(directory) ? [] : ["--bind-try", directory, directory])),
   ];
 }
 

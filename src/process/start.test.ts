@@ -26,9 +26,9 @@ const ours = `drover-init-linux-${process.arch}`;
 
 describe.runIf(process.platform === "linux")("launch methods", () => {
   test.each([
-    ["built for other machines only", (native: string) => rmSync(join(native, "bin", ours))],
-    ["not executable, as on a noexec mount", (native: string) => chmodSync(join(native, "bin", ours), 0o644)],
-    ["missing", (native: string) => rmSync(join(native, "bin"), { recursive: true })],
+    ["built for other machines only", (copy: string) => rmSync(join(copy, "bin", ours))],
+    ["not executable, as on a noexec mount", (copy: string) => chmodSync(join(copy, "bin", ours), 0o644)],
+    ["missing", (copy: string) => rmSync(join(copy, "bin"), { recursive: true })],
   ])("falls back to perl if the static launcher is %s", async (_, damage) => {
     const by = startWithDamage(damage);
     for (const expected of [3, 4]) {
