@@ -55,9 +55,9 @@ export async function writeBackup<T>(file: string, fill: (part: string) => Promi
     linkIntoPlace(part, file);
     await flush(dirname(file));
     return done;
-  } catch (fault) {
+  } catch (error) {
     removePartial(file);
-    throw hostFault(fault, file);
+    throw hostFault(error, file);
   }
 }
 
@@ -86,8 +86,8 @@ function partialName(file: string): string {
 function createExclusive(path: string, file: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
-  } catch (fault) {
-    throw isErrno(fault, "EEXIST") ? alreadyExists(path) : hostFault(fault, file);
+  } catch (error) {
+    throw isErrno(error, "EEXIST") ? alreadyExists(path) : hostFault(error, file);
   }
 }
 
@@ -96,9 +96,9 @@ function linkIntoPlace(part: string, file: string): void {
   try {
     linkSync(part, file);
     rmSync(part);
-  } catch (fault) {
-    if (isErrno(fault, "EEXIST")) throw alreadyExists(file);
-    if (!noHardLinks.some((code) => isErrno(fault, code))) throw fault;
+  } catch (error) {
+    if (isErrno(error, "EEXIST")) throw alreadyExists(file);
+    if (!noHardLinks.some((code) => isErrno(error, code))) throw error;
     // No hard links here: reserve the name with an empty file, then replace it in one step.
     createExclusive(file, file);
     try {
@@ -147,9 +147,9 @@ export function readExtras(file: string): BackupExtras {
     if (row === undefined) throw notABackup(file, "its backup_extras table is empty");
     // The statement selects exactly these columns, written by addExtras.
     return { ...(row as unknown as Omit<BackupExtras, "version">), version };
-  } catch (fault) {
-    if (fault instanceof RequestError) throw fault;
-    throw notABackup(file, fault instanceof Error ? fault.message : String(fault));
+  } catch (error) {
+    if (error instanceof RequestError) throw error;
+    throw notABackup(file, error instanceof Error ? error.message : String(error));
   } finally {
     copy?.close();
   }

@@ -19,13 +19,13 @@ export function lockCoordinator(record: string): CoordinatorLock | null {
     const database = openDatabase(file, { timeout: 0 });
     try {
       database.exec("begin exclusive");
-    } catch (fault) {
+    } catch (error) {
       database.close();
-      if (isBusy(fault)) return null;
-      throw fault;
+      if (isBusy(error)) return null;
+      throw error;
     }
     return { release: () => database.close() };
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   }
 }

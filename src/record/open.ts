@@ -102,9 +102,9 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
         connection.close();
       },
     };
-  } catch (fault) {
+  } catch (error) {
     connection.close();
-    throw hostFault(fault, file);
+    throw hostFault(error, file);
   }
 }
 

@@ -64,9 +64,9 @@ export async function restoreStore(options: { directory: string; file: string } 
     renameSync(part, databaseFile(directory));
     sync(directory);
     return { made_at: extras.made_at, audit, revoked_tokens };
-  } catch (fault) {
+  } catch (error) {
     remove(made);
-    throw hostFault(fault, databaseFile(directory));
+    throw hostFault(error, databaseFile(directory));
   }
 }
 

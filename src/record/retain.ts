@@ -19,8 +19,8 @@ export function retentionDays({ retention, execution: { audit } }: Config): Rete
 export async function retain(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
   try {
     await prune(signal === undefined ? store : abortable(store, signal), days);
-  } catch (fault) {
-    if (signal?.aborted !== true || fault !== signal.reason) throw fault;
+  } catch (error) {
+    if (signal?.aborted !== true || error !== signal.reason) throw error;
   }
 }
 

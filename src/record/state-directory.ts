@@ -10,8 +10,8 @@ export function createStateDirectory(directory: string): void {
     createDirectory(directory);
     // SQLite would create it with whatever mode the umask allows. The WAL inherits the mode.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   }
 }
 

@@ -69,7 +69,7 @@ function isRunOp({ op }: Op): boolean {
 function advance(trail: Trail, reached: ChainHead): void {
   try {
     trail.committed(reached);
-  } catch (fault) {
-    process.emitWarning(`audit.head could not be written: ${String(fault)}`, { code: "DROVER-STA-001" });
+  } catch (error) {
+    process.emitWarning(`audit.head could not be written: ${String(error)}`, { code: "DROVER-STA-001" });
   }
 }

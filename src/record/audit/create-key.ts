@@ -19,8 +19,8 @@ export function createKey(directory: string): Uint8Array {
     createHead(directory);
     publish(draft, auditKeyFile(directory));
     syncDirectory(directory);
-  } catch (fault) {
-    throw hostFault(fault, auditKeyFile(directory));
+  } catch (error) {
+    throw hostFault(error, auditKeyFile(directory));
   }
   const key = readKey(directory);
   if (key === null) throw missingKey(directory);
@@ -31,8 +31,8 @@ export function createKey(directory: string): Uint8Array {
 function publish(draft: string, file: string): void {
   try {
     linkSync(draft, file);
-  } catch (fault) {
-    if (!(fault instanceof Error && Reflect.get(fault, "code") === "EEXIST")) throw fault;
+  } catch (error) {
+    if (!(error instanceof Error && Reflect.get(error, "code") === "EEXIST")) throw error;
   } finally {
     unlinkSync(draft);
   }

@@ -42,10 +42,10 @@ function copyChecks(file: string): HeadCheck[] {
 function fileExists(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
-  } catch (fault) {
+  } catch (error) {
     // This user cannot access the directory.
-    if (fault instanceof Error && "code" in fault) return false;
-    throw fault;
+    if (error instanceof Error && "code" in error) return false;
+    throw error;
   }
 }
 

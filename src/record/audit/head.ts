@@ -65,9 +65,9 @@ export function createHead(directory: string): void {
 export function readHead(file: string): ChainHead | null {
   try {
     return headFrom(textOf(file));
-  } catch (fault) {
-    if (isMissing(fault) || isNotPlain(fault)) return null;
-    throw fault;
+  } catch (error) {
+    if (isMissing(error) || isNotPlain(error)) return null;
+    throw error;
   }
 }
 
@@ -75,9 +75,9 @@ export function readHead(file: string): ChainHead | null {
 export function readHeadCopy(file: string): ChainHead | null {
   try {
     return readHead(file);
-  } catch (fault) {
-    if (fault instanceof Error && ["EACCES", "ENOTDIR"].includes(String(Reflect.get(fault, "code")))) return null;
-    throw fault;
+  } catch (error) {
+    if (error instanceof Error && ["EACCES", "ENOTDIR"].includes(String(Reflect.get(error, "code")))) return null;
+    throw error;
   }
 }
 
@@ -87,9 +87,9 @@ export function openHead(file: string): HeadFile {
     read() {
       try {
         fd ??= openPlain(file, constants.O_RDWR);
-      } catch (fault) {
-        if (isMissing(fault)) return null;
-        throw fault;
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
       }
       return headFrom(textIn(fd));
     },
@@ -124,8 +124,8 @@ export function openHeadCopy(file: string): HeadFile {
     replace(head) {
       try {
         plain.replace(head);
-      } catch (fault) {
-        if (!isMissing(fault)) throw fault;
+      } catch (error) {
+        if (!isMissing(error)) throw error;
         mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
         plain.replace(head);
       }

@@ -16,13 +16,13 @@ export function readKey(directory: string): Uint8Array | null {
     if (fault) throw keyFault(file, `is not used: ${fault.why}`, fault.next);
     if (found === undefined) return null;
     text = readFileSync(file, "utf8");
-  } catch (fault) {
-    if (fault instanceof HostError) throw fault;
+  } catch (error) {
+    if (error instanceof HostError) throw error;
     throw keyFault(
       file,
       "cannot be read",
       `Make it a file that this user can read: chown and chmod 600 ${file}.`,
-      fault,
+      error,
     );
   }
   if (!keyShape.test(text)) throw keyFault(file, "is not 64 hexadecimal digits", "Restore it from a backup.");

@@ -63,11 +63,11 @@ function readLinkOrNull(file: string): string | null {
 function orNull<T>(read: () => T): T | null {
   try {
     return read();
-  } catch (fault) {
+  } catch (error) {
     // ESRCH: it ended while we read. EACCES: it belongs to another user, so it is not ours. Report anything else.
-    const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
+    const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
     if (code === "ENOENT" || code === "ESRCH" || code === "EACCES") return null;
-    throw fault;
+    throw error;
   }
 }
 
@@ -75,8 +75,8 @@ function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
-  } catch (fault) {
+  } catch (error) {
     // EPERM: it exists but belongs to somebody else.
-    return fault instanceof Error && Reflect.get(fault, "code") === "EPERM";
+    return error instanceof Error && Reflect.get(error, "code") === "EPERM";
   }
 }

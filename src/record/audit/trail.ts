@@ -65,8 +65,8 @@ function writeCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
   try {
     if (replace) copy.replace(reached);
     else copy.advance(reached);
-  } catch (fault) {
-    if (!(fault instanceof Error && "code" in fault)) throw fault;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
   }
 }
 
@@ -89,8 +89,8 @@ function* checkHead(file: HeadFile | null, end: ChainEnd): Work<Found> {
     let head: ChainHead | null;
     try {
       head = file.read();
-    } catch (fault) {
-      return { state: "unreadable", fault };
+    } catch (error) {
+      return { state: "unreadable", fault: error };
     }
     if (head === null) return end.last_no === 0 ? { state: "new" } : { state: "mismatch", head: "missing" };
     if (!(yield* contradicts(head, end))) return { state: "agrees" };

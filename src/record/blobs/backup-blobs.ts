@@ -44,9 +44,9 @@ async function backUp(directory: string, sha256: string, copy: Connection): Prom
   let handle;
   try {
     handle = await open(blobFile(directory, sha256), "r");
-  } catch (fault) {
-    if (isErrno(fault, "ENOENT") || isErrno(fault, "ENOTDIR")) return false;
-    throw fault;
+  } catch (error) {
+    if (isErrno(error, "ENOENT") || isErrno(error, "ENOTDIR")) return false;
+    throw error;
   }
   try {
     const buffer = new Uint8Array(pieceBytes);

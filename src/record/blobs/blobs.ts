@@ -41,8 +41,8 @@ export async function putBlob(
     renameSync(part, target);
     sync(dirname(target));
     return "stored";
-  } catch (fault) {
-    throw hostFault(fault, part);
+  } catch (error) {
+    throw hostFault(error, part);
   } finally {
     rmSync(part, { force: true });
   }
@@ -76,12 +76,12 @@ export async function openBlob(directory: string, sha256: string): ReturnType<Bl
     try {
       const { size } = await handle.stat();
       return { size, stream: handle.createReadStream() };
-    } catch (fault) {
+    } catch (error) {
       await handle.close();
-      throw fault;
+      throw error;
     }
-  } catch (fault) {
-    if (isErrno(fault, "ENOENT")) return null;
-    throw hostFault(fault, file);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return null;
+    throw hostFault(error, file);
   }
 }

@@ -46,18 +46,18 @@ function removeIfOld(file: string, before: number): boolean {
     if (statSync(file).mtimeMs >= before) return false;
     rmSync(file);
     return true;
-  } catch (fault) {
+  } catch (error) {
     // Another process removed it.
-    if (isErrno(fault, "ENOENT")) return false;
-    throw hostFault(fault, file);
+    if (isErrno(error, "ENOENT")) return false;
+    throw hostFault(error, file);
   }
 }
 
 function list(root: string): string[] {
   try {
     return readdirSync(root);
-  } catch (fault) {
-    if (isErrno(fault, "ENOENT")) return [];
-    throw hostFault(fault, root);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return [];
+    throw hostFault(error, root);
   }
 }

@@ -26,8 +26,8 @@ export async function copyContents(
     }
     try {
       await to.addContent(sha256, counted(from.name, sha256, pieces));
-    } catch (fault) {
-      throw notCopied(`The contents ${sha256}`, fault);
+    } catch (error) {
+      throw notCopied(`The contents ${sha256}`, error);
     }
     copied.contents += 1;
     progress(copied.contents);

@@ -59,8 +59,8 @@ async function copyTable(
     }
     // So that an error is reported for the table it belongs to.
     await to.settled();
-  } catch (fault) {
-    throw notCopied(`The table ${table.name}`, fault);
+  } catch (error) {
+    throw notCopied(`The table ${table.name}`, error);
   }
   return rows;
 }

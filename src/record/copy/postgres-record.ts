@@ -51,8 +51,8 @@ export async function withSnapshot<T>(
       signal?.throwIfAborted();
       await connection.exec("begin isolation level repeatable read read only");
       return await work(postgresRecord(connection, url));
-    } catch (fault) {
-      throw signal?.aborted ? signal.reason : fault;
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
     } finally {
       signal?.removeEventListener("abort", leave);
     }
@@ -76,8 +76,8 @@ export async function intoPostgres<T>(url: string, now: Date, work: (record: Tar
       await connection.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
       await commit(connection);
       return done;
-    } catch (fault) {
-      throw await rollBackAfter(connection, fault);
+    } catch (error) {
+      throw await rollBackAfter(connection, error);
     }
   });
 }
@@ -87,8 +87,8 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
   try {
     connection = await connect(url, { idleInTransactionMs: idleTransactionMs });
     return await work(connection);
-  } catch (fault) {
-    throw hostFault(fault, url);
+  } catch (error) {
+    throw hostFault(error, url);
   } finally {
     connection?.end();
   }
@@ -174,8 +174,8 @@ function newPostgresRecord(connection: Connection, url: string, now: Date): Targ
     inFlight = 0;
     try {
       await connection.settled();
-    } catch (fault) {
-      throw hostFault(fault, url);
+    } catch (error) {
+      throw hostFault(error, url);
     }
   }
 }

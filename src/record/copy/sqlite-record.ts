@@ -30,8 +30,8 @@ export async function withDirectory<T>(
     } finally {
       rollBack(connection);
     }
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   } finally {
     connection.close();
   }
@@ -42,8 +42,8 @@ export async function withBackup<T>(file: string, work: (record: SourceRecord) =
   const connection = connect(file, "immutable");
   try {
     return await work(sqliteRecord(connection, file, (sha256) => contentOfRows(connection, sha256)));
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   } finally {
     connection.close();
   }
@@ -76,9 +76,9 @@ async function contentOfFile(directory: string, sha256: string): Promise<AsyncIt
     const handle = await open(file, "r");
     // The stream closes the handle, however it ends.
     return handle.createReadStream({ highWaterMark: pieceBytes });
-  } catch (fault) {
-    if (isErrno(fault, "ENOENT")) return null;
-    throw hostFault(fault, file);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return null;
+    throw hostFault(error, file);
   }
 }
 

@@ -112,9 +112,9 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   function receive(channel: string, text: string): void {
     try {
       handle(channel, text);
-    } catch (fault) {
+    } catch (error) {
       // Anyone with access to this database can send anything on the channel.
-      onFault(fault);
+      onFault(error);
       notifyListeners(anyChange);
     }
   }
@@ -144,8 +144,8 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     while (!stopped) {
       try {
         await listenOnce();
-      } catch (fault) {
-        if (!stopped) onFault(fault);
+      } catch (error) {
+        if (!stopped) onFault(error);
       }
       connection?.end();
       connection = null;

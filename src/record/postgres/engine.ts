@@ -49,8 +49,8 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
           const done = await carryOut(connection, work());
           await commit(connection, emptyNotice(me, no));
           return done;
-        } catch (fault) {
-          throw await rollBackAfter(connection, fault);
+        } catch (error) {
+          throw await rollBackAfter(connection, error);
         }
       }),
     ),
@@ -65,8 +65,8 @@ export async function rollBackAfter(connection: Connection, fault: unknown): Pro
   let cause = fault;
   try {
     await connection.settled();
-  } catch (earlier) {
-    cause = earlier;
+  } catch (firstError) {
+    cause = firstError;
   }
   if (!connection.broken) await connection.exec("rollback");
   return cause;
@@ -78,8 +78,8 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
     // A suspended process must not keep the server from vacuuming deleted rows.
     connection = await connect(url, { idleInTransactionMs: maintenanceTimeoutMs });
     return await work(connection);
-  } catch (fault) {
-    throw hostFault(fault, url);
+  } catch (error) {
+    throw hostFault(error, url);
   } finally {
     connection?.end();
   }

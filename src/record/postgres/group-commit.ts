@@ -80,9 +80,9 @@ export function groupCommit(options: Options): GroupCommit {
     let done: Done;
     try {
       done = await commitOnce(callers);
-    } catch (fault) {
-      if (callers.length > 1 && !(fault instanceof HostError)) for (const caller of callers) await store([caller]);
-      else for (const caller of [...callers, ...(fault instanceof HostError ? takeLate() : [])]) caller.reject(fault);
+    } catch (error) {
+      if (callers.length > 1 && !(error instanceof HostError)) for (const caller of callers) await store([caller]);
+      else for (const caller of [...callers, ...(error instanceof HostError ? takeLate() : [])]) caller.reject(error);
       return;
     }
     if (done.head !== null) options.committed(done.head);
@@ -106,8 +106,8 @@ export function groupCommit(options: Options): GroupCommit {
         sent = { no, mark, done };
         await commit(connection, options.notice(no, done.changed));
         return done;
-      } catch (fault) {
-        throw await rollBackAfter(connection, fault);
+      } catch (error) {
+        throw await rollBackAfter(connection, error);
       }
     });
   }

@@ -35,10 +35,10 @@ export function openLink({ url, waitMs, answerMs = answerTimeoutMs, ...options }
           const done = await work(await mine);
           outage = null;
           return done;
-        } catch (fault) {
-          if (!isUnavailable(fault)) throw hostFault(fault, url);
+        } catch (error) {
+          if (!isUnavailable(error)) throw hostFault(error, url);
           if (connecting === mine) drop();
-          if (closed || isGivenUp(began)) throw unavailable(url, fault);
+          if (closed || isGivenUp(began)) throw unavailable(url, error);
         }
         await delay();
       }

@@ -21,8 +21,8 @@ async function versionOf(url: string): Promise<number | null> {
     } finally {
       connection.end();
     }
-  } catch (fault) {
-    throw hostFault(fault, url);
+  } catch (error) {
+    throw hostFault(error, url);
   }
 }
 

@@ -46,8 +46,8 @@ export function toolText(body: string): SearchedText {
     // storeEvent wrote it from a RunEvent.
     const { name, input } = JSON.parse(body) as { name?: string; input?: unknown };
     return { where: "tool_input", text: plainText(`${name} ${JSON.stringify(input)}`, true) };
-  } catch (fault) {
-    if (!(fault instanceof SyntaxError)) throw fault;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
     // The JSON is cut off: take everything after "input".
     return { where: "tool_input", text: plainText(body.slice(body.indexOf('"input":') + 8), true) };
   }

@@ -28,8 +28,8 @@ export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => voi
   async function index(): Promise<void> {
     try {
       if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, stopping.signal)) === "unavailable") unlisten();
-    } catch (fault) {
-      onFault(fault);
+    } catch (error) {
+      onFault(error);
     }
   }
 }

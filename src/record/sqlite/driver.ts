@@ -62,8 +62,8 @@ function loadSqlite(): SqliteModule {
     try {
       // A native module has no types. The contract tests exercise it.
       return require(source) as SqliteModule;
-    } catch (fault) {
-      faults.push(fault);
+    } catch (error) {
+      faults.push(error);
     }
   }
   throw new HostError({

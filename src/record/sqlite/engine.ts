@@ -33,8 +33,8 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
 async function reading<T>(connection: Connection, waitMs: number, read: () => T): Promise<T> {
   try {
     return await withRetries(read, connection.file, waitMs);
-  } catch (fault) {
-    throw hostFault(fault, connection.file);
+  } catch (error) {
+    throw hostFault(error, connection.file);
   }
 }
 
@@ -44,8 +44,8 @@ async function withConnection<T>(file: string, waitMs: number, work: () => Work<
   try {
     await withRetries(() => beginReading(connection), file, waitMs);
     return await carryOutYielding(connection, work());
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   } finally {
     rollBack(connection);
     connection.close();
@@ -57,8 +57,8 @@ function beginReading(connection: Connection): void {
   connection.sql("begin").run();
   try {
     connection.sql("select 1 from store").get();
-  } catch (fault) {
+  } catch (error) {
     rollBack(connection);
-    throw fault;
+    throw error;
   }
 }

@@ -84,13 +84,13 @@ export function groupCommit(options: Options): GroupCommit {
     if (lost !== null) return rejectAll(takeWaiting(), lost);
     try {
       connection.sql("begin immediate").run();
-    } catch (fault) {
-      if (isBusy(fault) && monotonicMs() < deadline) {
+    } catch (error) {
+      if (isBusy(error) && monotonicMs() < deadline) {
         // Callers that arrive meanwhile join this transaction.
         setTimeout(() => flush(deadline), randomDelayMs());
         return;
       }
-      rejectAll(takeWaiting(), isBusy(fault) ? stillLocked(connection.file, waitMs, fault) : fault);
+      rejectAll(takeWaiting(), isBusy(error) ? stillLocked(connection.file, waitMs, error) : error);
       return;
     }
     commit(takeWaiting());
@@ -120,9 +120,9 @@ export function groupCommit(options: Options): GroupCommit {
       if (lost !== null) return rejectAll(callers, lost);
       if (head !== null) options.committed(head);
       callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
-    } catch (fault) {
+    } catch (error) {
       rollBack(connection);
-      failCallers(callers, fault);
+      failCallers(callers, error);
       return;
     }
     options.changed(changed);
@@ -146,8 +146,8 @@ export function groupCommit(options: Options): GroupCommit {
     for (const caller of callers) {
       try {
         connection.sql("begin immediate").run();
-      } catch (again) {
-        rejectAll([caller], again);
+      } catch (retryError) {
+        rejectAll([caller], retryError);
         continue;
       }
       commit([caller]);

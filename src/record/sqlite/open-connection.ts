@@ -26,9 +26,9 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
       connection = await migrated(file, mode, waitMs);
     }
     return connection;
-  } catch (fault) {
+  } catch (error) {
     connection?.close();
-    throw hostFault(fault, file);
+    throw hostFault(error, file);
   }
 }
 
@@ -45,9 +45,9 @@ async function migrated(file: string, mode: "read" | "write", waitMs: number): P
   const connection = connect(file, "write");
   try {
     await migrate(connection, waitMs);
-  } catch (fault) {
+  } catch (error) {
     connection.close();
-    throw fault;
+    throw error;
   }
   if (mode === "write") return connection;
   connection.close();

@@ -10,9 +10,9 @@ export async function withRetries<T>(attempt: () => T, file: string, waitMs: num
   for (;;) {
     try {
       return attempt();
-    } catch (fault) {
-      if (!isBusy(fault)) throw fault;
-      if (monotonicMs() >= deadline) throw stillLocked(file, waitMs, fault);
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (monotonicMs() >= deadline) throw stillLocked(file, waitMs, error);
     }
     await shortDelay();
   }

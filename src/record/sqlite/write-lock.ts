@@ -6,8 +6,8 @@ import { withRetries } from "./with-retries.ts";
 export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
   try {
     return await withRetries(() => transact(connection, work), connection.file, waitMs);
-  } catch (fault) {
-    throw hostFault(fault, connection.file);
+  } catch (error) {
+    throw hostFault(error, connection.file);
   }
 }
 
@@ -18,9 +18,9 @@ function transact<T>(connection: Connection, work: () => T): T {
     const result = work();
     connection.sql("commit").run();
     return result;
-  } catch (fault) {
+  } catch (error) {
     rollBack(connection);
-    throw fault;
+    throw error;
   }
 }
 
@@ -28,7 +28,7 @@ function transact<T>(connection: Connection, work: () => T): T {
 export function rollBack(connection: Connection): void {
   try {
     connection.sql("rollback").run();
-  } catch (fault) {
-    if (!(fault instanceof Error && fault.message.includes("no transaction is active"))) throw fault;
+  } catch (error) {
+    if (!(error instanceof Error && error.message.includes("no transaction is active"))) throw error;
   }
 }

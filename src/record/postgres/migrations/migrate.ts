@@ -61,8 +61,8 @@ export async function migrate(url: string): Promise<void> {
     } finally {
       connection.end();
     }
-  } catch (fault) {
-    throw hostFault(fault, url);
+  } catch (error) {
+    throw hostFault(error, url);
   }
 }
 

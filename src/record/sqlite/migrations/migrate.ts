@@ -55,9 +55,9 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
     for (const text of migrations.slice(version)) connection.exec(text);
     connection.exec(`pragma user_version = ${schemaVersion}`);
     connection.exec("commit");
-  } catch (fault) {
+  } catch (error) {
     rollBack(connection);
-    throw hostFault(fault, connection.file);
+    throw hostFault(error, connection.file);
   }
 }
 
