@@ -7,7 +7,7 @@ import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from 
 import type { AgentGate } from "../define/agent-gate.ts";
 import { watchAgents } from "../define/watch-agents.ts";
 import { loadAgents, type LoadedAgents } from "../define/load-agents.ts";
-import { missingProgram } from "../execute/executors/clients/missing-program.ts";
+import { findMissingProgram } from "../execute/executors/clients/find-missing-program.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
 import { missingPackage } from "../llm/optional-package.ts";
 import type { Config } from "../model/config.ts";
@@ -165,7 +165,7 @@ function createProfileHost(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
     missing: (type, config, directory) =>
-      type === "claude-sdk" ? missingPackage(agentSdk, { directory, env }) : missingProgram(type, config, env),
+      type === "claude-sdk" ? missingPackage(agentSdk, { directory, env }) : findMissingProgram(type, config, env),
     hasCommand(command, directory) {
       if (isProceduralExec(command)) return true;
       const split = splitWords(command);

@@ -69,8 +69,8 @@ test("passes events on, and reports other lines as errors without stopping", asy
   expect(events).toContainEqual({ type: "assistant", text: "hello" });
   expect(events).toContainEqual({ type: "output", stream: "stderr", text: "a note\n" });
   expect(events.flatMap((event) => (event.type === "error" ? [event.message] : []))).toEqual([
-    "A line of the executor is not an event (it is not JSON): not json",
-    expect.stringContaining('(there is no event type "nonsense")'),
+    "The executor printed a line that is not an event (it is not JSON): not json",
+    expect.stringContaining('(unknown event type "nonsense")'),
     expect.stringContaining("(progress: percent: Too big: expected number to be <=100)"),
   ]);
   expect(events.filter(({ type }) => type === "status")).toEqual([]);

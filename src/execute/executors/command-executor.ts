@@ -13,7 +13,7 @@ import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
 import { outcomeOfFailure } from "../scaffold/run-failure.ts";
 import { readLines } from "./read-lines.ts";
 import { type CommandState, openCommandState } from "./command-state.ts";
-import { loadLineParser, parkedOf, type ParseLine, type ProgramLine } from "./program-lines.ts";
+import { loadLineParser, toParked, type ParseLine, type ProgramLine } from "./program-lines.ts";
 
 export interface CommandExecutorOptions extends ResolveOptions {
   name: string;
@@ -22,7 +22,7 @@ export interface CommandExecutorOptions extends ResolveOptions {
   can?: Partial<Executor["can"]>;
 }
 
-/** Enough for a result with the largest data that is parsed. */
+/** Large enough for a result with the largest data that Drover parses. */
 const maxLineBytes = 48 * 1024 * 1024;
 
 /**
@@ -44,7 +44,7 @@ export function createCommandExecutor(options: CommandExecutorOptions): Executor
   return {
     ...scaffolded,
     run(invocation, context) {
-      // a procedural run shares its directory and keeps no files: see ../workspace/workspace-kind.ts
+      // procedural runs skip the scaffold: they share a directory and keep no files (see ../workspace/workspace-kind.ts)
       const isProcedural = invocation.agent.type === "procedural" && invocation.mode === "start";
       return isProcedural ? runProgram(options, invocation, context) : scaffolded.run(invocation, context);
     },
@@ -56,18 +56,18 @@ async function runProgram(
   invocation: Invocation,
   context: RunContext,
 ): Promise<Outcome> {
-  const words = resolveCommand(options.command, options);
-  if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
+  const command = resolveCommand(options.command, options);
+  if (!command.ok) return failed("refused", `The executor's command cannot be run: ${command.message}.`);
   try {
     const state = openCommandState(options.can ?? {}, context);
-    const loaded = await state.load();
+    const savedState = await state.load();
     const running = await context.start({
-      executable: words.executable,
-      arguments: words.arguments,
+      executable: command.executable,
+      arguments: command.arguments,
       workingDirectory: context.dirs.work,
       environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
     });
-    return await converse(running, { invocation, context, parse: await loadLineParser(), state, loaded });
+    return await converse(running, { invocation, context, parse: await loadLineParser(), state, savedState });
   } catch (error) {
     if (error instanceof RequestError) return failed("refused", error.message);
     if (error instanceof RunFailure) return outcomeOfFailure(error);
@@ -80,7 +80,7 @@ interface ConverseOptions {
   context: RunContext;
   parse: ParseLine;
   state: CommandState;
-  loaded: { session_state?: unknown };
+  savedState: { session_state?: unknown };
 }
 
 async function converse(running: Running, options: ConverseOptions): Promise<Outcome> {
@@ -93,7 +93,7 @@ async function converse(running: Running, options: ConverseOptions): Promise<Out
   const onStop = (): void => send({ stop: stopReasonOf(context.signal) });
   const onOverBudget = (): void => send({ over_budget: true });
   const { inputs: _sentAsLines, ...first } = invocation;
-  send({ ...first, ...options.loaded });
+  send({ ...first, ...options.savedState });
   context.signal.addEventListener("abort", onStop, { once: true });
   context.overBudget.addEventListener("abort", onOverBudget, { once: true });
   const inputs = context.input[Symbol.asyncIterator]();
@@ -105,7 +105,7 @@ async function converse(running: Running, options: ConverseOptions): Promise<Out
         outcome ??= outcomeOfResult(line);
         return;
       case "parked":
-        outcome ??= parkedOf(line);
+        outcome ??= toParked(line);
         return;
       case "save":
         return send({ saved: await options.state.save(line.state) });
@@ -120,10 +120,10 @@ async function converse(running: Running, options: ConverseOptions): Promise<Out
     }
   };
   const readStdout = async (): Promise<void> => {
-    for await (const { text, whole } of readLines(running.stdout, maxLineBytes)) {
-      const line = whole ? parseLine(text, parse) : `it is longer than ${maxLineBytes} bytes`;
+    for await (const { text, isComplete } of readLines(running.stdout, maxLineBytes)) {
+      const line = isComplete ? parseLine(text, parse) : `it is longer than ${maxLineBytes} bytes`;
       if (typeof line === "string") {
-        const message = `A line of the executor is not an event (${line}): ${text.slice(0, 200)}`;
+        const message = `The executor printed a line that is not an event (${line}): ${text.slice(0, 200)}`;
         await emit({ type: "error", code: "bad_line", message });
         continue;
       }
@@ -142,10 +142,10 @@ async function converse(running: Running, options: ConverseOptions): Promise<Out
   ]);
   context.signal.removeEventListener("abort", onStop);
   context.overBudget.removeEventListener("abort", onOverBudget);
-  return outcomeOf(ended, outcome, excerpt.text());
+  return decideOutcome(ended, outcome, excerpt.text());
 }
 
-/** Stops when the run's input ends, which is when the run ends. */
+/** Returns when the run ends, because that closes its input. */
 async function sendInputs(inputs: AsyncIterator<UserInput>, send: (line: object) => void): Promise<void> {
   for (let next = await inputs.next(); !next.done; next = await inputs.next()) send({ input: next.value });
 }
@@ -159,14 +159,14 @@ function parseLine(text: string, parse: ParseLine): ProgramLine | string {
   }
 }
 
-/** A result loses only its data, so that the run still ends as its program reports. */
+/** Drops only the data of a result, so that the run still ends with the status its program reported. */
 function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexactNumber>>, isResult: boolean): RunEvent {
-  const what = isResult ? "The result's data" : "An event";
-  const message = `${what} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
+  const subject = isResult ? "The result's data" : "An event";
+  const message = `${subject} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 
-function outcomeOf(ended: Ended, reported: Outcome | null, stderr: string): Outcome {
+function decideOutcome(ended: Ended, reported: Outcome | null, stderr: string): Outcome {
   if (ended.stopped)
     return outcomeOfStop(ended.stopped, reported && "text" in reported ? (reported.text ?? undefined) : undefined);
   if (reported) return reported;

@@ -126,7 +126,7 @@ test("reports invalid events, usage, partials and questions with their type and 
   expect(passed).toEqual([]);
   expect(opened.events.map((event) => event.type === "error" && event.message)).toEqual([
     "The executor odd sent an invalid event, which was left out: tool_use: tool_use_id: expected string, received undefined",
-    'The executor odd sent an invalid event, which was left out: there is no event type "assistent"; did you mean assistant?',
+    'The executor odd sent an invalid event, which was left out: unknown event type "assistent"; did you mean assistant?',
     "The executor odd sent an invalid event, which was left out: an event must be an object",
     "The executor odd sent an invalid event, which was left out: tool_result: tool_use_id: expected string, received number; output: is missing",
     "The executor odd sent an invalid event, which was left out: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",

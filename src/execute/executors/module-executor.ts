@@ -8,7 +8,7 @@ import { HostError } from "../../model/errors.ts";
 import type { Executor } from "../../model/executor.ts";
 import type { StartCommand } from "../../model/process.ts";
 import type { Environment } from "../../model/environment.ts";
-import { checkedExecutor } from "./checked-executor.ts";
+import { withValidation } from "./with-validation.ts";
 import { describeHosted, type HostedModule, runHosted } from "./host/run-hosted.ts";
 
 export interface ModuleOptions {
@@ -23,7 +23,7 @@ export interface ModuleOptions {
 }
 
 /** A module that takes longer than this to load is considered hung. */
-const loadMs = 30_000;
+const loadTimeoutMs = 30_000;
 
 /**
  * Loads an executor from a file: its `executor` export, or the return value of its `createExecutor(config)`. Each run
@@ -31,45 +31,45 @@ const loadMs = 30_000;
  */
 export async function loadModuleExecutor(options: ModuleOptions): Promise<Executor> {
   const file = resolve(options.runnerDirectory, options.module);
-  if (!existsSync(file)) throw moduleFault(file, "there is no such file");
+  if (!existsSync(file)) throw unusableModule(file, "the file does not exist");
   try {
-    const { module, described } = await load(file, options);
-    const { name, can, variables } = described;
-    return await checkedExecutor({
+    const { module, description } = await load(file, options);
+    const { name, can, variables } = description;
+    return await withValidation({
       name,
       can,
       ...(variables === undefined ? {} : { variables }),
       run: (invocation, context) => runHosted(module, name, invocation, context),
     });
-  } catch (cause) {
-    throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
+  } catch (error) {
+    throw unusableModule(file, error instanceof Error ? error.message : String(error), error);
   }
 }
 
-type Described = Pick<Executor, "name" | "can" | "variables">;
+type Description = Pick<Executor, "name" | "can" | "variables">;
 
-/** Uses the file itself if Node can load it. Compiles a file that imports `drover` where no such package is installed. */
-async function load(file: string, options: ModuleOptions): Promise<{ module: HostedModule; described: Described }> {
+/** Loads the file directly if Node can. Compiles TypeScript, and files that import `drover` without having it installed. */
+async function load(file: string, options: ModuleOptions): Promise<{ module: HostedModule; description: Description }> {
   const { cacheDirectory, config } = options;
   const host = {
     executable: process.execPath,
-    arguments: ["--enable-source-maps", await hostProgram(cacheDirectory)],
+    arguments: ["--enable-source-maps", await findHostProgram(cacheDirectory)],
   };
-  const loadFrom = async (path: string): Promise<{ module: HostedModule; described: Described }> => {
+  const loadFrom = async (path: string): Promise<{ module: HostedModule; description: Description }> => {
     const module = { host, url: pathToFileURL(path).href, config };
-    return { module, described: await describe(module, options) };
+    return { module, description: await describe(module, options) };
   };
-  const compiled = async (): Promise<string> => compile(file, cacheDirectory);
-  if (file.endsWith(".ts")) return loadFrom(await compiled());
+  const compileFile = async (): Promise<string> => compile(file, cacheDirectory);
+  if (file.endsWith(".ts")) return loadFrom(await compileFile());
   return loadFrom(file).catch(async (error: unknown) => {
-    if (!lacksDrover(error)) throw error;
-    return loadFrom(await compiled());
+    if (!isDroverMissing(error)) throw error;
+    return loadFrom(await compileFile());
   });
 }
 
-async function describe(module: HostedModule, { start, env, runnerDirectory }: ModuleOptions): Promise<Described> {
+async function describe(module: HostedModule, { start, env, runnerDirectory }: ModuleOptions): Promise<Description> {
   const running = start(
-    { ...module.host, workingDirectory: runnerDirectory, timeoutMs: loadMs },
+    { ...module.host, workingDirectory: runnerDirectory, timeoutMs: loadTimeoutMs },
     {
       stdin: "pipe",
       output: "both",
@@ -79,20 +79,20 @@ async function describe(module: HostedModule, { start, env, runnerDirectory }: M
     },
     new AbortController().signal,
   );
-  return (await describeHosted(module, running)) as Described; // checked by the host
+  return (await describeHosted(module, running)) as Description; // checked by the host
 }
 
 /** Node reports this before it runs any code of the module. */
-function lacksDrover(error: unknown): boolean {
+function isDroverMissing(error: unknown): boolean {
   return error instanceof Error && /Cannot find package 'drover'/.test(error.message);
 }
 
-/** A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round. */
-const here = (): string => (typeof __dirname === "string" ? __dirname : import.meta.dirname);
+/** A CommonJS bundle has only __dirname; an ES module has only import.meta.dirname. */
+const currentDirectory = (): string => (typeof __dirname === "string" ? __dirname : import.meta.dirname);
 
-async function hostProgram(cacheDirectory: string): Promise<string> {
-  const built = join(here(), "execute-executors-host-module-host.cjs");
-  return existsSync(built) ? built : compile(join(here(), "host", "module-host.ts"), cacheDirectory);
+async function findHostProgram(cacheDirectory: string): Promise<string> {
+  const built = join(currentDirectory(), "execute-executors-host-module-host.cjs");
+  return existsSync(built) ? built : compile(join(currentDirectory(), "host", "module-host.ts"), cacheDirectory);
 }
 
 /** Names the output after a hash of the content, so that an outdated file is never loaded. */
@@ -106,12 +106,12 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     .update(await readFile(file));
   const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
   await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
-  // always compile: an import may have changed, and it takes only milliseconds
+  // always compile, because an imported file may have changed; it takes only milliseconds
   const { outputFiles } = await build({
     entryPoints: [file],
     outfile,
     write: false,
-    // so that stack traces show lines of the original file
+    // makes stack traces show lines of the original file
     sourcemap: "inline",
     sourcesContent: false,
     bundle: true,
@@ -124,7 +124,7 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     logLevel: "silent",
     plugins: [resolveDrover],
   });
-  // renamed into place, because another runner may be loading it
+  // rename it into place, because another runner may be loading it
   const temporary = `${outfile}.${process.pid}`;
   await writeFile(temporary, outputFiles[0]!.contents, { mode: 0o600 });
   await rename(temporary, outfile);
@@ -135,21 +135,21 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
 const resolveDrover: Plugin = {
   name: "drover",
   setup(builder) {
-    const built = join(here(), "index.mjs");
+    const built = join(currentDirectory(), "index.mjs");
     builder.onResolve({ filter: /^drover$/ }, () =>
       existsSync(built)
         ? { path: pathToFileURL(built).href, external: true }
-        : { path: join(here(), "..", "..", "index.ts") },
+        : { path: join(currentDirectory(), "..", "..", "index.ts") },
     );
   },
 };
 
-function moduleFault(file: string, why: string, cause?: unknown): HostError {
+function unusableModule(file: string, reason: string, cause?: unknown): HostError {
   return new HostError({
     code: "DROVER-CFG-001",
-    message: `The executor module ${file} cannot be used: ${why}.`,
+    message: `The executor module ${file} cannot be used: ${reason}.`,
     field: "module",
-    next: "Fix the file, or the profile's `module`.",
+    next: "Fix the file, or correct `module` in the profile.",
     ...(cause === undefined ? {} : { cause }),
   });
 }

@@ -1,10 +1,10 @@
 import type { RunEvent } from "../../model/event.ts";
 import { suggest } from "../../model/suggest.ts";
 
-/** Parses what a third-party executor sent. Returns the event, or a description of what is wrong with it. */
+/** Parses an event from a third-party executor. Returns the event, or a message that describes why it is invalid. */
 export type ParseEvent = (value: unknown) => RunEvent | string;
 
-/** Loads the schemas on demand, because most runners have no such executors. */
+/** Loads the schemas on demand, because most runners have no third-party executors. */
 export async function loadEventParser(): Promise<ParseEvent> {
   const { runEventSchema } = await import("../../model/event.ts");
   const types = runEventSchema.options.map(({ shape }) => shape.type.value);
@@ -19,14 +19,14 @@ interface Issue {
   message: string;
 }
 
-/** For example `tool_use: tool_use_id: expected string, received undefined`. */
+/** Returns, for example, `tool_use: tool_use_id: expected string, received undefined`. */
 function describe(value: unknown, issues: readonly Issue[], types: readonly string[]): string {
   if (typeof value !== "object" || value === null) return "an event must be an object";
   const type: unknown = Reflect.get(value, "type");
   if (typeof type !== "string") return "an event must have a type";
   if (!types.includes(type)) {
     const near = suggest(type, types);
-    return `there is no event type ${JSON.stringify(type.slice(0, 100))}${near === undefined ? "" : `; did you mean ${near}?`}`;
+    return `unknown event type ${JSON.stringify(type.slice(0, 100))}${near === undefined ? "" : `; did you mean ${near}?`}`;
   }
   return `${type}: ${issues.map(({ path, message }) => `${path.map(String).join(".")}: ${describeIssue(message)}`).join("; ")}`;
 }

@@ -2,10 +2,10 @@ import type { RunEvent } from "../../model/event.ts";
 import { type Parked, parkReasons } from "../../model/executor.ts";
 import { loadEventParser } from "./parse-event.ts";
 
-/** What a program can write: events, and two lines that are not events. */
+/** A line that a program can print: an event, `save` or `parked`. */
 export type ProgramLine = RunEvent | { type: "save"; state: unknown } | ({ type: "parked" } & Omit<Parked, "status">);
 
-/** Returns the line, or a description of what is wrong with it. */
+/** Returns the parsed line, or a message that describes why it is invalid. */
 export type ParseLine = (value: unknown) => ProgramLine | string;
 
 export async function loadLineParser(): Promise<ParseLine> {
@@ -27,7 +27,7 @@ export async function loadLineParser(): Promise<ParseLine> {
   };
 }
 
-export function parkedOf({ why, until, message }: Omit<Parked, "status">): Parked {
+export function toParked({ why, until, message }: Omit<Parked, "status">): Parked {
   return {
     status: "parked",
     why,

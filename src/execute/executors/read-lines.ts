@@ -2,21 +2,21 @@ import type { Readable } from "node:stream";
 
 export interface Line {
   text: string;
-  /** False if the line was too long; `text` is then its beginning. */
-  whole: boolean;
+  /** False if the line was too long; `text` is then its start. */
+  isComplete: boolean;
 }
 
-/** Reads lines in bounded memory: keeps only the beginning of an overlong line, and skips empty ones. */
+/** Reads lines in bounded memory: keeps only the start of an overlong line, and skips empty lines. */
 export async function* readLines(stream: Readable | null, maxBytes: number): AsyncGenerator<Line> {
   if (stream === null) return;
   let parts: Uint8Array[] = [];
   let bytes = 0;
-  const keep = (part: Uint8Array): void => {
+  const append = (part: Uint8Array): void => {
     if (bytes < maxBytes) parts.push(part.subarray(0, maxBytes - bytes));
     bytes += part.length;
   };
-  const take = (): Line => {
-    const line = { text: Buffer.concat(parts).toString("utf8"), whole: bytes <= maxBytes };
+  const takeLine = (): Line => {
+    const line = { text: Buffer.concat(parts).toString("utf8"), isComplete: bytes <= maxBytes };
     parts = [];
     bytes = 0;
     return line;
@@ -24,13 +24,13 @@ export async function* readLines(stream: Readable | null, maxBytes: number): Asy
   for await (const chunk of stream) {
     let rest = chunk as Uint8Array; // no encoding is set
     for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
-      keep(rest.subarray(0, end));
+      append(rest.subarray(0, end));
       rest = rest.subarray(end + 1);
-      const line = take();
+      const line = takeLine();
       if (line.text.trim() !== "") yield line;
     }
-    keep(rest);
+    append(rest);
   }
-  const last = take();
+  const last = takeLine();
   if (last.text.trim() !== "") yield last;
 }

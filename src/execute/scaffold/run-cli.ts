@@ -99,9 +99,9 @@ async function handLines(
   onLine: (line: string) => void | Promise<void>,
   context: RunContext,
 ): Promise<void> {
-  for await (const { text, whole } of readLines(stream, maxLineBytes)) {
+  for await (const { text, isComplete } of readLines(stream, maxLineBytes)) {
     head.push(Buffer.from(`${text}\n`));
-    if (whole) await onLine(text);
+    if (isComplete) await onLine(text);
     else
       await context.emit({
         type: "error",

@@ -21,7 +21,7 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
     takesPreset: true,
     async execute(job) {
       const { agent, executor_config: config } = job.invocation;
-      refuseUnsupported(job);
+      rejectUnsupported(job);
       const sdk = await loadSdk(job, host);
       await authorizeFullAuto(job, { mode: modeOf(agent), config }, host);
       return converse(job, { ...host, sdk, ...(await openEnvironment(job, host)) });
@@ -29,14 +29,14 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
   });
 }
 
-function refuseUnsupported({ invocation, prompt }: Job): void {
+function rejectUnsupported({ invocation, prompt }: Job): void {
   const unsupported = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
   if (unsupported.length > 0)
     throw new RunFailure(
       "refused",
-      `claude-sdk does not support ${unsupported.join(" or ")}: it has its own provider, and its answer is not checked against a schema. Remove this from the agent.`,
+      `claude-sdk does not support ${unsupported.join(" or ")}: it uses its own provider and does not check its answer against a schema. Remove ${unsupported.length > 1 ? "them" : "it"} from the agent.`,
     );
-  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
+  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Pass a prompt for the run.");
 }
 
 async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<AgentSdk> {
@@ -48,15 +48,15 @@ async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<Agen
   }
 }
 
-/** Returns the variables that the SDK itself needs. The runner adds its base list, the names above and the profile's. */
+/** Returns the variables that the SDK needs. The runner adds its base list, `variables` above and the profile's variables. */
 async function openEnvironment(
   { invocation, homeDir, tmpDir }: Job,
   { env, isRoot }: ClaudeSdkHost,
 ): Promise<ClaudeEnvironment> {
-  const own = await openClaudeHome({ env, homeDir, config: invocation.executor_config });
-  const configDir = own ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
-  // the SDK finds transcripts by CLAUDE_CONFIG_DIR, and falls back to the HOME of this process
-  const isDefault = own === null && configDir === join(homedir(), ".claude");
+  const sessionConfigDir = await openClaudeHome({ env, homeDir, config: invocation.executor_config });
+  const configDir = sessionConfigDir ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
+  // without CLAUDE_CONFIG_DIR, the SDK looks for transcripts in the HOME of this process
+  const isDefault = sessionConfigDir === null && configDir === join(homedir(), ".claude");
   const variables = {
     HOME: homeDir,
     TMPDIR: tmpDir,
@@ -67,5 +67,5 @@ async function openEnvironment(
     // Claude Code refuses this mode as root without IS_SANDBOX; authorizeFullAuto has already checked that it is allowed
     ...(modeOf(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
-  return { env: variables, configDir, ownHome: own === null ? null : homeDir };
+  return { env: variables, configDir, sessionHome: sessionConfigDir === null ? null : homeDir };
 }

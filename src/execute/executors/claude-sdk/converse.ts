@@ -16,7 +16,7 @@ import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
 import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
 import { createSpending } from "./spending.ts";
-import { effectOf, ownTools } from "./tools.ts";
+import { builtInTools, effectOf } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
@@ -25,18 +25,18 @@ type Host = ClaudeSdkHost & ClaudeEnvironment & { sdk: AgentSdk };
 /** Runs queries until there is no more input, and returns the result of the last one. */
 export async function converse(job: Job, host: Host): Promise<Done> {
   let live: LiveQuery | null = null;
-  const transcript = await openTranscript(job, { ...host, onFault: () => live?.kill() });
-  const servers = await findServers(job, host);
+  const transcript = await openTranscript(job, { ...host, onSaveError: () => live?.kill() });
+  const servers = await loadServers(job, host);
   const conversation = createConversation(job, { ...host, servers }, transcript, (started) => (live = started));
-  /** Messages that no query could take: those sent to earlier attempts, and those that arrive while a query ends. */
+  /** Messages for the next query: those sent to earlier attempts, and those that arrive while a query ends. */
   const pending = job.invocation.inputs.flatMap(transcript.expect);
   const ended = new AbortController();
-  void listen(job, ended.signal, (input) => {
+  void forwardInput(job, ended.signal, (input) => {
     for (const message of transcript.expect(input)) if (!live?.add(message)) pending.push(message);
   });
   try {
     for (let prompt: Prompt | null = firstPrompt(job, transcript); ;) {
-      const done = await conversation.ask(prompt);
+      const done = await conversation.runPrompt(prompt);
       const next = pending.shift();
       if (next === undefined || done.outcome !== undefined) return done;
       prompt = next;
@@ -56,8 +56,8 @@ function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): Pro
   return progress.deferred ? null : { text: continuation };
 }
 
-/** Passes on messages that people send to the run while it works. */
-async function listen({ context }: Job, ended: AbortSignal, onInput: (input: UserInput) => void): Promise<void> {
+/** Passes on the messages that people send to the run while it works. */
+async function forwardInput({ context }: Job, ended: AbortSignal, onInput: (input: UserInput) => void): Promise<void> {
   for await (const input of context.input) {
     if (ended.aborted) return;
     onInput(input);
@@ -66,8 +66,8 @@ async function listen({ context }: Job, ended: AbortSignal, onInput: (input: Use
 
 type Servers = ReturnType<typeof toMcpServers>;
 
-/** Loads the checks only for agents with servers: the import takes a fifth of a run's startup time. */
-async function findServers({ invocation: { agent } }: Job, { mcpServers }: Host): Promise<Servers> {
+/** Imports the server checks only for agents with servers, because the import takes a fifth of a run's startup time. */
+async function loadServers({ invocation: { agent } }: Job, { mcpServers }: Host): Promise<Servers> {
   if (Object.keys({ ...agent.mcp_servers, ...mcpServers }).length === 0) return { servers: {}, faults: [] };
   return (await import("./mcp.ts")).toMcpServers(agent.mcp_servers, mcpServers);
 }
@@ -86,31 +86,31 @@ function createConversation(
   const readOnly = new Set<string>();
   const meter = createUsageMeter();
   const spending = createSpending(agent.budget, progress, meter, context);
-  const writer = createEventWriter({ ...context, usage: spending.usage });
-  const limit = createUsageLimit();
+  const writer = createEventWriter({ ...context, usage: spending.addUsage });
+  const usageLimit = createUsageLimit();
   const { servers: mcpServers, faults } = host.servers;
-  const gate = attended ? createGate({ invocation, context, readOnly, asked: progress.asked }) : null;
-  const calls = createCallTracker((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
-  let toolsChecked = false;
+  const gate = attended ? createGate({ invocation, context, readOnly, askCounts: progress.asked }) : null;
+  const toolCalls = createCallTracker((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
+  let hasCheckedTools = false;
 
-  /** Called once the SDK knows its tools and servers. Reports missing ones and notes which tools are read-only. */
+  /** Call this once the SDK has listed its tools and servers. Reports failed servers and notes which tools are read-only. */
   async function checkTools(init: Fields, query: Query): Promise<void> {
-    toolsChecked = true;
+    hasCheckedTools = true;
     const names = Object.keys(mcpServers);
-    const known = names.length === 0 ? [] : await query.mcpServerStatus();
-    for (const { server, message } of [...faults, ...failedServers(names, known)])
+    const statuses = names.length === 0 ? [] : await query.mcpServerStatus();
+    for (const { server, message } of [...faults, ...failedServers(names, statuses)])
       await context.emit({
         type: "error",
         code: "mcp_server_failed",
         message: `The MCP server ${server} cannot be used: ${message}`,
       });
-    const tools = serverTools(known);
-    for (const { name, reads } of tools) if (reads) readOnly.add(name);
-    const all = [...ownTools, ...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
-    for (const warning of warnAboutUnmatched(agent.permissions, all)) await context.emit(warning);
+    const tools = serverTools(statuses);
+    for (const { name, isReadOnly } of tools) if (isReadOnly) readOnly.add(name);
+    const toolNames = [...builtInTools, ...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
+    for (const warning of warnAboutUnmatched(agent.permissions, toolNames)) await context.emit(warning);
   }
 
-  const options = (query: () => Query): Record<string, unknown> => ({
+  const buildOptions = (query: () => Query): Record<string, unknown> => ({
     ...toSdkOptions(agent, { attended, mcpServers, spent: progress }),
     ...transcript.session(),
     cwd: job.workDir,
@@ -127,14 +127,14 @@ function createConversation(
         {
           hooks: [
             async () =>
-              (await spending.mayAsk(query())) ? {} : { continue: false, stopReason: spending.over?.message },
+              (await spending.mayRequest(query())) ? {} : { continue: false, stopReason: spending.exceeded?.message },
           ],
         },
       ],
     },
   });
 
-  async function ask(prompt: Prompt | null): Promise<Done> {
+  async function runPrompt(prompt: Prompt | null): Promise<Done> {
     const reader = createClaudeReader(meter, agent.permissions?.denied_tools);
     let live: LiveQuery | null = null;
     let result: Fields = {};
@@ -143,22 +143,22 @@ function createConversation(
       sdk: host.sdk,
       job,
       prompt,
-      options: options(() => live!.query), // only a started query calls hooks
+      options: buildOptions(() => live!.query), // only a started query calls hooks
       onStart(started) {
         live = started;
         onStart(started);
       },
       async onMessage(message, { query }) {
         const fields = fieldsOf(message);
-        calls.observe(fields);
-        limit.observe(fields);
+        toolCalls.observe(fields);
+        usageLimit.observe(fields);
         await logMessage(message, reader, writer);
         if (fields["type"] !== "stream_event") await host.onMessage?.(message);
         if (fields["type"] === "result") {
           result = fields;
           spending.observeResult(fields);
         }
-        if (fields["subtype"] !== "init" || toolsChecked) return;
+        if (fields["subtype"] !== "init" || hasCheckedTools) return;
         await checkTools(fields, query);
         await spending.start(query);
       },
@@ -176,8 +176,8 @@ function createConversation(
         end,
         result,
         gate,
-        over: spending.over,
-        limitUntil: limit.until(result),
+        exceeded: spending.exceeded,
+        limitResetsAt: usageLimit.resetTime(result),
         reader,
         writer,
       });
@@ -188,18 +188,18 @@ function createConversation(
     }
   }
 
-  return { ask };
+  return { runPrompt };
 }
 
-/** Calls `onReturned` with the name of each tool that has returned. */
-function createCallTracker(onReturned: (tool: string) => void) {
+/** Calls `onReturn` with the name of a tool when its call returns. */
+function createCallTracker(onReturn: (tool: string) => void) {
   const names = new Map<string, string>();
   return {
     observe(message: Fields): void {
       for (const block of listOf(fieldsOf(message["message"])["content"]).map(fieldsOf)) {
         if (block["type"] === "tool_use") names.set(textOf(block["id"]), textOf(block["name"]));
         const name = block["type"] === "tool_result" ? names.get(textOf(block["tool_use_id"])) : undefined;
-        if (name !== undefined) onReturned(name);
+        if (name !== undefined) onReturn(name);
       }
     },
   };

@@ -15,33 +15,33 @@ export interface RunEnd {
   /** The last result. */
   result: Fields;
   gate: Gate | null;
-  /** Set if the budget allowed no further request. */
-  over: Spending["over"];
-  /** When the usage limit that stopped the run is lifted. */
-  limitUntil: string | null;
+  /** Set if the budget is spent. */
+  exceeded: Spending["exceeded"];
+  /** When the usage limit that stopped the run resets; null if none stopped it. */
+  limitResetsAt: string | null;
   reader: Reader;
   writer: EventWriter;
 }
 
-/** Decides the outcome of a run: first by people's answers and limits, then by what Claude Code reports. */
-export function decideRunOutcome({ agent, end, result, gate, over, limitUntil, reader, writer }: RunEnd): Done {
+/** Decides the outcome of a run: first by people's answers, then by budgets and limits, then by Claude Code's result. */
+export function decideRunOutcome({ agent, end, result, gate, exceeded, limitResetsAt, reader, writer }: RunEnd): Done {
   const text = textOf(result["result"]) || undefined;
-  const failure = (reason: RunFailure["reason"], message: string): RunFailure =>
+  const toFailure = (reason: RunFailure["reason"], message: string): RunFailure =>
     new RunFailure(reason, message, { exitCode: end.exitCode, ...(text === undefined ? {} : { text }) });
-  if (gate?.stopped != null) throw failure("permission_denied", gate.stopped);
+  if (gate?.stopped != null) throw toFailure("permission_denied", gate.stopped);
   if (gate?.parked != null) return { outcome: { status: "parked", why: "approval" } };
-  const spent = result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : over;
+  const spent = result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : exceeded;
   if (spent !== null) {
-    if (agent.budget?.when_spent === "fail") throw failure("budget_exceeded", spent.message);
+    if (agent.budget?.when_spent === "fail") throw toFailure("budget_exceeded", spent.message);
     const message =
       spent.until === undefined ? `${spent.message} Resume the run to grant the same budget again.` : spent.message;
     return { outcome: { status: "parked", why: "budget", ...spent, message } };
   }
-  if (limitUntil !== null) {
-    const message = `${text ?? "The account's usage limit is reached."} The limit resets at ${limitUntil}.`;
-    if (agent.on_usage_limit === "fail") throw failure("provider_rate_limit", message);
-    return { outcome: { status: "parked", why: "usage_limit", until: limitUntil, message } };
+  if (limitResetsAt !== null) {
+    const message = `${text ?? "The account's usage limit is reached."} The limit resets at ${limitResetsAt}.`;
+    if (agent.on_usage_limit === "fail") throw toFailure("provider_rate_limit", message);
+    return { outcome: { status: "parked", why: "usage_limit", until: limitResetsAt, message } };
   }
-  if (end.notStarted !== null) throw failure("dependency_missing", end.notStarted);
+  if (end.startError !== null) throw toFailure("dependency_missing", end.startError);
   return decideOutcome({ name: "claude-sdk" }, end, { conclude: reader.conclude, denied: writer.denied }, null);
 }

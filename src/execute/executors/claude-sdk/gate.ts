@@ -26,7 +26,7 @@ export interface Gate {
   canUseTool: unknown;
   /** The message of a person whose answer stopped the run. */
   readonly stopped: string | null;
-  /** Set if a question is still open. For `deferred`, the SDK repeats the call when the session is resumed. */
+  /** Set if a question is still open. The SDK repeats a `deferred` call when the session is resumed. */
   readonly parked: "deferred" | "denied" | null;
 }
 
@@ -35,75 +35,76 @@ export interface GateOptions {
   context: Pick<RunContext, "ask" | "dirs">;
   /** MCP tools that their servers declare as read-only. */
   readOnly: ReadonlySet<string>;
-  /** How often each call that cannot be deferred was asked about. The count is part of the question's id. */
-  asked: Record<string, number>;
+  /** How many questions were answered for each call that cannot be deferred. The count is part of the question's id. */
+  askCounts: Record<string, number>;
 }
 
-/** A hook that exceeds its timeout denies the call, so this is longer than any question stays open. */
-const hookSeconds = 2_000_000;
+/** The SDK denies a call if its hook times out, so this must exceed the time a question can stay open. */
+const hookTimeoutSeconds = 2_000_000;
 
-const askAgain = "Another call is waiting for a person's answer. Ask for this one again afterwards.";
-const notYet = "Nobody has answered yet. Call the tool again when you are asked to continue.";
+const callAgainLater =
+  "Another call is waiting for a person's answer. Make this call again after that one is answered.";
+const unanswered = "The question has not been answered yet. Call the tool again when you are asked to continue.";
 const planOnly = "The agent is in plan mode: it may read and plan, but not change anything.";
 
-export function createGate({ invocation, context, readOnly, asked }: GateOptions): Gate {
+export function createGate({ invocation, context, readOnly, askCounts }: GateOptions): Gate {
   const { agent } = invocation;
   const mode = modeOf(agent);
   const allowed = agent.permissions?.allowed_tools ?? [];
-  /** Verdicts by call id, because the SDK may ask about a call twice. */
-  const decided = new Map<string, Verdict>();
+  /** By call id, because the SDK may ask about a call twice. */
+  const verdicts = new Map<string, Verdict>();
   let stopped: string | null = null;
   let parked: Gate["parked"] = null;
 
   async function ask({ tool, toolUseId, agentId, ...call }: Call, canDefer: boolean): Promise<Verdict> {
-    if (parked !== null) return { kind: "deny", message: askAgain };
-    const defers = canDefer && agentId === undefined;
+    if (parked !== null) return { kind: "deny", message: callAgainLater };
+    const isDeferrable = canDefer && agentId === undefined;
     const input = withRelativePaths(call.input, context.dirs.work);
-    const key = keyOf(tool, input);
+    const key = toKey(tool, input);
     const answer = await context.ask({
-      request_id: defers ? toolUseId : `${key}-${asked[key] ?? 0}`,
+      request_id: isDeferrable ? toolUseId : `${key}-${askCounts[key] ?? 0}`,
       tool,
       input,
       effect: effectOf(tool, readOnly),
       input_schema: inputSchemas[tool],
     });
-    if (answer.decision !== "park" && !defers) asked[key] = (asked[key] ?? 0) + 1;
-    return verdictOf(tool, answer, defers);
+    if (answer.decision !== "park" && !isDeferrable) askCounts[key] = (askCounts[key] ?? 0) + 1;
+    return toVerdict(tool, answer, isDeferrable);
   }
 
-  function verdictOf(tool: string, answer: Answer, defers: boolean): Verdict {
+  function toVerdict(tool: string, answer: Answer, isDeferrable: boolean): Verdict {
     switch (answer.decision) {
       case "allow":
         if (tool === "AskUserQuestion" && fieldsOf(answer.input)["answers"] === undefined)
           return { kind: "deny", message: "The person gave no answer. Decide for yourself." };
         return { kind: "allow", ...(answer.input === undefined ? {} : { input: { ...fieldsOf(answer.input) } }) };
       case "deny":
-        return { kind: "deny", message: answer.message ?? `A person denied the call of ${tool}.` };
+        return { kind: "deny", message: answer.message ?? `A person denied this call of ${tool}.` };
       case "stop":
         stopped = answer.message ?? `A person denied ${tool} and stopped the run.`;
         return { kind: "deny", message: stopped, end: true };
       case "park":
-        // the SDK would lose one of two deferred calls
-        if (parked !== null) return { kind: "deny", message: askAgain };
-        parked = defers ? "deferred" : "denied";
-        return defers ? { kind: "defer" } : { kind: "deny", message: notYet, end: true };
+        // the SDK keeps only one deferred call
+        if (parked !== null) return { kind: "deny", message: callAgainLater };
+        parked = isDeferrable ? "deferred" : "denied";
+        return isDeferrable ? { kind: "defer" } : { kind: "deny", message: unanswered, end: true };
     }
   }
 
-  /** Runs before each call. Undecided calls go through the SDK's own rules, which call `canUseTool`. */
+  /** Runs before each call. The SDK checks a call without a verdict by its own rules, which call `canUseTool`. */
   async function beforeCall(call: Call): Promise<Verdict> {
     const { tool, input } = call;
     if (tool === "AskUserQuestion") return ask(call, true);
     const effect = effectOf(tool, readOnly);
     if (mode === "plan" && effect !== "read") return { kind: "deny", message: planOnly };
-    if (mode === "bypassPermissions" || isNamed(tool, allowed)) return { kind: "none" };
+    if (mode === "bypassPermissions" || isListed(tool, allowed)) return { kind: "none" };
     if (allows(mode, effect) && !leavesDirectory(fieldsOf(input), context.dirs.work)) return { kind: "none" };
     return ask(call, true);
   }
 
-  const remember = async (call: Call, decide: () => Promise<Verdict>): Promise<Verdict> => {
+  const decideAndRemember = async (call: Call, decide: () => Promise<Verdict>): Promise<Verdict> => {
     const verdict = await decide();
-    if (verdict.kind !== "none") decided.set(call.toolUseId, verdict);
+    if (verdict.kind !== "none") verdicts.set(call.toolUseId, verdict);
     return verdict;
   };
 
@@ -111,18 +112,18 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
     hooks: {
       PreToolUse: [
         {
-          timeout: hookSeconds,
+          timeout: hookTimeoutSeconds,
           onFailure: "block",
           hooks: [
-            async (given: unknown) => {
-              const { tool_name, tool_input, tool_use_id, agent_id } = fieldsOf(given);
+            async (hookInput: unknown) => {
+              const { tool_name, tool_input, tool_use_id, agent_id } = fieldsOf(hookInput);
               const call = {
                 tool: String(tool_name),
                 input: tool_input,
                 toolUseId: String(tool_use_id),
                 agentId: typeof agent_id === "string" ? agent_id : undefined,
               };
-              return hookAnswer(await remember(call, () => beforeCall(call)));
+              return toHookOutput(await decideAndRemember(call, () => beforeCall(call)));
             },
           ],
         },
@@ -130,7 +131,7 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
     },
     async canUseTool(tool: string, input: unknown, { toolUseID }: { toolUseID: string }) {
       const call = { tool, input, toolUseId: toolUseID };
-      return permission(decided.get(toolUseID) ?? (await remember(call, () => ask(call, false))), input);
+      return toPermission(verdicts.get(toolUseID) ?? (await decideAndRemember(call, () => ask(call, false))), input);
     },
     get stopped() {
       return stopped;
@@ -141,16 +142,16 @@ export function createGate({ invocation, context, readOnly, asked }: GateOptions
   };
 }
 
-/** Is the tool named exactly, by a wildcard, or by a rule about its input such as `Bash(git *)`, which the SDK checks? */
-function isNamed(tool: string, patterns: readonly string[]): boolean {
+/** Reports whether a pattern names the tool: exactly, by a wildcard, or with a rule such as `Bash(git *)`, which the SDK checks. */
+function isListed(tool: string, patterns: readonly string[]): boolean {
   return matchesAny(tool, patterns) || patterns.some((pattern) => pattern.startsWith(`${tool}(`));
 }
 
-function keyOf(tool: string, input: unknown): string {
+function toKey(tool: string, input: unknown): string {
   return `${tool}-${createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16)}`;
 }
 
-function hookAnswer(verdict: Verdict): unknown {
+function toHookOutput(verdict: Verdict): unknown {
   if (verdict.kind === "none") return {};
   const hookEventName = "PreToolUse";
   switch (verdict.kind) {
@@ -170,9 +171,9 @@ function hookAnswer(verdict: Verdict): unknown {
   }
 }
 
-function permission(verdict: Verdict, input: unknown): unknown {
+function toPermission(verdict: Verdict, input: unknown): unknown {
   if (verdict.kind === "allow") return { behavior: "allow", updatedInput: verdict.input ?? input };
   return verdict.kind === "deny"
     ? { behavior: "deny", message: verdict.message, ...(verdict.end ? { interrupt: true } : {}) }
-    : { behavior: "deny", message: askAgain };
+    : { behavior: "deny", message: callAgainLater };
 }

@@ -87,7 +87,7 @@ test("calls servers in process, over stdio and over HTTP, and reports those that
   expect(ran.outcome).toMatchObject({ status: "completed", text: "I called them." });
   expect(results(ran.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
   expect(failed(ran.events)).toEqual([
-    expect.stringContaining("The MCP server elsewhere cannot be used: it belongs to the process"),
+    expect.stringContaining("The MCP server elsewhere cannot be used: it is an in-process server"),
     expect.stringContaining("The MCP server wrong cannot be used: its configuration is invalid"),
     expect.stringContaining("The MCP server gone cannot be used: "),
   ]);

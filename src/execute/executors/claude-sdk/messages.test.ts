@@ -5,7 +5,7 @@ import { createEventWriter } from "../clients/event-writer.ts";
 import { warnAboutUnmatched } from "../loop/permissions.ts";
 import { failedServers, serverTools } from "./mcp-status.ts";
 import { logMessage } from "./messages.ts";
-import { effectOf, leavesDirectory, ownTools, withRelativePaths } from "./tools.ts";
+import { effectOf, leavesDirectory, builtInTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -81,7 +81,7 @@ test.each([
 ])("recognizes a usage limit with a reset time: %s", (_title, infos, result, isLimit) => {
   const limit = createUsageLimit();
   for (const rate_limit_info of infos) limit.observe({ type: "rate_limit_event", rate_limit_info });
-  expect(limit.until(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
+  expect(limit.resetTime(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
 });
 
 test("treats unknown tools as execute and detects paths outside the work directory", () => {
@@ -126,7 +126,7 @@ test("reports servers that are not connected and wildcards that match nothing", 
     allowed_tools: ["mcp__a__*", "mcp__a", "mcp__z__*", "Web*", "Bash(git *)", "mcp__a__nothing"],
     denied_tools: ["Holo*", "Typo"],
   };
-  const warnings = warnAboutUnmatched(permissions, [...ownTools, ...tools.map(({ name }) => name)]);
+  const warnings = warnAboutUnmatched(permissions, [...builtInTools, ...tools.map(({ name }) => name)]);
   expect(warnings).toMatchObject(
     ["mcp__z__*", "mcp__a__nothing", "Holo*"].map((pattern) => ({
       subtype: "unmatched_permission",

@@ -4,12 +4,14 @@ import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
 /** Logs each message of the SDK in full as it arrives. The first event of a message carries it as `raw`. */
 export async function logMessage(message: unknown, reader: Reader, writer: EventWriter): Promise<void> {
-  const read = readMessage(message, reader);
+  const clientMessages = readMessage(message, reader);
   const isStreamed = fieldsOf(message)["type"] === "stream_event";
   let raw: unknown = message;
-  for (const each of read) if (await writer.write(each, isStreamed ? undefined : raw)) raw = undefined;
-  // Every message must be stored, except for streamed pieces of a text that follows in full.
-  if (raw !== undefined && !isStreamed) await writer.write({ type: "system", subtype: nameOf(fieldsOf(message)) }, raw);
+  for (const clientMessage of clientMessages)
+    if (await writer.write(clientMessage, isStreamed ? undefined : raw)) raw = undefined;
+  // Store messages that the reader skips too. Streamed pieces are not stored, because their text follows in full.
+  if (raw !== undefined && !isStreamed)
+    await writer.write({ type: "system", subtype: toSubtype(fieldsOf(message)) }, raw);
 }
 
 function readMessage(message: unknown, reader: Reader): readonly ClientMessage[] {
@@ -19,14 +21,14 @@ function readMessage(message: unknown, reader: Reader): readonly ClientMessage[]
   return fields["type"] === "result" ? [{ type: "system", subtype: "result" }, ...messages] : messages;
 }
 
-/** Prefixed so that it cannot collide with Drover's own subtypes. */
-function nameOf(message: Fields): string {
+/** Adds a prefix, so that the name cannot collide with Drover's own subtypes. */
+function toSubtype(message: Fields): string {
   const type = textOf(message["type"]);
-  if (!known.has(type)) return "unknown_message";
+  if (!knownTypes.has(type)) return "unknown_message";
   return `claude_${textOf(message["subtype"]) || type}`;
 }
 
-const known = new Set([
+const knownTypes = new Set([
   "system",
   "assistant",
   "user",

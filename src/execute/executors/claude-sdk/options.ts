@@ -5,10 +5,10 @@ import { allowedEffects } from "../loop/permissions.ts";
 export type Mode = keyof typeof allowedEffects;
 
 export interface OptionsInput {
-  /** Whether a person can answer its questions. */
+  /** Whether a person can answer the agent's questions. */
   attended: boolean;
   mcpServers?: Record<string, unknown>;
-  /** What earlier attempts of this run have used. */
+  /** The usage of this run's earlier attempts. */
   spent?: { turns: number; cost_usd: number };
 }
 
@@ -20,17 +20,17 @@ export function modeOf(agent: Agent): Mode {
 export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }: OptionsInput) {
   const mode = modeOf(agent);
   const { allowed_tools = [], denied_tools = [] } = agent.permissions ?? {};
-  const trusted = agent.trust_project_settings;
+  const isTrusted = agent.trust_project_settings;
   return {
-    systemPrompt: systemPromptOf(agent.system_prompt),
-    // always set, because the SDK would otherwise choose a mode
+    systemPrompt: toSystemPrompt(agent.system_prompt),
+    // always set, because the SDK would otherwise choose the mode
     permissionMode: mode,
     ...(mode === "bypassPermissions" ? { allowDangerouslySkipPermissions: true } : {}),
     allowedTools: [...allowed_tools],
-    // leaving plan mode would break its promise; without a person there is nobody to ask
+    // Claude Code must not leave plan mode. Without a person it cannot, because leaving needs an approval.
     disallowedTools: [...denied_tools, ...(mode === "plan" && attended ? ["ExitPlanMode"] : [])],
-    settingSources: trusted ? ["project", "local"] : [],
-    strictMcpConfig: !trusted,
+    settingSources: isTrusted ? ["project", "local"] : [],
+    strictMcpConfig: !isTrusted,
     mcpServers,
     ...(agent.model === undefined ? {} : { model: agent.model }),
     ...(agent.max_turns === undefined ? {} : { maxTurns: Math.max(1, agent.max_turns - (spent?.turns ?? 0)) }),
@@ -46,13 +46,13 @@ export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }:
 /** The SDK rejects a budget of 0. */
 const minUsd = 0.000_001;
 
-function systemPromptOf(given: Agent["system_prompt"]) {
-  if (typeof given === "string" && given.trim() !== "") return given;
-  const append = typeof given === "object" ? given.append : undefined;
+function toSystemPrompt(prompt: Agent["system_prompt"]) {
+  if (typeof prompt === "string" && prompt.trim() !== "") return prompt;
+  const append = typeof prompt === "object" ? prompt.append : undefined;
   return { type: "preset", preset: "claude_code", ...(append === undefined ? {} : { append }) } as const;
 }
 
-/** Does this mode allow the effect without asking? */
+/** Reports whether the mode allows the effect without asking. */
 export function allows(mode: Mode, effect: Effect): boolean {
   return allowedEffects[mode].includes(effect);
 }

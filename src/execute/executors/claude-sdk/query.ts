@@ -24,7 +24,7 @@ export interface QueryOptions {
   sdk: AgentSdk;
   job: Job;
   options: Record<string, unknown>;
-  /** null if Claude Code continues by itself with a deferred call. */
+  /** null if Claude Code resumes a deferred call and needs no message. */
   prompt: Prompt | null;
   onStart(live: LiveQuery): void;
   onMessage(message: unknown, live: LiveQuery): Promise<void>;
@@ -34,28 +34,28 @@ export interface QueryEnd {
   exitCode: number | null;
   signal: string | null;
   stderr: string;
-  /** Why the program could not be started. */
-  notStarted: string | null;
-  /** It had reported its result but did not exit. */
+  /** The error that kept the program from starting; null if it started. */
+  startError: string | null;
+  /** Killed because it did not exit after reporting its result. */
   stoppedByDrover: boolean;
 }
 
-/** Runs one query to completion. No process of it is left afterwards. */
+/** Runs one query to completion. Its process has exited when this returns. */
 export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }: QueryOptions): Promise<QueryEnd> {
   const inbox = new Inbox();
   const stderr = createStderrExcerpt();
-  const started: { spawned?: SdkProcess; fault?: string } = {};
-  const own: { error?: unknown } = {};
-  let closed = false;
+  const started: { process?: SdkProcess; error?: string } = {};
+  const handler: { error?: unknown } = {};
+  let isClosed = false;
   let stoppedByDrover = false;
   let timer: NodeJS.Timeout | undefined;
   if (prompt !== null) inbox.add(prompt.text, prompt.uuid);
 
-  const kill = (): void => void started.spawned?.kill();
+  const kill = (): void => void started.process?.kill();
   const spawn = (request: SpawnRequest): SdkProcess => {
     const spawned = new SdkProcess(request, job.context.start, (chunk) => stderr.push(chunk));
-    spawned.on("error", (error: Error) => (started.fault = error.message));
-    started.spawned = spawned;
+    spawned.on("error", (error: Error) => (started.error = error.message));
+    started.process = spawned;
     return spawned;
   };
 
@@ -64,26 +64,26 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
     const live: LiveQuery = {
       query,
       add({ text, uuid }) {
-        if (!closed) inbox.add(text, uuid);
-        return !closed;
+        if (!isClosed) inbox.add(text, uuid);
+        return !isClosed;
       },
       kill,
     };
-    // Interrupt the turn first, so that no further request is made. The run's own signal then stops the process.
-    const interrupt = (): void => void query.interrupt().catch(() => undefined); // it may have exited already
+    // Interrupt the turn, so that Claude Code makes no further request before the run's signal stops its process.
+    const interrupt = (): void => void query.interrupt().catch(() => undefined); // the process may have exited already
     job.signal.addEventListener("abort", interrupt, { once: true });
     onStart(live);
     try {
       for await (const message of query) {
         clearTimeout(timer);
         await onMessage(message, live).catch((error: unknown) => {
-          own.error = error;
+          handler.error = error;
           throw error;
         });
         const fields = fieldsOf(message);
         background.observe(fields);
-        if (fields["type"] !== "result" || background.continues(fields)) continue;
-        closed = true;
+        if (fields["type"] !== "result" || background.hasMoreWork(fields)) continue;
+        isClosed = true;
         inbox.end();
         timer = setTimeout(() => {
           stoppedByDrover = true;
@@ -98,34 +98,34 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   try {
     await read(sdk.query({ prompt: inbox, options: { ...options, spawnClaudeCodeProcess: spawn } }));
   } catch (error) {
-    if ("error" in own) throw error;
-    // any other error was already reported, by a result or by the process's exit
-    if (!started.spawned) started.fault = error instanceof Error ? error.message : String(error);
+    if ("error" in handler) throw error;
+    // A started process reports its own errors, by a result or by its exit code.
+    if (!started.process) started.error = error instanceof Error ? error.message : String(error);
   } finally {
-    closed = true;
+    isClosed = true;
     clearTimeout(timer);
     kill();
-    await started.spawned?.ended;
+    await started.process?.ended;
   }
-  const { spawned, fault } = started;
+  const { process: exited, error: startError } = started;
   return {
-    exitCode: spawned?.exitCode ?? null,
-    signal: spawned?.signalCode ?? null,
+    exitCode: exited?.exitCode ?? null,
+    signal: exited?.signalCode ?? null,
     stderr: stderr.text(),
-    notStarted: fault ?? null,
+    startError: startError ?? null,
     stoppedByDrover,
   };
 }
 
-/** Tracks background subagents, which may give Claude Code more work after a result. */
+/** Tracks background subagents. Claude Code continues after a result while any of them runs. */
 function createBackgroundTracker() {
-  let agents = 0;
+  let subagents = 0;
   return {
     observe(message: Fields): void {
       if (message["subtype"] !== "background_tasks_changed") return;
-      agents = listOf(message["tasks"]).filter((task) => fieldsOf(task)["task_type"] === "local_agent").length;
+      subagents = listOf(message["tasks"]).filter((task) => fieldsOf(task)["task_type"] === "local_agent").length;
     },
-    continues: (result: Fields): boolean =>
-      result["is_error"] !== true && (agents > 0 || (numberOf(result["queued_turn_count"]) ?? 0) > 0),
+    hasMoreWork: (result: Fields): boolean =>
+      result["is_error"] !== true && (subagents > 0 || (numberOf(result["queued_turn_count"]) ?? 0) > 0),
   };
 }

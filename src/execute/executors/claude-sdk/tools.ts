@@ -2,7 +2,7 @@ import { relative, resolve } from "node:path";
 import type { Effect } from "../../../model/tool.ts";
 import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
-/** The effects of Claude Code's own tools. Starting a subagent only reads, because its calls are checked separately. */
+/** The effects of Claude Code's built-in tools. Starting a subagent counts as `read`, because its calls are checked separately. */
 const effectsByTool: Readonly<Record<string, Effect>> = {
   Read: "read",
   Glob: "read",
@@ -44,7 +44,7 @@ const effectsByTool: Readonly<Record<string, Effect>> = {
   WebSearch: "network",
 };
 
-export const ownTools: readonly string[] = Object.keys(effectsByTool);
+export const builtInTools: readonly string[] = Object.keys(effectsByTool);
 
 /** An unknown tool counts as `execute`. `readOnly` holds MCP tools that their servers declare as read-only. */
 export function effectOf(tool: string, readOnly: ReadonlySet<string>): Effect {
@@ -55,21 +55,21 @@ export function effectOf(tool: string, readOnly: ReadonlySet<string>): Effect {
 const pathFields = ["file_path", "notebook_path", "path"] as const;
 
 /**
- * Makes paths in the work directory relative. Claude Code shows them as relative or absolute, and the directory differs
- * between runners, but the same input must produce the same question so that its answer is found again.
+ * Makes paths in the work directory relative. Claude Code passes relative or absolute paths, and the directory differs
+ * between runners, but the same input must produce the same question, so that Drover finds its answer.
  */
 export function withRelativePaths(input: unknown, workDir: string): unknown {
   if (typeof input !== "object" || input === null) return input;
-  const shorter = pathFields.flatMap((field): [string, string][] => {
+  const relativePaths = pathFields.flatMap((field): [string, string][] => {
     const path = textOf(fieldsOf(input)[field]);
     return path.startsWith(`${workDir}/`) ? [[field, path.slice(workDir.length + 1)]] : [];
   });
-  return { ...input, ...Object.fromEntries(shorter) };
+  return { ...input, ...Object.fromEntries(relativePaths) };
 }
 
-/** Does the call name a path outside the work directory? */
+/** Reports whether the input names a path outside the work directory. */
 export function leavesDirectory(input: Fields, workDir: string): boolean {
-  const path = pathFields.map((field) => textOf(input[field])).find((each) => each !== "") ?? "";
+  const path = pathFields.map((field) => textOf(input[field])).find((value) => value !== "") ?? "";
   if (path === "") return false;
   const fromWorkDir = relative(workDir, resolve(workDir, path));
   return fromWorkDir === ".." || fromWorkDir.startsWith("../");

@@ -7,20 +7,20 @@ export function createUsageLimit() {
     observe(message: Fields): void {
       if (message["type"] !== "rate_limit_event") return;
       const info = fieldsOf(message["rate_limit_info"]);
-      // a later request may be allowed again, by another limit or after a wait
+      // a later request may succeed, under another limit or after a wait
       resetsAt = info["status"] === "rejected" ? numberOf(info["resetsAt"]) : null;
     },
-    /** When the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is unknown. */
-    until(result: Fields): string | null {
+    /** Returns when the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is unknown. */
+    resetTime(result: Fields): string | null {
       if (result["is_error"] !== true) return null;
-      const seconds = resetsAt ?? secondsIn(textOf(result["result"]));
+      const seconds = resetsAt ?? parseResetSeconds(textOf(result["result"]));
       return seconds === null ? null : new Date(seconds * 1000).toISOString();
     },
   };
 }
 
 /** Reads the format of older Claude Code versions: `Claude AI usage limit reached|1794965918`. */
-function secondsIn(text: string): number | null {
-  const found = /limit reached\|(\d{10})\b/.exec(text)?.[1];
-  return found === undefined ? null : Number(found);
+function parseResetSeconds(text: string): number | null {
+  const seconds = /limit reached\|(\d{10})\b/.exec(text)?.[1];
+  return seconds === undefined ? null : Number(seconds);
 }

@@ -7,19 +7,19 @@ export const claudeConversation: ConversationFiles = {
   directory: ".claude",
   overridePath: (env) => env["CLAUDE_CONFIG_DIR"],
   async find(directory, session) {
-    const found: { path: string; changedAt: number }[] = [];
+    const files: { path: string; changedAt: number }[] = [];
     for (const project of await directory.names("projects")) {
       const path = `projects/${project}/${session}.jsonl`;
-      const seen = await directory.stat(path);
-      if (seen !== null) found.push({ path, ...seen });
+      const stat = await directory.stat(path);
+      if (stat !== null) files.push({ path, ...stat });
     }
-    return found
+    return files
       .toSorted((a, b) => b.changedAt - a.changedAt)
       .slice(0, 1)
       .map(({ path }) => path);
   },
   async pathOf(name, { session, workDir }) {
-    return name === `${session}.jsonl` ? `projects/${projectOf(workDir)}/${name}` : null;
+    return name === `${session}.jsonl` ? `projects/${toProjectName(workDir)}/${name}` : null;
   },
   cut([file], turns) {
     const session = randomUUID();
@@ -30,8 +30,8 @@ export const claudeConversation: ConversationFiles = {
   },
 };
 
-const longestProject = 200;
+const maxProjectCharacters = 200;
 
-function projectOf(directory: string): string {
-  return directory.replaceAll(/[^a-zA-Z0-9]/g, "-").slice(0, longestProject);
+function toProjectName(directory: string): string {
+  return directory.replaceAll(/[^a-zA-Z0-9]/g, "-").slice(0, maxProjectCharacters);
 }

@@ -5,15 +5,15 @@ import type { Conclusion, Reader, ClientMessage } from "./definition.ts";
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
 
 /** Reads Claude's messages. Its `stream-json` lines and the Agent SDK's messages are the same objects. */
-export function createClaudeReader(steps = createUsageMeter(), deniedTools: readonly string[] = []): Reader {
-  const denials = createDenials();
-  /** The last result, cleared when Claude starts working again. */
+export function createClaudeReader(meter = createUsageMeter(), deniedTools: readonly string[] = []): Reader {
+  const denials = createDenialTracker();
+  /** The last result; null while Claude works. */
   let result: Fields | null = null;
 
   const readResult = (message: Fields): ClientMessage[] => {
     result = message;
-    const usage = steps.ofResult(message);
-    return [...(usage ? [{ type: "usage" as const, usage }] : []), ...denials.ofResult(message)];
+    const usage = meter.addResult(message);
+    return [...(usage ? [{ type: "usage" as const, usage }] : []), ...denials.readResult(message)];
   };
 
   return {
@@ -23,13 +23,13 @@ export function createClaudeReader(steps = createUsageMeter(), deniedTools: read
           if (message["subtype"] === "init") result = null;
           return denials.track(readSystem(message));
         case "assistant":
-          // messages from a subagent still running in the background do not clear the result
+          // a background subagent may still send messages after the result, and they must not clear it
           if (typeof message["parent_tool_use_id"] !== "string") result = null;
           return readAssistant(message);
         case "user":
           return denials.track(readUser(message, deniedTools));
         case "stream_event":
-          return readStreamEvent(message, steps);
+          return readStreamEvent(message, meter);
         case "result":
           return readResult(message);
         default:
@@ -45,8 +45,8 @@ function readSystem(message: Fields): ClientMessage[] {
   switch (subtype) {
     case "init": {
       const { model, permissionMode, tools, mcp_servers, claude_code_version, cwd } = data;
-      const about = { model, permission_mode: permissionMode, tools, mcp_servers, version: claude_code_version, cwd };
-      return [{ type: "session", id: textOf(session_id), data: about }];
+      const details = { model, permission_mode: permissionMode, tools, mcp_servers, version: claude_code_version, cwd };
+      return [{ type: "session", id: textOf(session_id), data: details }];
     }
     case "permission_denied":
       return [
@@ -60,7 +60,7 @@ function readSystem(message: Fields): ClientMessage[] {
     case "status":
       return [];
     default:
-      // prefixed so that it cannot collide with Drover's own subtypes
+      // the prefix keeps the name from colliding with Drover's own subtypes
       return [{ type: "system", subtype: `claude_${textOf(subtype)}`, data }];
   }
 }
@@ -73,7 +73,7 @@ function readAssistant(message: Fields): ClientMessage[] {
       case "text":
         if (message["is_api_error_message"] === true || message["error"] !== undefined)
           return [{ type: "error", code: textOf(message["error"]), message: textOf(block["text"]) }];
-        // a subagent's text is not the agent's answer
+        // a subagent's text must not be logged as the agent's answer
         if (typeof parent === "string")
           return [{ type: "system", subtype: "claude_subagent_text", data: { parent, text: textOf(block["text"]) } }];
         return [{ type: "assistant", text: textOf(block["text"]) }];
@@ -98,25 +98,25 @@ function readUser(message: Fields, deniedTools: readonly string[]): ClientMessag
   return results.flatMap((block): ClientMessage[] => {
     const tool_use_id = textOf(block["tool_use_id"]);
     const is_error = block["is_error"] === true;
-    const output = outputOf(block["content"]);
+    const output = toOutput(block["content"]);
     const result: ClientMessage = { type: "tool_result", tool_use_id, is_error, output };
-    const tool = is_error && typeof output === "string" ? takenAway(output, deniedTools) : undefined;
+    const tool = is_error && typeof output === "string" ? findDeniedTool(output, deniedTools) : undefined;
     return tool === undefined ? [result] : [{ type: "denied", tool_use_id, tool, message: textOf(output) }, result];
   });
 }
 
 /**
- * Counts a call of a tool in denied_tools as denied. Claude reports it as an unknown tool, and names the reason only
- * for its built-in tools, so MCP tools are matched against the agent's list.
+ * Returns the tool's name if a call failed because the tool is in denied_tools. Claude reports such a tool as unknown.
+ * It gives the reason only for built-in tools, so MCP tools are matched against the agent's list.
  */
-function takenAway(output: string, deniedTools: readonly string[]): string | undefined {
+function findDeniedTool(output: string, deniedTools: readonly string[]): string | undefined {
   const tool = /\bNo such tool available: ([\w-]+)/.exec(output)?.[1];
   if (tool === undefined || output.includes(`${tool} is disabled for this session`)) return tool;
   return matchesAny(tool, [...deniedTools, ...deniedTools.map((name) => `${name}__*`)]) ? tool : undefined;
 }
 
-/** Returns text as text. For other content, such as images, returns only the type. */
-function outputOf(content: unknown): unknown {
+/** Keeps text. Of other content, such as images, keeps only the type. */
+function toOutput(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? "";
   const blocks = content.map(fieldsOf);
   if (blocks.every((block) => block["type"] === "text")) return blocks.map((block) => textOf(block["text"])).join("\n");
@@ -125,34 +125,34 @@ function outputOf(content: unknown): unknown {
   );
 }
 
-function readStreamEvent(message: Fields, steps: ReturnType<typeof createUsageMeter>): ClientMessage[] {
+function readStreamEvent(message: Fields, meter: ReturnType<typeof createUsageMeter>): ClientMessage[] {
   const event = fieldsOf(message["event"]);
-  const used = steps.ofEvent(event);
-  if (used) return [{ type: "usage", usage: used }];
+  const usage = meter.addEvent(event);
+  if (usage) return [{ type: "usage", usage }];
   const delta = fieldsOf(event["delta"]);
   const isAnswer = event["type"] === "content_block_delta" && delta["type"] === "text_delta";
   if (!isAnswer || typeof message["parent_tool_use_id"] === "string") return [];
   return [{ type: "partial", text: textOf(delta["text"]) }];
 }
 
-/** Older versions report a denial only in the result. It counts if the call failed and no later call succeeded. */
-function createDenials() {
-  const reported = new Set<string>();
-  let failedSince = new Set<string>();
+/** Finds denials that older versions of Claude report only in the result. They count if no later call succeeded. */
+function createDenialTracker() {
+  const reportedCalls = new Set<string>();
+  let failedCalls = new Set<string>();
   return {
     track(messages: ClientMessage[]): ClientMessage[] {
       for (const message of messages) {
-        if (message.type === "denied") reported.add(message.tool_use_id);
-        else if (message.type === "tool_result" && message.is_error) failedSince.add(message.tool_use_id);
-        else if (message.type === "tool_result") failedSince = new Set();
+        if (message.type === "denied") reportedCalls.add(message.tool_use_id);
+        else if (message.type === "tool_result" && message.is_error) failedCalls.add(message.tool_use_id);
+        else if (message.type === "tool_result") failedCalls = new Set();
       }
       return messages;
     },
-    ofResult(message: Fields): ClientMessage[] {
+    readResult(message: Fields): ClientMessage[] {
       return listOf(message["permission_denials"])
         .map(fieldsOf)
         .map((denial) => ({ id: textOf(denial["tool_use_id"]), tool: textOf(denial["tool_name"]) }))
-        .filter(({ id }) => !reported.has(id) && failedSince.has(id))
+        .filter(({ id }) => !reportedCalls.has(id) && failedCalls.has(id))
         .map(({ id, tool }) => ({ type: "denied", tool_use_id: id, tool }));
     },
   };
@@ -160,26 +160,26 @@ function createDenials() {
 
 function concludeResult(result: Fields): Conclusion {
   const text = typeof result["result"] === "string" ? result["result"] : null;
-  const faults = listOf(result["errors"]).map(textOf).join("; ");
-  const message = faults || text || "claude failed without an error message.";
+  const errors = listOf(result["errors"]).map(textOf).join("; ");
+  const message = errors || text || "claude failed without an error message.";
   switch (result["subtype"]) {
     case "success":
-      if (result["is_error"] !== true) return refusalOf(result) ?? { ok: true, text };
-      // API errors also arrive as "success"
+      if (result["is_error"] !== true) return concludeRefusal(result) ?? { ok: true, text };
+      // Claude reports API errors with the subtype "success" too
       return { ok: false, reason: apiFailureReason(numberOf(result["api_error_status"]), message), message };
     case "error_max_turns":
-      return { ok: false, reason: "max_turns", message: `${message}. Raise max_turns, or ask for less at once.` };
+      return { ok: false, reason: "max_turns", message: `${message}. Raise max_turns, or ask for less in one run.` };
     case "error_max_budget_usd":
       return { ok: false, reason: "budget_exceeded", message: `${message}. Raise budget.cost_usd, or ask for less.` };
     case "error_max_structured_output_retries":
       return { ok: false, reason: "invalid_output", message };
     default:
-      return noSession(message) ?? { ok: false, reason: "provider_invalid_response", message };
+      return sessionNotFound(message) ?? { ok: false, reason: "provider_invalid_response", message };
   }
 }
 
 /** Claude reports a refused or truncated answer as a success. */
-function refusalOf(result: Fields): Conclusion | null {
+function concludeRefusal(result: Fields): Conclusion | null {
   const text = textOf(result["result"]);
   if (result["stop_reason"] === "refusal")
     return { ok: false, reason: "refused", message: "The model refused to answer.", text };
@@ -188,14 +188,14 @@ function refusalOf(result: Fields): Conclusion | null {
   return { ok: false, reason: "provider_invalid_response", message, text };
 }
 
-/** Handles failures before Claude prints any message. */
+/** Recognizes a failure that happened before Claude printed any message. */
 function concludeStderr(stderr: string): Conclusion | null {
   if (/invalid api key|please run \/login|not logged in/i.test(stderr))
     return { ok: false, reason: "provider_auth", message: stderr.slice(0, 500) };
-  return noSession(stderr);
+  return sessionNotFound(stderr);
 }
 
-function noSession(message: string): Conclusion | null {
+function sessionNotFound(message: string): Conclusion | null {
   if (!/No conversation found with session ID|requires a valid session ID/i.test(message)) return null;
   return {
     ok: false,

@@ -3,32 +3,32 @@ import { fieldsOf } from "./fields.ts";
 export type FirstEntries<E> = { ok: true; entries: E[] } | { ok: false; turns: number };
 
 /**
- * Returns the first `turns` turns of a Claude Code transcript: each prompt with everything up to its answer.
- * If there are fewer, returns how many there are.
+ * Returns the first `turns` turns of a Claude Code transcript. A turn is a prompt and everything up to its answer.
+ * If the transcript has fewer turns, returns their number.
  */
 export function firstEntries<E>(entries: readonly E[], turns: number): FirstEntries<E> {
-  const starts = entries.flatMap((entry, at) => (isPrompt(entry) ? [at] : []));
+  const starts = entries.flatMap((entry, index) => (isPrompt(entry) ? [index] : []));
   if (starts.length < turns) return { ok: false, turns: starts.length };
   let end = starts[turns] ?? entries.length;
-  // Claude queues a prompt before it records it: leave out the queue entries of the next prompt
+  // Claude queues a prompt before it records it, so skip the queue entries of the next prompt
   if (end < entries.length) while (fieldsOf(entries[end - 1])["type"] === "queue-operation") end -= 1;
   return { ok: true, entries: entries.slice(0, end) };
 }
 
-/** Does the same for the text of a transcript file, and gives the entries a new session id. */
+/** Like firstEntries, for the text of a transcript file. Assigns a new session id to the entries. */
 export function firstLines(text: string, turns: number, session: string): FirstEntries<string> {
   const entries = text
     .split("\n")
     .filter((line) => line.trim() !== "")
-    .map(parsed);
+    .map(parseLine);
   const kept = firstEntries(entries, turns);
   if (!kept.ok) return kept;
-  const renamed = (entry: Readonly<Record<string, unknown>>) =>
+  const withSession = (entry: Readonly<Record<string, unknown>>) =>
     "sessionId" in entry ? { ...entry, sessionId: session } : entry;
-  return { ok: true, entries: kept.entries.map((entry) => JSON.stringify(renamed(entry))) };
+  return { ok: true, entries: kept.entries.map((entry) => JSON.stringify(withSession(entry))) };
 }
 
-/** Is this a prompt from the user? Claude Code also writes tool results, reminders and summaries as the user. */
+/** Reports whether this is a prompt from the user. Claude Code records tool results, reminders and summaries as user entries too. */
 function isPrompt(entry: unknown): boolean {
   const { type, message, isMeta, isSidechain, isCompactSummary } = fieldsOf(entry);
   if (type !== "user" || isMeta === true || isSidechain === true || isCompactSummary === true) return false;
@@ -38,7 +38,7 @@ function isPrompt(entry: unknown): boolean {
   return !parts.some((part) => String(fieldsOf(part)["text"]).startsWith("[Request interrupted by user"));
 }
 
-function parsed(line: string): Readonly<Record<string, unknown>> {
+function parseLine(line: string): Readonly<Record<string, unknown>> {
   try {
     return fieldsOf(JSON.parse(line));
   } catch (error) {

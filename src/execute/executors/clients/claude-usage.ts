@@ -2,42 +2,43 @@ import type { Usage } from "../../../model/event.ts";
 import { type Fields, fieldsOf, numberOf } from "./fields.ts";
 
 /**
- * Reports usage in increments that add up to the total. An answer's tokens are known when it finishes. Its cost, and
- * the usage of subagents, are known only from the result.
+ * Reports usage in increments that add up to the total. An answer's tokens are reported when it finishes. Its cost, and
+ * the usage of subagents, are reported only in the result.
  */
 export function createUsageMeter() {
   const reported = { input_tokens: 0, output_tokens: 0, cost_usd: 0 };
-  let started: Fields = {};
+  let startUsage: Fields = {};
   return {
-    /** Handles an event of a streamed answer. */
-    ofEvent(event: Fields): Usage | null {
-      if (event["type"] === "message_start") started = fieldsOf(fieldsOf(event["message"])["usage"]);
+    /** Adds an event of a streamed answer. Returns the answer's usage when it finishes. */
+    addEvent(event: Fields): Usage | null {
+      if (event["type"] === "message_start") startUsage = fieldsOf(fieldsOf(event["message"])["usage"]);
       if (event["type"] !== "message_delta") return null;
-      const used = { ...started, ...fieldsOf(event["usage"]) };
+      const used = { ...startUsage, ...fieldsOf(event["usage"]) };
       const input_tokens = sumOf(used, ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]);
       const output_tokens = sumOf(used, ["output_tokens"]);
       reported.input_tokens += input_tokens;
       reported.output_tokens += output_tokens;
       return { input_tokens, output_tokens, cost_usd: null };
     },
-    /** Handles a report of the cost since the last result. */
-    ofCost(sinceResult: number): Usage | null {
+    /** Adds the cost since the last result. Returns the increase since the previous call. */
+    addCost(sinceResult: number): Usage | null {
       const cost_usd = sinceResult - reported.cost_usd;
       if (cost_usd <= 0) return null;
       reported.cost_usd = sinceResult;
       return { input_tokens: 0, output_tokens: 0, cost_usd };
     },
-    /** Returns the usage since the last result that was not reported yet. Other totals in a result cover the whole session. */
-    ofResult(result: Fields): Usage | null {
+    /** Adds a result. Returns the usage since the last result that was not reported yet. Other totals in it cover the whole session. */
+    addResult(result: Fields): Usage | null {
       const models = Object.values(fieldsOf(result["model_usage_since_last_result"] ?? result["modelUsage"])).map(
         fieldsOf,
       );
       if (models.length === 0) return null;
-      const all = (...names: readonly string[]): number => models.reduce((sum, model) => sum + sumOf(model, names), 0);
+      const total = (...names: readonly string[]): number =>
+        models.reduce((sum, model) => sum + sumOf(model, names), 0);
       const input_tokens =
-        all("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens") - reported.input_tokens;
-      const output_tokens = all("outputTokens") - reported.output_tokens;
-      const cost_usd = all("costUSD") - reported.cost_usd;
+        total("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens") - reported.input_tokens;
+      const output_tokens = total("outputTokens") - reported.output_tokens;
+      const cost_usd = total("costUSD") - reported.cost_usd;
       Object.assign(reported, { input_tokens: 0, output_tokens: 0, cost_usd: 0 });
       return {
         input_tokens: Math.max(0, input_tokens),

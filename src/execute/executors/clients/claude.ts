@@ -16,7 +16,7 @@ export const claude = defineClient({
     const files = await writeFiles(turn);
     return {
       args: claudeArgs(turn, files),
-      env: { ...(await ownConfigDir(turn)), ...claudeEnv(turn) },
+      env: { ...(await configDirVariable(turn)), ...claudeEnv(turn) },
       reader: createClaudeReader(undefined, turn.invocation.agent.permissions?.denied_tools),
     };
   },
@@ -55,9 +55,9 @@ function claudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
 }
 
 /** Overrides the operator's CLAUDE_CONFIG_DIR if the session has its own HOME. */
-async function ownConfigDir(turn: Turn): Promise<Record<string, string>> {
-  const own = await openClaudeHome(turn);
-  return own !== null && turn.env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: own } : {};
+async function configDirVariable(turn: Turn): Promise<Record<string, string>> {
+  const configDir = await openClaudeHome(turn);
+  return configDir !== null && turn.env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: configDir } : {};
 }
 
 /** Passes long or secret values in private files, because every user can read a command line. */

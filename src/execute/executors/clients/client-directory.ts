@@ -8,21 +8,21 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDirectory, Turn } from "./definition.ts";
 import { hasOwnHome, operatorHome } from "./home-files.ts";
 
-/** `name` is the directory's name below HOME. `override` is another path that the operator has configured for it. */
+/** Opens `name` in HOME. The operator may have configured another path for it, `override`. */
 export async function openClientDirectory(
   turn: Pick<Turn, "env" | "homeDir" | "invocation">,
   { name, override }: { name: string; override?: string | undefined },
 ): Promise<ClientDirectory> {
-  if (await hasOwnHome(turn)) return directoryBelow(turn.homeDir, [name], turn.invocation.run_id);
-  const theirs = override || join(operatorHome(turn), name);
-  await mkdir(theirs, { recursive: true, mode: 0o700 });
+  if (await hasOwnHome(turn)) return createClientDirectory(turn.homeDir, [name], turn.invocation.run_id);
+  const operatorPath = override || join(operatorHome(turn), name);
+  await mkdir(operatorPath, { recursive: true, mode: 0o700 });
   // the operator may have made it a symlink
-  return directoryBelow(await realpath(theirs), [], turn.invocation.run_id);
+  return createClientDirectory(await realpath(operatorPath), [], turn.invocation.run_id);
 }
 
-function directoryBelow(root: string, above: readonly string[], run_id: string): ClientDirectory {
-  const partsOf = (path: string): Buffer[] => {
-    const parts = [...above, ...path.split("/")].filter((part) => part !== "");
+function createClientDirectory(root: string, prefix: readonly string[], run_id: string): ClientDirectory {
+  const splitPath = (path: string): Buffer[] => {
+    const parts = [...prefix, ...path.split("/")].filter((part) => part !== "");
     if (parts.includes("..")) throw new BugError(`${path} leaves the client's directory`);
     return parts.map((part) => Buffer.from(part));
   };
@@ -45,22 +45,23 @@ function directoryBelow(root: string, above: readonly string[], run_id: string):
     path: string,
     act: (directory: ConfinedDirectory, name: Buffer) => Promise<T>,
   ): Promise<T | null> => {
-    const parts = partsOf(path);
+    const parts = splitPath(path);
     return inDirectory(parts.slice(0, -1), (directory) => act(directory, parts.at(-1)!));
   };
 
   return {
     async names(path) {
       const names: string[] = [];
-      await inDirectory(partsOf(path), async (directory) => {
-        for await (const found of directory.entries(64)) names.push(...found.map(({ name }) => name.toString("utf8")));
+      await inDirectory(splitPath(path), async (directory) => {
+        for await (const entries of directory.entries(64))
+          names.push(...entries.map(({ name }) => name.toString("utf8")));
       });
       return names;
     },
     stat: (path) =>
       withFile(path, async (directory, name) => {
-        const seen = await directory.stat(name);
-        return seen.isFile() ? { size: Number(seen.size), changedAt: Number(seen.mtimeMs) } : null;
+        const stat = await directory.stat(name);
+        return stat.isFile() ? { size: Number(stat.size), changedAt: Number(stat.mtimeMs) } : null;
       }),
     read: (path, maxBytes) =>
       withFile(path, async (directory, name) => {
@@ -68,18 +69,18 @@ function directoryBelow(root: string, above: readonly string[], run_id: string):
         try {
           const { size } = await file.stat();
           const buffer = Buffer.alloc(Math.min(size, maxBytes));
-          let at = 0;
-          for (let read = 1; read > 0 && at < buffer.length; at += read)
-            ({ bytesRead: read } = await file.read(buffer, at, buffer.length - at, at));
-          return buffer.subarray(0, at);
+          let offset = 0;
+          for (let bytesRead = 1; bytesRead > 0 && offset < buffer.length; offset += bytesRead)
+            ({ bytesRead } = await file.read(buffer, offset, buffer.length - offset, offset));
+          return buffer.subarray(0, offset);
         } finally {
           await file.close();
         }
       }),
     async write(path, bytes) {
-      const parts = partsOf(path);
+      const parts = splitPath(path);
       for (const depth of parts.slice(0, -1).keys()) await makeDirectory(parts.slice(0, depth + 1));
-      const written = await inDirectory(parts.slice(0, -1), async (directory) => {
+      const isWritten = await inDirectory(parts.slice(0, -1), async (directory) => {
         const name = parts.at(-1)!;
         const temporary = Buffer.from(`.${run_id}.aside`);
         await directory.remove(temporary).catch((error: unknown) => {
@@ -94,18 +95,18 @@ function directoryBelow(root: string, above: readonly string[], run_id: string):
         await directory.rename(temporary, name);
         return true;
       });
-      if (written === null) throw pathBlocked(join(root, ...above, path));
+      if (isWritten === null) throw pathBlocked(join(root, ...prefix, path));
     },
   };
 
   async function makeDirectory(parts: readonly Buffer[]): Promise<void> {
-    const made = await inDirectory(parts.slice(0, -1), async (directory) => {
+    const isMade = await inDirectory(parts.slice(0, -1), async (directory) => {
       await directory.makeDirectory(parts.at(-1)!).catch((error: unknown) => {
         if (codeOf(error) !== "EEXIST") throw error;
       });
       return true;
     });
-    if (made === null) throw pathBlocked(join(root, Buffer.concat(parts).toString("utf8")));
+    if (isMade === null) throw pathBlocked(join(root, Buffer.concat(parts).toString("utf8")));
   }
 }
 

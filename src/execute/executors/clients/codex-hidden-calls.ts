@@ -5,8 +5,8 @@ type Denied = Extract<ClientMessage, { type: "denied" }>;
 
 /** Finds tool calls that codex's sandbox blocked. Codex omits them from its stream but records them in the thread's file. */
 export interface HiddenCalls {
-  /** Records an item that appeared in the stream. */
-  shown(item: Fields): void;
+  /** Notes an item that appeared in the stream. */
+  addShown(item: Fields): void;
   /** Reads the next line of the thread's file. */
   read(payload: Fields): readonly ClientMessage[];
   /** Returns the last denial if no later call succeeded. */
@@ -14,34 +14,34 @@ export interface HiddenCalls {
 }
 
 export function createHiddenCalls(): HiddenCalls {
-  const commands: string[] = [];
+  const shownCommands: string[] = [];
   const calls = new Map<string, { name: string; input: unknown }>();
   let denied: Denied | null = null;
 
-  const isShown = (input: unknown): boolean => {
+  const takeShown = (input: unknown): boolean => {
     const command = withoutQuotes(textOf(fieldsOf(input)["cmd"]));
-    const at = command === "" ? -1 : commands.findIndex((each) => each.endsWith(command));
-    if (at >= 0) commands.splice(at, 1);
-    return at >= 0;
+    const index = command === "" ? -1 : shownCommands.findIndex((shown) => shown.endsWith(command));
+    if (index >= 0) shownCommands.splice(index, 1);
+    return index >= 0;
   };
 
   return {
-    shown(item) {
-      if (item["type"] === "command_execution") commands.push(withoutQuotes(textOf(item["command"])));
+    addShown(item) {
+      if (item["type"] === "command_execution") shownCommands.push(withoutQuotes(textOf(item["command"])));
     },
     read(payload) {
       const tool_use_id = textOf(payload["call_id"]);
       if (payload["type"] === "function_call" || payload["type"] === "custom_tool_call") {
-        calls.set(tool_use_id, { name: textOf(payload["name"]), input: inputOf(payload) });
+        calls.set(tool_use_id, { name: textOf(payload["name"]), input: parseInput(payload) });
         return [];
       }
       const call = calls.get(tool_use_id);
       if (call === undefined) return [];
       const output =
         typeof payload["output"] === "string" ? payload["output"] : JSON.stringify(payload["output"] ?? null);
-      const inStream = isShown(call.input);
-      if (succeeded(output)) denied = null;
-      if (inStream || !blocked(output)) return [];
+      const wasShown = takeShown(call.input);
+      if (isSuccess(output)) denied = null;
+      if (wasShown || !isBlocked(output)) return [];
       denied = { type: "denied", tool_use_id, tool: call.name, message: output.slice(0, 500) };
       return [
         { type: "tool_use", tool_use_id, ...call },
@@ -53,24 +53,26 @@ export function createHiddenCalls(): HiddenCalls {
 }
 
 /** Only commands have an exit code. Other tools succeed unless their output says otherwise. */
-function succeeded(output: string): boolean {
-  const exit = exitOf(output);
-  return exit === null ? !blocked(output) && !neverRan.test(output) : exit === "0";
+function isSuccess(output: string): boolean {
+  const exitCode = parseExitCode(output);
+  return exitCode === null ? !isBlocked(output) && !notExecuted.test(output) : exitCode === "0";
 }
 
-function blocked(output: string): boolean {
+function isBlocked(output: string): boolean {
   if (/rejected by user approval settings|^patch rejected/.test(output)) return true;
-  return exitOf(output) !== "0" && /read-only file system|operation not permitted|permission denied/i.test(output);
+  return (
+    parseExitCode(output) !== "0" && /read-only file system|operation not permitted|permission denied/i.test(output)
+  );
 }
 
-/** The exit code precedes the command's output. */
-function exitOf(output: string): string | null {
+/** Finds the exit code, which codex prints before the command's output. */
+function parseExitCode(output: string): string | null {
   return /^(?:Exit code:|Process exited with code) (-?\d+)$/m.exec(output)?.[1] ?? null;
 }
 
-const neverRan = /^(?:unsupported |failed to parse function arguments|(?:MCP )?tool call error|aborted)/;
+const notExecuted = /^(?:unsupported |failed to parse function arguments|(?:MCP )?tool call error|aborted)/;
 
-function inputOf(payload: Fields): unknown {
+function parseInput(payload: Fields): unknown {
   const text = textOf(payload["arguments"]);
   if (text === "") return { text: textOf(payload["input"]) };
   try {

@@ -4,8 +4,8 @@ import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
 type ToolUse = Extract<ClientMessage, { type: "tool_use" }>;
 type ToolResult = Extract<ClientMessage, { type: "tool_result" }>;
 
-/** Maps a codex item to a tool call; null if it is not one. */
-export function itemCall(item: Fields): ToolUse | null {
+/** Converts a codex item to a tool call; returns null for other items. */
+export function toToolUse(item: Fields): ToolUse | null {
   const tool_use_id = textOf(item["id"]);
   const use = (name: string, input: unknown): ToolUse => ({ type: "tool_use", tool_use_id, name, input });
   switch (item["type"]) {
@@ -24,8 +24,8 @@ export function itemCall(item: Fields): ToolUse | null {
   }
 }
 
-/** `denied` is the sandbox's error output if it blocked a write. */
-export function itemResult(item: Fields): { result: ToolResult; denied: string | null } {
+/** Converts a completed item to a tool result. `denied` is the reason if the sandbox blocked the call or codex declined it. */
+export function toToolResult(item: Fields): { result: ToolResult; denied: string | null } {
   const output = textOf(item["aggregated_output"]);
   const exit = item["exit_code"];
   const is_error = ["failed", "declined"].includes(textOf(item["status"])) || (typeof exit === "number" && exit !== 0);
@@ -41,6 +41,6 @@ export function itemResult(item: Fields): { result: ToolResult; denied: string |
   }
   if (item["type"] === "mcp_tool_call")
     return { result: result(item["error"] ?? fieldsOf(item["result"])["content"] ?? null), denied: null };
-  const denied = item["status"] === "declined" ? "Codex declined the change." : null;
+  const denied = item["status"] === "declined" ? "Codex declined this call." : null;
   return { result: result(item["status"] ?? "completed"), denied };
 }

@@ -2,56 +2,56 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Of a longer file, only the end is read: the last turn is there. */
+/** Only this much is read, from the end of the file, where the last turn is. */
 const maxBytes = 32 * 1024 * 1024;
 
 /**
- * Returns the lines of the last turn from the thread's file, or none if there is no file. They hold what the stream
- * omits: the usage of this turn alone, and calls that the sandbox blocked.
+ * Returns lines of the last turn from the thread's file, if the file exists. They contain facts that the stream omits:
+ * the usage of this turn alone, and calls that the sandbox blocked.
  */
 export async function readRollout(codexHome: string, thread: string | null): Promise<string[]> {
-  const end = '{"type":"rollout_end"}';
-  if (thread === null) return [end];
+  const endLine = '{"type":"rollout_end"}';
+  if (thread === null) return [endLine];
   try {
-    return [...(await lastTurn(join(codexHome, "sessions"), thread)), end];
+    return [...(await readLastTurn(join(codexHome, "sessions"), thread)), endLine];
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
-    const message = `Cannot read codex's file of the thread: ${error.message}`;
-    return [JSON.stringify({ type: "error", message }), end];
+    const message = `Cannot read codex's file for the thread: ${error.message}`;
+    return [JSON.stringify({ type: "error", message }), endLine];
   }
 }
 
-async function lastTurn(sessions: string, thread: string): Promise<string[]> {
+async function readLastTurn(sessions: string, thread: string): Promise<string[]> {
   const path = await findRollout(sessions, thread);
   const text = path === null ? "" : await readEnd(path);
   const lines = text.split("\n").filter((line) => line.trim() !== "");
-  const began = lines.findLastIndex((line) => line.includes('"type":"task_started"'));
-  return lines.slice(began + 1).filter((line) => wanted.test(line));
+  const start = lines.findLastIndex((line) => line.includes('"type":"task_started"'));
+  return lines.slice(start + 1).filter((line) => usedLine.test(line));
 }
 
-/** The other lines are long and repeat the stream. */
-const wanted = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
+/** Other lines are skipped, because they are long and repeat the stream. */
+const usedLine = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
 
 async function findRollout(sessions: string, thread: string): Promise<string | null> {
   for (const day of rolloutDays(thread)) {
     const directory = join(sessions, day);
-    const name = (await namesIn(directory)).find((each) => each.endsWith(`-${thread}.jsonl`));
+    const name = (await listNames(directory)).find((candidate) => candidate.endsWith(`-${thread}.jsonl`));
     if (name !== undefined) return join(directory, name);
   }
   return null;
 }
 
-/** Codex files a thread under its local start date. The id begins with the start time in UTC, so try the adjacent days too. */
+/** Codex stores a thread under its local start date. The id starts with the time in UTC, so this returns the adjacent days too. */
 export function rolloutDays(thread: string): string[] {
-  const began = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
-  if (!Number.isFinite(began)) return [];
-  const day = 24 * 60 * 60 * 1000;
-  return [began, began - day, began + day].map((moment) =>
-    new Date(moment).toISOString().slice(0, 10).replaceAll("-", "/"),
+  const startMs = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
+  if (!Number.isFinite(startMs)) return [];
+  const dayMs = 24 * 60 * 60 * 1000;
+  return [startMs, startMs - dayMs, startMs + dayMs].map((time) =>
+    new Date(time).toISOString().slice(0, 10).replaceAll("-", "/"),
   );
 }
 
-async function namesIn(directory: string): Promise<string[]> {
+async function listNames(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;

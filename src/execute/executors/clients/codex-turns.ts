@@ -3,7 +3,7 @@ import { createIds } from "../../../model/ids.ts";
 import type { ConversationFile, CutConversation } from "./definition.ts";
 import { fieldsOf } from "./fields.ts";
 
-const newThread = createIds(Date.now, (bytes) => void randomFillSync(bytes));
+const createThreadId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
 
 interface Line {
   text: string;
@@ -12,30 +12,32 @@ interface Line {
 
 /**
  * Cuts a conversation after its first turns. The file of a forked thread continues another thread's file from a given
- * line. The cut replaces only the file with the last kept turn, and keeps its reference to the earlier files.
+ * line. Only the file with the last kept turn is replaced; it still refers to the earlier files.
  */
 export function firstRolloutTurns(files: readonly ConversationFile[], turns: number): CutConversation {
-  const own = files.map(({ bytes }) => linesOf(bytes));
-  let counted = 0;
-  for (let at = own.length - 1; at >= 0; at -= 1) {
-    const lines = own[at]!.slice(0, endOf(own[at]!, own[at - 1]));
-    const starts = lines.flatMap(({ fields }, index) => (isStart(fields) ? [index] : []));
-    // lines before the first turn belong to the file they are in
-    if (counted + starts.length >= turns) {
-      let end = starts[turns - counted] ?? lines.length;
+  const fileLines = files.map(({ bytes }) => parseLines(bytes));
+  let earlierTurns = 0;
+  for (let index = fileLines.length - 1; index >= 0; index -= 1) {
+    const lines = fileLines[index]!.slice(0, findForkLine(fileLines[index]!, fileLines[index - 1]));
+    const starts = lines.flatMap(({ fields }, line) => (isStart(fields) ? [line] : []));
+    if (earlierTurns + starts.length >= turns) {
+      // without a next turn, keep the rest of the file
+      let end = starts[turns - earlierTurns] ?? lines.length;
       if (end < lines.length) while (isSettings(lines[end - 1]?.fields)) end -= 1;
-      return { ok: true, ...renamed(lines.slice(0, end), new Date()) };
+      return { ok: true, ...toNewThread(lines.slice(0, end), new Date()) };
     }
-    counted += starts.length;
+    earlierTurns += starts.length;
   }
-  return { ok: false, turns: counted };
+  return { ok: false, turns: earlierTurns };
 }
 
 /** Returns the line at which the fork left this file. */
-function endOf(lines: readonly Line[], fork: readonly Line[] | undefined): number {
-  const before = fieldsOf(fork?.[0]?.fields["payload"])["forked_from_ordinal_exclusive"];
-  if (typeof before !== "number") return lines.length;
-  const end = lines.findIndex(({ fields }) => typeof fields["ordinal"] === "number" && fields["ordinal"] >= before);
+function findForkLine(lines: readonly Line[], fork: readonly Line[] | undefined): number {
+  const forkOrdinal = fieldsOf(fork?.[0]?.fields["payload"])["forked_from_ordinal_exclusive"];
+  if (typeof forkOrdinal !== "number") return lines.length;
+  const end = lines.findIndex(
+    ({ fields }) => typeof fields["ordinal"] === "number" && fields["ordinal"] >= forkOrdinal,
+  );
   return end < 0 ? lines.length : end;
 }
 
@@ -43,8 +45,8 @@ const isStart = (fields: Line["fields"]): boolean => fieldsOf(fields["payload"])
 const isSettings = (fields: Line["fields"] | undefined): boolean =>
   fieldsOf(fields?.["payload"])["type"] === "thread_settings_applied";
 
-function renamed([first, ...rest]: readonly Line[], now: Date): { session: string; file: ConversationFile } {
-  const session = newThread();
+function toNewThread([first, ...rest]: readonly Line[], now: Date): { session: string; file: ConversationFile } {
+  const session = createThreadId();
   const meta = { ...fieldsOf(first?.fields["payload"]), id: session, session_id: session };
   const lines = [JSON.stringify({ ...first?.fields, payload: meta }), ...rest.map(({ text }) => text)];
   const time = now.toISOString().slice(0, 19).replaceAll(":", "-");
@@ -52,7 +54,7 @@ function renamed([first, ...rest]: readonly Line[], now: Date): { session: strin
   return { session, file: { name: `rollout-${time}-${session}.jsonl`, bytes } };
 }
 
-function linesOf(bytes: Uint8Array): Line[] {
+function parseLines(bytes: Uint8Array): Line[] {
   const texts = Buffer.from(bytes)
     .toString("utf8")
     .split("\n")

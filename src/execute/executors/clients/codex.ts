@@ -1,7 +1,7 @@
 import { readdir, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
-import { refuseClaudeOnlyOptions } from "./claude-only-options.ts";
+import { rejectClaudeOnlyOptions } from "./claude-only-options.ts";
 import { defineClient } from "./define-client.ts";
 import { codexConversation } from "./codex-conversation.ts";
 import { createCodexReader } from "./codex-messages.ts";
@@ -20,44 +20,44 @@ export const codex = defineClient({
   can: { resume: true, fork: true, fork_at_turn: true },
   conversation: codexConversation,
   async prepare(turn) {
-    refuseClaudeOnlyOptions("codex", turn);
+    rejectClaudeOnlyOptions("codex", turn);
     if ((turn.invocation.agent.permissions?.denied_tools ?? []).length > 0)
       throw new RunFailure(
         "refused",
-        "codex cannot deny single tools (permissions.denied_tools). Choose a permissions.mode instead.",
+        "Codex cannot deny individual tools. Remove permissions.denied_tools and set permissions.mode instead.",
       );
     const { env, codexHome } = await openHome(turn);
     const filters = turn.invocation.agent.trust_project_settings ? [] : await disableRepositoryFilters(turn);
     const reader = createCodexReader(turn);
     return {
       args: codexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
-      // codex runs git to see what changed and passes on only these variables
+      // codex runs git to find changes, and passes only these variables to it
       env: { ...env, ...gitVariables(filters) },
       stdin: prependSystemPrompt(turn),
       reader,
-      // a starting codex removes leftover files of others, including those of one that is just starting
+      // on startup, codex removes temporary files, including those of another codex that is just starting
       exclusiveStartIn: codexHome,
       readAfterExit: () => readRollout(codexHome, reader.session()),
     };
   },
 });
 
-/** Options come first, because `resume` and `fork` accept fewer than `exec`. Every value is part of its option. */
+/** Puts the options before `resume` and `fork`, which accept fewer of them than `exec`. Values follow `=` so that none is parsed as an option. */
 export function codexArgs(
   { invocation, mode, session, fork }: Turn,
   workDir: string,
-  more: readonly string[] = [],
+  extraArgs: readonly string[] = [],
 ): string[] {
   const { agent } = invocation;
-  const args = ["exec", "--json", "--skip-git-repo-check", ...permissionFlags.codex[mode], ...more];
-  if (!agent.trust_project_settings) args.push(...distrust(workDir));
+  const args = ["exec", "--json", "--skip-git-repo-check", ...permissionFlags.codex[mode], ...extraArgs];
+  if (!agent.trust_project_settings) args.push(...untrustedArgs(workDir));
   if (agent.model !== undefined) args.push(`--model=${agent.model}`);
   if (session !== null) args.push(fork ? "fork" : "resume", session);
   return [...args, "-"];
 }
 
 /**
- * Codex passes the numbered variables to git. The operator's policy for its shell may drop those with KEY in their
+ * Codex passes the numbered variables to git, but the operator's shell policy may drop those with KEY in their
  * names, and git fails if one is missing. With a count of 0, git uses GIT_CONFIG_PARAMETERS alone.
  */
 const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'];
@@ -67,7 +67,7 @@ const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'
  * `.codex/config.toml`, unless the directory is marked as untrusted. The parents are marked too, because one of them
  * may be the repository's root.
  */
-function distrust(workDir: string): string[] {
+function untrustedArgs(workDir: string): string[] {
   const projects = withParents(workDir).map((path) => `${tomlString(path)}={trust_level="untrusted"}`);
   return [
     `--config=projects={${projects.join(",")}}`,
@@ -81,14 +81,14 @@ function withParents(path: string): string[] {
   return parent === path ? [path] : [path, ...withParents(parent)];
 }
 
-/** A session with its own HOME has its CODEX_HOME in there, whatever the runner's CODEX_HOME is. */
+/** Returns the CODEX_HOME. For a session with its own HOME it is `.codex` in that HOME, whatever the runner's CODEX_HOME is. */
 async function openHome(turn: Turn): Promise<{ env: Record<string, string>; codexHome: string }> {
-  const theirs = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
-  if (!(await hasOwnHome(turn))) return { env: {}, codexHome: theirs };
+  const operatorCodexHome = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
+  if (!(await hasOwnHome(turn))) return { env: {}, codexHome: operatorCodexHome };
   const codexHome = await openSubdirectory(turn.homeDir, ".codex");
   const names = homeFilesOf(turn.config, [".codex/auth.json", ".codex/config.toml"]);
-  const inside = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
-  await copyHomeFiles(theirs, codexHome, inside);
+  const codexFiles = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
+  await copyHomeFiles(operatorCodexHome, codexHome, codexFiles);
   await copyHomeFiles(
     operatorHome(turn),
     turn.homeDir,
@@ -98,7 +98,7 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
   return { env: { CODEX_HOME: codexHome }, codexHome };
 }
 
-/** Codex's index of threads holds absolute paths. In a copied HOME they point to the original, so have codex rebuild it. */
+/** Codex's index of threads holds absolute paths. In a copied HOME they point to the original HOME, so codex must rebuild the index. */
 async function removeThreadIndex(codexHome: string): Promise<void> {
   for (const name of await readdir(codexHome))
     if (/^state_\d+\.sqlite/.test(name)) await rm(join(codexHome, name), { force: true });

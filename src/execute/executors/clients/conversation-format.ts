@@ -16,7 +16,7 @@ export interface SavedConversation {
 }
 
 /**
- * Packs a line of JSON, followed by the files. Redaction changes the files' lengths afterwards, so each file starts with
+ * Writes a line of JSON, followed by the files. Redaction changes the files' lengths afterwards, so each file starts with
  * a unique boundary line instead of a length.
  */
 export function packConversation({ files, ...head }: SavedConversation): Buffer {
@@ -29,24 +29,24 @@ const headSchema = z.object({
   client: z.string(),
   run_id: z.string(),
   boundary: z.uuid(),
-  // validated on arrival, like every outcome
+  // the coordinator validates it, like every outcome
   done: z.custom<Done>((value) => typeof value === "object").nullable(),
 });
 
 /** Returns null if packConversation did not write these bytes. */
-export function unpackConversation(given: Uint8Array): SavedConversation | null {
-  const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
+export function unpackConversation(packed: Uint8Array): SavedConversation | null {
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
   try {
     const end = bytes.indexOf("\n");
     const { boundary, ...head } = headSchema.parse(JSON.parse(bytes.toString("utf8", 0, end < 0 ? undefined : end)));
-    const mark = Buffer.from(`\n${boundary} `);
+    const fileStart = Buffer.from(`\n${boundary} `);
     const files: ConversationFile[] = [];
-    for (let at = bytes.indexOf(mark); at >= 0;) {
-      const nameEnd = bytes.indexOf("\n", at + 1);
-      const next = bytes.indexOf(mark, nameEnd);
-      const name = z.string().parse(JSON.parse(bytes.toString("utf8", at + mark.length, nameEnd)));
+    for (let start = bytes.indexOf(fileStart); start >= 0;) {
+      const nameEnd = bytes.indexOf("\n", start + 1);
+      const next = bytes.indexOf(fileStart, nameEnd);
+      const name = z.string().parse(JSON.parse(bytes.toString("utf8", start + fileStart.length, nameEnd)));
       files.push({ name, bytes: bytes.subarray(nameEnd + 1, next < 0 ? undefined : next) });
-      at = next;
+      start = next;
     }
     return { ...head, files };
   } catch (error) {

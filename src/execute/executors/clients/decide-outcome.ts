@@ -20,23 +20,27 @@ export function decideOutcome(
   const conclusion = lines.conclude({ exitCode, stderr });
   if (stopped) return { outcome: outcomeOfStop(stopped, conclusion?.text ?? undefined) };
   if (conclusion) return outcomeOfConclusion(name, conclusion, exitCode, lines.denied());
-  const killed = signal ?? signalOfExit(exitCode);
-  if (killed !== null)
-    return failed(
-      new RunFailure("signalled", `${name} was killed by ${killed} before it reported a result.${excerpt(stderr)}`, {
-        exitCode,
-      }),
+  const fatalSignal = signal ?? signalOfExit(exitCode);
+  if (fatalSignal !== null)
+    return toDone(
+      new RunFailure(
+        "signalled",
+        `${name} was killed by ${fatalSignal} before it reported a result.${quoteStderr(stderr)}`,
+        {
+          exitCode,
+        },
+      ),
     );
   if (exitCode === 0)
-    return failed(
+    return toDone(
       new RunFailure(
         "provider_invalid_response",
-        `${name} exited with 0 but reported no result, so the run does not count as done.${excerpt(stderr)}`,
+        `${name} exited with 0 but reported no result, so the run counts as failed.${quoteStderr(stderr)}`,
         { exitCode },
       ),
     );
   const message = stderr === "" ? `${name} exited with ${exitCode} and reported no result.` : excerptOf(stderr);
-  return failed(new RunFailure("exit_nonzero", message, { exitCode }));
+  return toDone(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
 function outcomeOfConclusion(
@@ -47,12 +51,12 @@ function outcomeOfConclusion(
 ): Done {
   if (!conclusion.ok) {
     const { reason, message, text } = conclusion;
-    return failed(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));
+    return toDone(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));
   }
   const { text, data } = conclusion;
   if (denied === null) return { text, exit_code: exitCode, ...(data === undefined ? {} : { data }) };
   const message = `${name} was not permitted to use ${denied.tool}, and nothing it tried after that succeeded. Allow the tool (permissions.allowed_tools) or choose another permissions.mode.`;
-  return failed(new RunFailure("permission_denied", message, { exitCode, ...(text === null ? {} : { text }) }));
+  return toDone(new RunFailure("permission_denied", message, { exitCode, ...(text === null ? {} : { text }) }));
 }
 
 /** Clients that catch a signal exit with its number plus 128. Other exit codes are their own. */
@@ -62,10 +66,10 @@ function signalOfExit(exitCode: number | null): string | null {
 
 const signals = ["SIGHUP", "SIGINT", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"] as const;
 
-function failed(failure: RunFailure): Done {
+function toDone(failure: RunFailure): Done {
   return { outcome: outcomeOfFailure(failure) };
 }
 
-function excerpt(stderr: string): string {
+function quoteStderr(stderr: string): string {
   return stderr === "" ? "" : ` Its stderr: ${excerptOf(stderr, 400)}`;
 }

@@ -13,7 +13,7 @@ export interface AgentClient {
   readonly definition: ClientDefinition;
   executor(host: ClientHost): Executor;
   /** Calls the client once inside another executor's run. */
-  takeTurn(job: Job, host: ClientHost, change?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
+  takeTurn(job: Job, host: ClientHost, overrides?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
 }
 
 export function defineClient(definition: ClientDefinition): AgentClient {
@@ -24,26 +24,27 @@ export function defineClient(definition: ClientDefinition): AgentClient {
     const { args, env, stdin, reader, exclusiveStartIn, readAfterExit } = await definition.prepare(turn);
     const lines = createLineReader(reader, job.context);
     const exitGrace = createExitGrace(lines);
-    const started = exclusiveStartIn === undefined ? () => undefined : await acquireStartSlot(exclusiveStartIn);
+    const releaseStartSlot =
+      exclusiveStartIn === undefined ? () => undefined : await acquireStartSlot(exclusiveStartIn);
     const result = await job
       .runCli({
         command: [program, ...args],
         stdin: stdin ?? turn.prompt,
         ...(env === undefined ? {} : { env }),
         onLine(line) {
-          started();
+          releaseStartSlot();
           return exitGrace.read(line);
         },
         check: false,
-        enough: exitGrace.enough,
+        enough: exitGrace.expired,
       })
       .finally(() => {
-        started();
+        releaseStartSlot();
         exitGrace.stop();
         const session = lines.session();
-        if (session !== null && shapeOf(definition).test(session)) onSession?.(session);
+        if (session !== null && sessionPattern(definition).test(session)) onSession?.(session);
       });
-    const stoppedByDrover = exitGrace.enough.aborted && !job.signal.aborted;
+    const stoppedByDrover = exitGrace.expired.aborted && !job.signal.aborted;
     if (stoppedByDrover)
       await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });
     for (const line of (await readAfterExit?.()) ?? []) await lines.read(line);
@@ -52,87 +53,91 @@ export function defineClient(definition: ClientDefinition): AgentClient {
 
   return {
     definition,
-    takeTurn: (job, host, change = {}) => call(job, host, turnOf(definition, job, host, change)),
+    takeTurn: (job, host, overrides = {}) => call(job, host, createTurn(definition, job, host, overrides)),
     executor: (host) =>
       defineExecutor({
         name: definition.name,
         can: { ...definition.can, state: true },
         variables: definition.variables,
         async execute(job) {
-          const conversation = await openConversation(definition, job, turnOf(definition, job, host, {}));
+          const conversation = await openConversation(definition, job, createTurn(definition, job, host, {}));
           if (conversation.done !== null) return conversation.done;
-          const wrote: { session: string | null; done: Done | null } = { session: null, done: null };
+          const saved: { session: string | null; done: Done | null } = { session: null, done: null };
           try {
-            return (wrote.done = await call(job, host, conversation.turn, (id) => (wrote.session = id)));
+            return (saved.done = await call(job, host, conversation.turn, (id) => (saved.session = id)));
           } finally {
-            await conversation.save(wrote.session, wrote.done);
+            await conversation.save(saved.session, saved.done);
           }
         },
       }),
   };
 }
 
-function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change: Partial<Turn>): Turn {
+function createTurn(definition: ClientDefinition, job: Job, host: ClientHost, overrides: Partial<Turn>): Turn {
   const { invocation } = job;
-  const prompt = change.prompt ?? job.prompt;
+  const prompt = overrides.prompt ?? job.prompt;
   const unsupported = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
   if (unsupported.length > 0)
     throw new RunFailure(
       "refused",
-      `${definition.name} does not support ${unsupported.join(" or ")}: it has its own provider, and its answer is not checked against a schema. Remove this from the agent.`,
+      `${definition.name} does not support ${unsupported.join(" or ")}: it uses its own provider and does not check its answer against a schema. Remove ${unsupported.length > 1 ? "them" : "it"} from the agent.`,
     );
-  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
+  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Pass a prompt for the run.");
   return {
     invocation,
     prompt,
     systemPrompt: job.systemPrompt,
     mode: invocation.agent.permissions?.mode ?? "acceptEdits",
-    session: sessionOf(definition, job),
+    session: sessionToContinue(definition, job),
     fork: invocation.mode === "fork" && !invocation.continues,
     config: invocation.executor_config,
     workDir: job.workDir,
     homeDir: job.homeDir,
     tmpDir: job.tmpDir,
-    outputLines: (command) => outputLines(job, command),
+    outputLines: (command) => readOutputLines(job, command),
     env: host.env,
     isRoot: host.isRoot,
-    ...change,
+    ...overrides,
   };
 }
 
-/** A longer listing is refused. */
-const maxListing = 1_000_000;
+/** The most characters that readOutputLines accepts. */
+const maxOutputCharacters = 1_000_000;
 
-/** Refuses the run if the output is incomplete, so that a partial listing is never taken for all of it. */
-async function outputLines(job: Job, command: readonly [string, ...string[]]): Promise<string[] | null> {
+/** Fails the run if the output is incomplete, so that a partial list is never mistaken for the whole one. */
+async function readOutputLines(job: Job, command: readonly [string, ...string[]]): Promise<string[] | null> {
   const lines: string[] = [];
   let length = 0;
-  const refuse = (why: string, cause?: unknown): RunFailure =>
-    new RunFailure("refused", `The output of \`${command.join(" ")}\` is needed before the client can start: ${why}`, {
-      cause,
-    });
+  const toFailure = (reason: string, cause?: unknown): RunFailure =>
+    new RunFailure(
+      "refused",
+      `The output of \`${command.join(" ")}\` is needed before the client can start: ${reason}`,
+      {
+        cause,
+      },
+    );
   const onLine = (line: string): void => {
     length += line.length + 1;
-    if (length > maxListing) throw refuse(`it is longer than ${maxListing} characters.`);
+    if (length > maxOutputCharacters) throw toFailure(`it is longer than ${maxOutputCharacters} characters.`);
     lines.push(line);
   };
   try {
     const { stdout } = await job.runCli({ command, onLine, timeoutMs: 60_000 });
     // an overlong line is missing from `lines` but present, perhaps truncated, in stdout
-    if (stdout !== lines.map((line) => `${line}\n`).join("")) throw refuse("a line of it is too long.");
+    if (stdout !== lines.map((line) => `${line}\n`).join("")) throw toFailure("one of its lines is too long.");
     return lines;
   } catch (error) {
     if (!(error instanceof RunFailure) || error.reason === "refused" || job.signal.aborted) throw error;
     if (error.reason === "command_not_found") return null;
-    throw refuse(error.message, error);
+    throw toFailure(error.message, error);
   }
 }
 
-/** Refuses an id of another shape: a client could parse it as an option, or silently start a new session. */
-function sessionOf(definition: ClientDefinition, { invocation }: Job): string | null {
+/** Rejects an id that does not match the client's pattern: the client could parse it as an option, or silently start a new session. */
+function sessionToContinue(definition: ClientDefinition, { invocation }: Job): string | null {
   if (invocation.mode === "start" && !invocation.continues) return null;
   const id = invocation.executor_session_id;
-  if (id !== null && shapeOf(definition).test(id)) return id;
+  if (id !== null && sessionPattern(definition).test(id)) return id;
   const { name } = definition;
   throw new RunFailure(
     "session_not_found",
@@ -142,7 +147,7 @@ function sessionOf(definition: ClientDefinition, { invocation }: Job): string | 
   );
 }
 
-function shapeOf({ sessionShape = uuid }: ClientDefinition): RegExp {
+function sessionPattern({ sessionShape = uuid }: ClientDefinition): RegExp {
   return sessionShape;
 }
 

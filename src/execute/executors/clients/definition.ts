@@ -24,7 +24,7 @@ export interface ClientDefinition {
   prepare(turn: Turn): Prepared | Promise<Prepared>;
 }
 
-/** Finds the client's own files that hold a session's conversation. Paths are relative to the client's directory. */
+/** Locates the client's own files that hold a session's conversation. Paths are relative to the client's directory. */
 export interface ConversationFiles {
   /** The name of the client's directory in HOME. */
   directory: string;
@@ -32,8 +32,11 @@ export interface ConversationFiles {
   overridePath(env: Turn["env"]): string | undefined;
   /** Returns the session's own file, then the files it refers to. Returns none for an unknown session. */
   find(directory: ClientDirectory, session: string): Promise<string[]>;
-  /** Returns where the client expects a file with this name; null if it never uses such a name. */
-  pathOf(name: string, at: { directory: ClientDirectory; session: string; workDir: string }): Promise<string | null>;
+  /** Returns the path where the client expects a file with this name; null if the client never uses such a name. */
+  pathOf(
+    name: string,
+    location: { directory: ClientDirectory; session: string; workDir: string },
+  ): Promise<string | null>;
   /** Returns the first turns as a new session, if the client supports that. */
   cut?(files: readonly ConversationFile[], turns: number): CutConversation;
 }
@@ -44,16 +47,16 @@ export interface ConversationFile {
   bytes: Uint8Array;
 }
 
-/** `turns` is the number of turns there are, if that is fewer. */
+/** If the conversation is too short, `turns` is the number of turns it has. */
 export type CutConversation = { ok: true; session: string; file: ConversationFile } | { ok: false; turns: number };
 
 /** The directory in which a client keeps its own files. Runs can write to it, so links below it are never followed. */
 export interface ClientDirectory {
-  /** Lists a directory; returns none if it does not exist. */
+  /** Returns the names in a directory; none if it does not exist. */
   names(directory: string): Promise<string[]>;
-  /** Returns null if there is no plain file. */
+  /** Returns null if the path is not a plain file. */
   stat(path: string): Promise<{ size: number; changedAt: number } | null>;
-  /** Reads at most `maxBytes` from the start; returns null if there is no plain file. */
+  /** Reads at most `maxBytes` from the start; returns null if the path is not a plain file. */
   read(path: string, maxBytes: number): Promise<Buffer | null>;
   /** Writes the file atomically and creates its parent directories. */
   write(path: string, bytes: Uint8Array): Promise<void>;
@@ -61,7 +64,7 @@ export interface ClientDirectory {
 
 export type PermissionMode = NonNullable<Agent["permissions"]>["mode"];
 
-/** One call of a client. */
+/** One call to a client. */
 export interface Turn {
   invocation: Invocation;
   /** Passed through stdin. */
@@ -79,7 +82,7 @@ export interface Turn {
   tmpDir: string;
   /** Runs another program in the work directory and returns its lines. Returns null if the program does not exist. */
   outputLines(command: readonly [string, ...string[]]): Promise<string[] | null>;
-  /** The variables as the client will see them. */
+  /** The client's environment variables. */
   env: Environment;
   isRoot: boolean;
 }
@@ -90,7 +93,7 @@ export interface Prepared {
   /** The prompt by default. */
   stdin?: string;
   reader: Reader;
-  /** Clients that share this directory start one at a time, each after the previous one has printed its first line. */
+  /** Clients that share this directory start one at a time. Each waits until the previous one prints its first line. */
   exclusiveStartIn?: string;
   /** Called after the process exits. Returns lines that the client wrote elsewhere, to be read like its output. */
   readAfterExit?(): Promise<readonly string[]>;
@@ -100,24 +103,24 @@ export interface Prepared {
 export interface Reader {
   /** Returns null for an unknown message. It must not throw on any input. */
   read(message: Record<string, unknown>): readonly ClientMessage[] | null;
-  /** Called after the process exits. Returns the client's own report of the result, or null if it gave none. */
+  /** Called after the process exits. Returns the result that the client itself reported, or null if it reported none. */
   conclude(end: { exitCode: number | null; stderr: string }): Conclusion | null;
 }
 
 export type ClientMessage =
   | Extract<RunEvent, { type: "system" | "assistant" | "tool_use" | "tool_result" | "error" | "usage" }>
-  /** The client's own session id, as soon as it is known. */
+  /** The client's own session id, sent as soon as the client reports it. */
   | { type: "session"; id: string; data?: unknown }
   /** Streamed text that is shown live and not stored. */
   | { type: "partial"; text: string }
-  /** The permission mode or the person who was asked denied a tool. */
+  /** The permission mode or a person denied a tool call. */
   | { type: "denied"; tool_use_id: string; tool: string; message?: string };
 
 export type Conclusion =
   | { ok: true; text: string | null; data?: unknown }
   | { ok: false; reason: FailureReason; message: string; text?: string };
 
-/** What a client needs to know about its runner. */
+/** The properties of the runner that clients depend on. */
 export interface ClientHost {
   /** The runner's variables. */
   env: Environment;

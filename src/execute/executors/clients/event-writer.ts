@@ -11,7 +11,7 @@ export interface Denied {
 /** Writes a client's messages to the log. */
 export interface EventWriter {
   /** Stores the message. `raw` is the original message, kept with the event. Returns false if nothing was stored. */
-  write(said: ClientMessage, raw?: unknown): Promise<boolean>;
+  write(message: ClientMessage, raw?: unknown): Promise<boolean>;
   /** The last denied tool, if no later tool call succeeded. */
   denied(): Denied | null;
   /** The client's own session id; null if it never reported one. */
@@ -22,41 +22,41 @@ export function createEventWriter(context: RunContext): EventWriter {
   let denied: Denied | null = null;
   let session: string | null = null;
 
-  const eventOf = (said: ClientMessage): RunEvent | null => {
-    switch (said.type) {
+  const toEvent = (message: ClientMessage): RunEvent | null => {
+    switch (message.type) {
       case "session":
-        if (said.id === session) return null;
-        session = said.id;
-        return { type: "system", subtype: "init", executor_session_id: said.id, data: said.data };
+        if (message.id === session) return null;
+        session = message.id;
+        return { type: "system", subtype: "init", executor_session_id: message.id, data: message.data };
       case "partial":
-        context.partial({ kind: "assistant", text: said.text });
+        context.partial({ kind: "assistant", text: message.text });
         return null;
       case "usage":
-        context.usage(said.usage);
+        context.usage(message.usage);
         return null;
       case "denied": {
-        const { type: _type, ...data } = said;
+        const { type: _type, ...data } = message;
         denied = data;
         return { type: "system", subtype: "permission_denied", data };
       }
       case "tool_result":
-        if (!said.is_error) denied = null;
-        return said;
+        if (!message.is_error) denied = null;
+        return message;
       case "system":
       case "assistant":
       case "tool_use":
       case "error":
-        return said;
+        return message;
       default: {
-        const unknown: never = said;
+        const unknown: never = message;
         throw new TypeError(`Unknown client message: ${JSON.stringify(unknown)}`);
       }
     }
   };
 
   return {
-    async write(said, raw) {
-      const event = eventOf(said);
+    async write(message, raw) {
+      const event = toEvent(message);
       if (event === null) return false;
       await context.emit(limitEventSize(raw === undefined ? event : { ...event, raw }));
       return true;

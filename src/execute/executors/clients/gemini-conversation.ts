@@ -8,60 +8,61 @@ export const geminiConversation: ConversationFiles = {
   directory: ".gemini",
   overridePath: ({ GEMINI_CLI_HOME: home }) => (home ? `${home}/.gemini` : undefined),
   async find(directory, session) {
-    const found: { path: string; size: number }[] = [];
+    const chats: { path: string; size: number }[] = [];
     for (const project of await directory.names("tmp"))
       for (const name of await directory.names(`tmp/${project}/chats`)) {
         if (!name.endsWith(`-${session.slice(0, 8)}.jsonl`)) continue;
         const path = `tmp/${project}/chats/${name}`;
-        const seen = await directory.stat(path);
-        if (seen !== null && (await sessionIn(directory, path)) === session) found.push({ path, ...seen });
+        const stat = await directory.stat(path);
+        if (stat !== null && (await readSessionId(directory, path)) === session) chats.push({ path, ...stat });
       }
-    // each resume leaves another file for the session, with no messages in it
-    return found
+    // choose the largest, because each resume leaves another file for the session that has no messages
+    return chats
       .toSorted((a, b) => b.size - a.size)
       .slice(0, 1)
       .map(({ path }) => path);
   },
   async pathOf(name, { directory, session, workDir }) {
     if (!chatName.test(name)) return null;
-    return `tmp/${await projectOf(directory, session, workDir)}/chats/${name}`;
+    return `tmp/${await findProject(directory, session, workDir)}/chats/${name}`;
   },
 };
 
 const projectName = /^[a-z0-9][a-z0-9-]*$/;
 const rootFile = ".project_root";
 
-async function projectOf(directory: ClientDirectory, session: string, workDir: string): Promise<string> {
-  const known = await registeredName(directory, workDir);
-  if (known !== null) return known;
+async function findProject(directory: ClientDirectory, session: string, workDir: string): Promise<string> {
+  const registered = await readRegisteredName(directory, workDir);
+  if (registered !== null) return registered;
   for (const name of await directory.names("tmp"))
-    if (projectName.test(name) && (await textOf(directory, `tmp/${name}/${rootFile}`))?.trim() === workDir) return name;
-  const own = `drover-${session}`;
-  await directory.write(`tmp/${own}/${rootFile}`, Buffer.from(workDir));
-  return own;
+    if (projectName.test(name) && (await readText(directory, `tmp/${name}/${rootFile}`))?.trim() === workDir)
+      return name;
+  const newProject = `drover-${session}`;
+  await directory.write(`tmp/${newProject}/${rootFile}`, Buffer.from(workDir));
+  return newProject;
 }
 
 const registrySchema = z.object({ projects: z.record(z.string(), z.string().regex(projectName)) });
 
-async function registeredName(directory: ClientDirectory, workDir: string): Promise<string | null> {
-  const registry = registrySchema.safeParse(jsonOf(await textOf(directory, "projects.json")));
+async function readRegisteredName(directory: ClientDirectory, workDir: string): Promise<string | null> {
+  const registry = registrySchema.safeParse(parseJson(await readText(directory, "projects.json")));
   return registry.data?.projects[workDir] ?? null;
 }
 
 const firstLineSchema = z.object({ sessionId: z.string() });
 
-async function sessionIn(directory: ClientDirectory, path: string): Promise<string | null> {
-  const text = await textOf(directory, path);
-  return firstLineSchema.safeParse(jsonOf(text?.split("\n", 1)[0] ?? null)).data?.sessionId ?? null;
+async function readSessionId(directory: ClientDirectory, path: string): Promise<string | null> {
+  const text = await readText(directory, path);
+  return firstLineSchema.safeParse(parseJson(text?.split("\n", 1)[0] ?? null)).data?.sessionId ?? null;
 }
 
-const maxRead = 1024 * 1024;
+const maxReadBytes = 1024 * 1024;
 
-async function textOf(directory: ClientDirectory, path: string): Promise<string | null> {
-  return (await directory.read(path, maxRead))?.toString("utf8") ?? null;
+async function readText(directory: ClientDirectory, path: string): Promise<string | null> {
+  return (await directory.read(path, maxReadBytes))?.toString("utf8") ?? null;
 }
 
-function jsonOf(text: string | null): unknown {
+function parseJson(text: string | null): unknown {
   try {
     return JSON.parse(text ?? "null");
   } catch (error) {

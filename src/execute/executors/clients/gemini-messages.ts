@@ -5,11 +5,11 @@ import type { Conclusion, Reader, ClientMessage, Turn } from "./definition.ts";
 import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
 
 /** Reads the lines of `gemini --output-format=stream-json`. Text arrives in pieces until a tool call or the end. */
-export function createGeminiReader({ session: from }: Pick<Turn, "session">): Reader {
+export function createGeminiReader({ session: resumedSession }: Pick<Turn, "session">): Reader {
   const tools = new Map<string, string>();
   let pieces = "";
   let text: string | null = null;
-  let end: Conclusion | null = null;
+  let conclusion: Conclusion | null = null;
 
   const takeText = (): ClientMessage[] => {
     if (pieces === "") return [];
@@ -18,7 +18,7 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
     return [{ type: "assistant", text }];
   };
 
-  const message = (fields: Fields): readonly ClientMessage[] => {
+  const readMessage = (fields: Fields): readonly ClientMessage[] => {
     const content = textOf(fields["content"]);
     if (fields["role"] !== "assistant" || content === "") return [];
     if (fields["delta"] !== true) pieces = "";
@@ -26,16 +26,16 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
     return [{ type: "partial", text: content }];
   };
 
-  const toolResult = (fields: Fields): readonly ClientMessage[] => {
+  const readToolResult = (fields: Fields): readonly ClientMessage[] => {
     const tool_use_id = textOf(fields["tool_id"]);
     const tool = tools.get(tool_use_id) ?? "a tool";
-    const fault = fieldsOf(fields["error"]);
+    const error = fieldsOf(fields["error"]);
     const is_error = fields["status"] !== "success";
     const messages: ClientMessage[] = [
-      { type: "tool_result", tool_use_id, is_error, output: fields["output"] ?? fault["message"] ?? "" },
+      { type: "tool_result", tool_use_id, is_error, output: fields["output"] ?? error["message"] ?? "" },
     ];
-    if (is_error && wasDenied(tool, textOf(fault["type"])))
-      messages.push({ type: "denied", tool_use_id, tool, message: textOf(fault["message"]) });
+    if (is_error && wasDenied(tool, textOf(error["type"])))
+      messages.push({ type: "denied", tool_use_id, tool, message: textOf(error["message"]) });
     return messages;
   };
 
@@ -45,34 +45,34 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
         case "init":
           return [{ type: "session", id: textOf(fields["session_id"]), data: { model: fields["model"] } }];
         case "message":
-          end = null;
-          return message(fields);
+          conclusion = null;
+          return readMessage(fields);
         case "tool_use": {
-          end = null;
+          conclusion = null;
           const tool_use_id = textOf(fields["tool_id"]);
           const name = textOf(fields["tool_name"]);
           tools.set(tool_use_id, name);
           return [...takeText(), { type: "tool_use", tool_use_id, name, input: fields["parameters"] ?? {} }];
         }
         case "tool_result":
-          return toolResult(fields);
+          return readToolResult(fields);
         case "error":
           return [{ type: "error", message: textOf(fields["message"]) }];
         case "result": {
-          const messages = [...takeText(), ...usageOf(fieldsOf(fields["stats"]))];
-          end = fields["status"] === "success" ? { ok: true, text } : failure(fieldsOf(fields["error"]), text);
+          const messages = [...takeText(), ...readUsage(fieldsOf(fields["stats"]))];
+          conclusion = fields["status"] === "success" ? { ok: true, text } : toFailure(fieldsOf(fields["error"]), text);
           return messages;
         }
         default:
           return null;
       }
     },
-    conclude: ({ exitCode, stderr }) => end ?? conclusionOfExit(exitCode, stderr, from),
+    conclude: ({ exitCode, stderr }) => conclusion ?? concludeExit(exitCode, stderr, resumedSession),
   };
 }
 
-/** Gemini reports a tool that this mode removes as unknown. Only names of real tools count as denied. */
-const restricted = new Set([
+/** The tools that a mode can remove. Gemini reports a removed tool as unknown, so these names count as denied. */
+const restrictedTools = new Set([
   "write_file",
   "replace",
   "run_shell_command",
@@ -81,11 +81,11 @@ const restricted = new Set([
   "write_todos",
 ]);
 
-function wasDenied(tool: string, fault: string): boolean {
-  return fault === "policy_violation" || (fault === "tool_not_registered" && restricted.has(tool));
+function wasDenied(tool: string, errorType: string): boolean {
+  return errorType === "policy_violation" || (errorType === "tool_not_registered" && restrictedTools.has(tool));
 }
 
-function usageOf(stats: Fields): ClientMessage[] {
+function readUsage(stats: Fields): ClientMessage[] {
   const input_tokens = numberOf(stats["input_tokens"]);
   const output_tokens = numberOf(stats["output_tokens"]);
   if (input_tokens === null || output_tokens === null) return [];
@@ -98,25 +98,28 @@ const reasons: Readonly<Record<string, FailureReason>> = {
   FatalToolExecutionError: "internal",
 };
 
-function failure(fault: Fields, text: string | null): Conclusion {
-  const message = textOf(fault["message"]) || "gemini failed without an error message.";
+function toFailure(error: Fields, text: string | null): Conclusion {
+  const message = textOf(error["message"]) || "gemini failed without an error message.";
   const status = /"code":\s*([45]\d\d)\b/.exec(message)?.[1];
   const reason =
-    reasons[textOf(fault["type"])] ?? apiFailureReason(status === undefined ? null : Number(status), message);
+    reasons[textOf(error["type"])] ?? apiFailureReason(status === undefined ? null : Number(status), message);
   return { ok: false, reason, message, ...(text === null ? {} : { text }) };
 }
 
-/** Handles an exit before gemini prints any message. */
-function conclusionOfExit(exitCode: number | null, stderr: string, from: string | null): Conclusion | null {
-  const fail = (reason: FailureReason, message: string): Conclusion => ({ ok: false, reason, message });
+/** Recognizes a failure that happened before gemini printed any message. */
+function concludeExit(exitCode: number | null, stderr: string, resumedSession: string | null): Conclusion | null {
+  const toConclusion = (reason: FailureReason, message: string): Conclusion => ({ ok: false, reason, message });
   const excerpt = stripVTControlCharacters(stderr).trim().slice(-500);
-  if (exitCode === 41) return fail("provider_auth", excerpt);
-  if (exitCode === 42 && from !== null && /Error resuming session/.test(stderr))
-    return fail("session_not_found", `gemini no longer has session ${from} for this directory. Start a new run.`);
+  if (exitCode === 41) return toConclusion("provider_auth", excerpt);
+  if (exitCode === 42 && resumedSession !== null && /Error resuming session/.test(stderr))
+    return toConclusion(
+      "session_not_found",
+      `gemini no longer has session ${resumedSession} for this directory. Start a new run.`,
+    );
   if (exitCode === 55)
-    return fail(
+    return toConclusion(
       "refused",
-      'gemini refuses to work in an untrusted directory, and the agent does not trust this one (trust_project_settings). Give the profile `home: "session"`, or set security.folderTrust.enabled to false in ~/.gemini/settings.json. Either way, gemini does not read the project\'s own settings.',
+      'gemini refuses to work in an untrusted directory, and the agent does not trust this one (trust_project_settings). Set `home: "session"` in the profile, or set security.folderTrust.enabled to false in ~/.gemini/settings.json. Either way, gemini does not read the project\'s own settings.',
     );
   return null;
 }

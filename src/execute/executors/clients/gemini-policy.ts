@@ -5,21 +5,21 @@ import { tomlString } from "./toml.ts";
 type Tools = Partial<Pick<NonNullable<Agent["permissions"]>, "allowed_tools" | "denied_tools">>;
 
 /**
- * Writes the tools that gemini may use as a file for its policy engine. Anything it would ask about is denied, because
- * nobody is there to answer. `plan` and `default` allow only reading.
+ * Returns the rules for gemini's policy engine, as TOML. Gemini denies calls that it would have to ask about, because a
+ * run has no person to answer. `plan` and `default` allow only reading.
  */
 export function geminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_tools = [] }: Tools): string {
   const rules = [
-    ...(mode === "acceptEdits" ? [edits] : []),
-    ...(mode === "bypassPermissions" ? [rule({ toolName: "*" }, "allow", 500)] : []),
-    ...(mode === "plan" ? [] : allowed_tools.map((tool) => rule(parseTool(tool), "allow", 600))),
-    ...denied_tools.map((tool) => rule(parseTool(tool), "deny", 900)),
+    ...(mode === "acceptEdits" ? [editRules] : []),
+    ...(mode === "bypassPermissions" ? [formatRule({ toolName: "*" }, "allow", 500)] : []),
+    ...(mode === "plan" ? [] : allowed_tools.map((tool) => formatRule(parseTool(tool), "allow", 600))),
+    ...denied_tools.map((tool) => formatRule(parseTool(tool), "deny", 900)),
   ];
   return `${rules.join("\n")}\n`;
 }
 
-/** Only files in the workspace, as in gemini's own mode for edits. */
-const edits = `[[rule]]
+/** Allows edits only in the workspace, as gemini's own mode for edits does. */
+const editRules = `[[rule]]
 toolName = ["write_file", "replace"]
 decision = "allow"
 priority = 500
@@ -39,13 +39,13 @@ interface Tool {
   commandPrefix?: string;
 }
 
-/** `write_file`, or `run_shell_command(git status)`. */
+/** Parses `write_file`, or `run_shell_command(git status)`. */
 function parseTool(tool: string): Tool {
   const [, toolName, commandPrefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? [];
   return toolName === undefined || commandPrefix === undefined ? { toolName: tool } : { toolName, commandPrefix };
 }
 
-function rule({ toolName, commandPrefix }: Tool, decision: "allow" | "deny", priority: number): string {
+function formatRule({ toolName, commandPrefix }: Tool, decision: "allow" | "deny", priority: number): string {
   return [
     "[[rule]]",
     `toolName = ${tomlString(toolName)}`,

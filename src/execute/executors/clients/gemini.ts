@@ -2,7 +2,7 @@ import { rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import { writePrivate } from "../../scaffold/write-private.ts";
-import { refuseClaudeOnlyOptions } from "./claude-only-options.ts";
+import { rejectClaudeOnlyOptions } from "./claude-only-options.ts";
 import { defineClient } from "./define-client.ts";
 import type { Turn } from "./definition.ts";
 import { fieldsOf } from "./fields.ts";
@@ -21,12 +21,12 @@ export const gemini = defineClient({
   can: { resume: true, fork: false },
   conversation: geminiConversation,
   async prepare(turn) {
-    refuseClaudeOnlyOptions("gemini", turn);
-    const own = await hasOwnHome(turn);
-    if (own) await openHome(turn);
+    rejectClaudeOnlyOptions("gemini", turn);
+    const isOwnHome = await hasOwnHome(turn);
+    if (isOwnHome) await openHome(turn);
     return {
       args: geminiArgs(turn, await writePolicies(turn)),
-      env: geminiEnv(turn, own),
+      env: geminiEnv(turn, isOwnHome),
       stdin: prependSystemPrompt(turn),
       reader: createGeminiReader(turn),
     };
@@ -42,39 +42,39 @@ export function geminiArgs({ invocation, mode, session }: Turn, policies: readon
   return args;
 }
 
-/** Gemini reads these from the repository's `.env`, trusted or not, unless they are set. An empty value counts as unset. */
+/** Gemini reads these from the repository's `.env`, even if untrusted, unless they are set. It treats an empty value as no value, but does not replace it. */
 const readFromRepository = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"];
 
-export function geminiEnv({ invocation, env, homeDir }: Turn, ownHome: boolean): Record<string, string> {
-  const trusted = invocation.agent.trust_project_settings;
+export function geminiEnv({ invocation, env, homeDir }: Turn, isOwnHome: boolean): Record<string, string> {
+  const isTrusted = invocation.agent.trust_project_settings;
   return {
-    GEMINI_CLI_TRUST_WORKSPACE: String(trusted),
+    GEMINI_CLI_TRUST_WORKSPACE: String(isTrusted),
     GEMINI_CLI_NO_RELAUNCH: "1",
     // otherwise each answer starts with a warning about the terminal
     COLORTERM: env["COLORTERM"] || "truecolor",
-    ...(ownHome ? { GEMINI_CLI_HOME: homeDir } : {}),
-    ...(trusted ? {} : Object.fromEntries(readFromRepository.map((name) => [name, env[name] ?? ""]))),
+    ...(isOwnHome ? { GEMINI_CLI_HOME: homeDir } : {}),
+    ...(isTrusted ? {} : Object.fromEntries(readFromRepository.map((name) => [name, env[name] ?? ""]))),
   };
 }
 
-/** `--policy` replaces the operator's own policies, so they are listed too. */
+/** Returns the paths for `--policy`. It replaces the operator's policies, so their directory is included. */
 async function writePolicies({ tmpDir, homeDir, mode, invocation }: Turn): Promise<string[]> {
   const name = "gemini-policy.toml";
-  const ours = join(tmpDir, name);
-  const theirs = join(homeDir, ".gemini", "policies");
-  const found = await stat(theirs).catch(() => null); // gemini could not read it either
-  const paths = [ours, ...(found?.isDirectory() ? [theirs] : [])];
-  const split = paths.find((path) => path.includes(","));
-  if (split !== undefined)
+  const runPolicy = join(tmpDir, name);
+  const operatorPolicies = join(homeDir, ".gemini", "policies");
+  const stats = await stat(operatorPolicies).catch(() => null); // gemini could not read it either
+  const paths = [runPolicy, ...(stats?.isDirectory() ? [operatorPolicies] : [])];
+  const pathWithComma = paths.find((path) => path.includes(","));
+  if (pathWithComma !== undefined)
     throw new RunFailure(
       "refused",
-      `gemini splits ${split} at its comma. Use a directory without a comma in its path.`,
+      `gemini would split the path ${pathWithComma} at its comma. Use a directory without a comma in its path.`,
     );
   await writePrivate(tmpDir, name, geminiPolicy(mode, invocation.agent.permissions ?? {}));
   return paths;
 }
 
-const login = [
+const loginFiles = [
   "settings.json",
   "oauth_creds.json",
   "gemini-credentials.json",
@@ -83,32 +83,35 @@ const login = [
 ].map((name) => `.gemini/${name}`);
 
 /**
- * Turns off folder trust in a session's own HOME. Drover decides for each run what is trusted, and with folder trust
+ * Turns off folder trust in a session's own HOME. Drover decides for each run whether to trust the repository, and with folder trust
  * gemini refuses to work in an untrusted directory.
  */
 async function openHome(turn: Turn): Promise<void> {
   const directory = await openSubdirectory(turn.homeDir, ".gemini");
-  await copyHomeFiles(operatorHome(turn), turn.homeDir, homeFilesOf(turn.config, login));
+  await copyHomeFiles(operatorHome(turn), turn.homeDir, homeFilesOf(turn.config, loginFiles));
   const path = join(directory, "settings.json");
   const settings = await readSettings(path);
   const security = fieldsOf(settings["security"]);
   if (fieldsOf(security["folderTrust"])["enabled"] === false) return;
-  const changed = { ...settings, security: { ...security, folderTrust: { enabled: false } } };
-  // renamed into place instead of written through a link that a run may have left
-  await writeFile(`${path}.${turn.invocation.run_id}`, JSON.stringify(changed, null, 2), { mode: 0o600, flag: "wx" });
+  const newSettings = { ...settings, security: { ...security, folderTrust: { enabled: false } } };
+  // rename the file into place, because writing would follow a link that a run may have left
+  await writeFile(`${path}.${turn.invocation.run_id}`, JSON.stringify(newSettings, null, 2), {
+    mode: 0o600,
+    flag: "wx",
+  });
   await rename(`${path}.${turn.invocation.run_id}`, path);
 }
 
-const maxSettings = 1024 * 1024;
+const maxSettingsBytes = 1024 * 1024;
 
 async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return fieldsOf(JSON.parse((await readPlainFile(path, maxSettings)) ?? "{}"));
+    return fieldsOf(JSON.parse((await readPlainFile(path, maxSettingsBytes)) ?? "{}"));
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new RunFailure(
         "refused",
-        `${path} is not plain JSON (${error.message}). Remove its comments: a session's own HOME needs a changed copy.`,
+        `${path} is not plain JSON (${error.message}). Remove its comments: Drover changes a copy of it for the session's own HOME.`,
       );
     throw error;
   }

@@ -15,40 +15,43 @@ export async function disableRepositoryFilters({
   // git resolves links before it searches for a repository
   if (!(await isInRepository(await realpath(workDir)))) return [];
   const lines = await outputLines(["git", "config", "--list", "--show-scope", "--name-only"]);
-  const own = new Set((lines ?? []).flatMap((line) => repositoryFilter.exec(line)?.[1] ?? []));
-  const names = [...own].join("");
-  if (names.includes("\uFFFD")) throw refusal("a filter whose name is not UTF-8");
+  const filterKeys = new Set((lines ?? []).flatMap((line) => repositoryFilter.exec(line)?.[1] ?? []));
+  const names = [...filterKeys].join("");
+  if (names.includes("\uFFFD")) throw unsafeFilters("a filter whose name is not UTF-8");
   // one variable holds at most 128 KB
-  if (names.length > 10_000) throw refusal("too many filters");
-  const required = new Set([...own].map((key) => key.replace(/[^.]*$/, "required")));
-  return [...[...own].map((key): GitSetting => [key, ""]), ...[...required].map((key): GitSetting => [key, "true"])];
+  if (names.length > 10_000) throw unsafeFilters("too many filters");
+  const requiredKeys = new Set([...filterKeys].map((key) => key.replace(/[^.]*$/, "required")));
+  return [
+    ...[...filterKeys].map((key): GitSetting => [key, ""]),
+    ...[...requiredKeys].map((key): GitSetting => [key, "true"]),
+  ];
 }
 
-function refusal(what: string): RunFailure {
+function unsafeFilters(problem: string): RunFailure {
   return new RunFailure(
     "refused",
-    `The repository's own git config has ${what}, which cannot be disabled. Remove it, or trust the repository (trust_project_settings).`,
+    `The repository's own git config has ${problem}, which cannot be disabled. Remove it, or trust the repository (trust_project_settings).`,
   );
 }
 
 export type GitSetting = readonly [key: string, value: string];
 
-/** Sets each one both ways: as numbered variables and in the variable of `git -c`. Some programs drop one or the other. */
+/** Passes each setting both in numbered variables and in the variable of `git -c`, because some programs drop one or the other. */
 export function gitVariables(settings: readonly GitSetting[]): Record<string, string> {
   if (settings.length === 0) return {};
-  const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  const all = settings.map(([key, value]) => `${quoted(key)}=${quoted(value)}`).join(" ");
+  const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  const parameters = settings.map(([key, value]) => `${quote(key)}=${quote(value)}`).join(" ");
   const pairs = settings.flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${index}`, key] as const,
     [`GIT_CONFIG_VALUE_${index}`, value] as const,
   ]);
-  return { GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_PARAMETERS: all, ...Object.fromEntries(pairs) };
+  return { GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_PARAMETERS: parameters, ...Object.fromEntries(pairs) };
 }
 
-// a name may contain anything but \n
+// a filter's name may contain any character except \n
 const repositoryFilter = /^(?:local|worktree)\t(filter\.[^]*\.(?:clean|smudge|process))$/;
 
-/** A directory with a HEAD counts too: it may be a bare repository. */
+/** Searches the parents too. A directory with a HEAD counts, because it may be a bare repository. */
 async function isInRepository(path: string): Promise<boolean> {
   for (const name of [".git", "HEAD"]) if (await exists(join(path, name))) return true;
   return dirname(path) !== path && isInRepository(dirname(path));

@@ -11,15 +11,18 @@ export function operatorHome({ env }: Pick<Turn, "env">): string {
 }
 
 export async function hasOwnHome(turn: Pick<Turn, "env" | "homeDir">): Promise<boolean> {
-  return (await realOf(turn.homeDir)) !== (await realOf(operatorHome(turn)));
+  return (await resolveLinks(turn.homeDir)) !== (await resolveLinks(operatorHome(turn)));
 }
 
 /** Returns the files to copy into a session's own HOME: the profile's `home_files`, or the client's defaults. */
 export function homeFilesOf(config: Readonly<Record<string, unknown>>, defaults: readonly string[]): readonly string[] {
-  const named = config["home_files"];
-  if (named === undefined) return defaults;
-  if (Array.isArray(named) && named.every((name): name is string => typeof name === "string" && staysInside(name)))
-    return named;
+  const homeFiles = config["home_files"];
+  if (homeFiles === undefined) return defaults;
+  if (
+    Array.isArray(homeFiles) &&
+    homeFiles.every((name): name is string => typeof name === "string" && isBelowHome(name))
+  )
+    return homeFiles;
   throw new RunFailure(
     "refused",
     'home_files in the profile\'s config must be a list of paths below HOME, such as [".codex/auth.json"].',
@@ -32,10 +35,10 @@ export function homeFilesOf(config: Readonly<Record<string, unknown>>, defaults:
  */
 export async function copyHomeFiles(from: string, to: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
-    const source = await lstatOf(join(from, name));
+    const source = await lstatIfExists(join(from, name));
     if (source === null) continue;
     const target = join(await openSubdirectory(to, dirname(name)), basename(name));
-    if ((await lstatOf(target)) !== null) continue;
+    if ((await lstatIfExists(target)) !== null) continue;
     if (!source.isFile())
       throw new RunFailure("refused", `${join(from, name)} is listed in home_files but is not a plain file.`);
     await copyFile(join(from, name), target, constants.COPYFILE_EXCL);
@@ -63,18 +66,18 @@ export async function openSubdirectory(homeDir: string, name: string): Promise<s
   return path;
 }
 
-function staysInside(name: string): boolean {
+function isBelowHome(name: string): boolean {
   return name !== "" && !isAbsolute(name) && !normalize(name).split("/").includes("..");
 }
 
-async function realOf(path: string): Promise<string> {
+async function resolveLinks(path: string): Promise<string> {
   return realpath(path).catch((error: unknown) => {
     if (isMissing(error)) return path;
     throw error;
   });
 }
 
-async function lstatOf(path: string) {
+async function lstatIfExists(path: string) {
   return lstat(path).catch((error: unknown) => {
     if (isMissing(error)) return null;
     throw error;

@@ -1,14 +1,14 @@
-/** The most characters in one event. People read the log, and events travel in reports. */
-const maxCharacters = 256 * 1024;
-const maxString = 32 * 1024;
+/** The most characters in one event, which people read in the log and runners send in reports. */
+const maxEventCharacters = 256 * 1024;
+const maxStringCharacters = 32 * 1024;
 
 /** Returns the event unchanged if it is small enough. Otherwise cuts its long strings, then whole fields. */
 export function limitEventSize<T extends object>(event: T): T {
-  if (sizeOf(event) <= maxCharacters) return event;
-  const shorter = shorten(event) as T; // the shape is unchanged, only strings are shorter
-  if (sizeOf(shorter) <= maxCharacters) return shorter;
-  const entries = Object.entries(shorter).map(([key, value]): [string, unknown] =>
-    sizeOf(value) <= maxString ? [key, value] : [key, cut(JSON.stringify(value))],
+  if (sizeOf(event) <= maxEventCharacters) return event;
+  const shortened = shorten(event) as T; // the shape is unchanged, only strings are shorter
+  if (sizeOf(shortened) <= maxEventCharacters) return shortened;
+  const entries = Object.entries(shortened).map(([key, value]): [string, unknown] =>
+    sizeOf(value) <= maxStringCharacters ? [key, value] : [key, cut(JSON.stringify(value))],
   );
   // only `input`, `output` and `data` can be this large, and they accept any value
   return Object.fromEntries(entries) as T;
@@ -26,6 +26,6 @@ function shorten(value: unknown): unknown {
 }
 
 function cut(text: string): string {
-  if (text.length <= maxString) return text;
-  return `${text.slice(0, maxString).toWellFormed()}… (${text.length - maxString} more characters)`;
+  if (text.length <= maxStringCharacters) return text;
+  return `${text.slice(0, maxStringCharacters).toWellFormed()}… (${text.length - maxStringCharacters} more characters)`;
 }

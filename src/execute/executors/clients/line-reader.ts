@@ -2,7 +2,7 @@ import type { RunContext } from "../../../model/executor.ts";
 import type { Conclusion, Reader } from "./definition.ts";
 import { createEventWriter, type Denied } from "./event-writer.ts";
 
-/** Writes a client's lines to the log. No line, however malformed, ends the run. */
+/** Writes a client's lines to the log. A malformed line never fails the run. */
 export interface LineReader {
   read(line: string): Promise<void>;
   conclude: Reader["conclude"];
@@ -16,12 +16,13 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
   const writer = createEventWriter(context);
   return {
     async read(line) {
-      const message = objectOf(line);
-      if (message === null) return context.emit({ type: "output", stream: "stdout", text: cut(line, maxUnknownLine) });
+      const message = parseObject(line);
+      if (message === null)
+        return context.emit({ type: "output", stream: "stdout", text: cut(line, maxUnknownCharacters) });
       const messages = reader.read(message) ?? [
-        { type: "system", subtype: "client_message", data: cut(line, maxUnknownLine) } as const,
+        { type: "system", subtype: "client_message", data: cut(line, maxUnknownCharacters) } as const,
       ];
-      for (const each of messages) await writer.write(each);
+      for (const clientMessage of messages) await writer.write(clientMessage);
     },
     conclude: (end): Conclusion | null => reader.conclude(end),
     denied: writer.denied,
@@ -30,12 +31,12 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
 }
 
 /** Enough to identify an unknown line. The client's own log has the rest. */
-const maxUnknownLine = 8 * 1024;
-/** Longer lines are not parsed: no message or tool result is this long. */
-const maxLine = 16 * 1024 * 1024;
+const maxUnknownCharacters = 8 * 1024;
+/** Longer lines are not parsed. Messages and tool results are shorter. */
+const maxLineCharacters = 16 * 1024 * 1024;
 
-function objectOf(line: string): Record<string, unknown> | null {
-  if (line.length > maxLine || !line.trimStart().startsWith("{")) return null;
+function parseObject(line: string): Record<string, unknown> | null {
+  if (line.length > maxLineCharacters || !line.trimStart().startsWith("{")) return null;
   try {
     // a line that starts with a brace can only parse as an object
     return JSON.parse(line) as Record<string, unknown>;

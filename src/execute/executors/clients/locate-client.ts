@@ -4,11 +4,12 @@ import type { ClientDefinition } from "./definition.ts";
 import type { Environment } from "../../../model/environment.ts";
 
 type Program = Pick<ClientDefinition, "name" | "program" | "binVariable" | "install">;
-/** Returns the client's path. If it is missing, fails the run with a message that says what to install. */
+
+/** Returns the client's path. If the client is missing, fails the run with a message that explains how to install it. */
 export function requireClient(definition: Program, config: Record<string, unknown>, env: Environment): string {
-  const found = locateClient(definition, config, env);
-  if (found.ok) return found.path;
-  throw new RunFailure("dependency_missing", `${found.message}. ${found.next}`);
+  const client = locateClient(definition, config, env);
+  if (client.ok) return client.path;
+  throw new RunFailure("dependency_missing", `${client.message}. ${client.next}`);
 }
 
 /** Tries `bin` in the profile, then the runner's variable, then the program's name on PATH. */
@@ -17,22 +18,23 @@ export function locateClient(
   config: Record<string, unknown>,
   env: Environment,
 ): { ok: true; path: string } | { ok: false; message: string; next: string } {
-  const { wanted, from } = wantedProgram(program, binVariable, config, env);
-  // a relative path comes from the operator and is relative to where the runner was started
-  const seen = findExecutable(wanted, env["PATH"], process.cwd());
-  if ("found" in seen) return { ok: true, path: seen.found };
-  const what = seen.missing === "nowhere" ? "was not found" : `cannot be executed${seen.path ? ` (${seen.path})` : ""}`;
+  const { path, source } = configuredProgram(program, binVariable, config, env);
+  // a relative path comes from the operator and is relative to the runner's working directory
+  const lookup = findExecutable(path, env["PATH"], process.cwd());
+  if ("found" in lookup) return { ok: true, path: lookup.found };
+  const problem =
+    lookup.missing === "nowhere" ? "was not found" : `cannot be executed${lookup.path ? ` (${lookup.path})` : ""}`;
   return {
     ok: false,
-    message: `${name} is missing on this runner: ${wanted} (${from}) ${what}`,
+    message: `${name} is missing on this runner: ${path} (${source}) ${problem}`,
     next: `${install}, or set its path in ${binVariable} or in \`bin\` of the profile's config.`,
   };
 }
 
-function wantedProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Environment) {
+function configuredProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Environment) {
   if (typeof config["bin"] === "string" && config["bin"] !== "")
-    return { wanted: config["bin"], from: "the profile's bin" };
-  const named = env[binVariable];
-  if (named !== undefined && named !== "") return { wanted: named, from: binVariable };
-  return { wanted: program, from: "on PATH" };
+    return { path: config["bin"], source: "the profile's bin" };
+  const override = env[binVariable];
+  if (override !== undefined && override !== "") return { path: override, source: binVariable };
+  return { path: program, source: "on PATH" };
 }

@@ -2,8 +2,8 @@ import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import type { ClientHost, PermissionMode, Turn } from "./definition.ts";
 
 /**
- * The flags of each client for each permission mode; docs/clients.md shows this table. Nobody attends a run, so
- * whatever a mode would ask about is denied.
+ * The flags of each client for each permission mode; docs/clients.md shows this table. A run has no person to ask, so
+ * clients deny calls that a mode would ask about.
  */
 export const permissionFlags: Record<"claude" | "codex" | "gemini", Record<PermissionMode, readonly string[]>> = {
   claude: {
@@ -12,14 +12,14 @@ export const permissionFlags: Record<"claude" | "codex" | "gemini", Record<Permi
     bypassPermissions: ["--permission-mode=bypassPermissions"],
     plan: ["--permission-mode=plan"],
   },
-  // as config settings, because `resume` accepts no other flags for them; `exec` never asks
+  // passed as config settings, because `resume` has no flags for them; `exec` never asks
   codex: {
     default: ["--config=sandbox_mode=read-only"],
     acceptEdits: ["--config=sandbox_mode=workspace-write", "--config=sandbox_workspace_write.exclude_slash_tmp=true"],
     bypassPermissions: ["--dangerously-bypass-approvals-and-sandbox"],
     plan: ["--config=sandbox_mode=read-only"],
   },
-  // gemini accepts no other mode in an untrusted directory; gemini-policy.ts says what each mode allows
+  // gemini accepts no other mode in an untrusted directory; the rules in gemini-policy.ts differ by mode
   gemini: {
     default: ["--approval-mode=default"],
     acceptEdits: ["--approval-mode=default"],
@@ -31,8 +31,8 @@ export const permissionFlags: Record<"claude" | "codex" | "gemini", Record<Permi
 type Verdict = { allowed: true; why: string } | { allowed: false; message: string };
 
 /**
- * Decides whether a client may skip all permission checks. As root on a host without isolation it may only if the
- * operator says so: in the profile, or with IS_SANDBOX=1 on a machine that is itself a sandbox.
+ * Decides whether a client may skip all permission checks. As root and without isolation it may do so only if the
+ * operator allows it: in the profile, or with IS_SANDBOX=1 on a machine that is itself a sandbox.
  */
 export async function checkFullAuto(
   config: Record<string, unknown>,

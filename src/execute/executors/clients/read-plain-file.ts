@@ -4,14 +4,14 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
 
 /**
  * Reads a file that agents may have replaced: follows no link, never blocks on a pipe or a socket, and reads at most
- * `maxBytes`. Returns null if there is no file.
+ * `maxBytes`. Returns null if the file does not exist.
  */
 export async function readPlainFile(path: string, maxBytes: number): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     (error: unknown) => {
       const code = error instanceof Error && "code" in error ? error.code : null;
       if (code === "ENOENT") return null;
-      // a link or a socket
+      // it is a link or a socket
       if (code === "ELOOP" || code === "ENXIO") throw notPlain(path, error);
       throw error;
     },

@@ -2,18 +2,18 @@ import { constants } from "node:fs";
 import { lstat, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The result travels in reports, and no review is longer. */
+/** Keeps the review small enough for the run's report. */
 const maxBytes = 1024 * 1024;
 
 /** Opens the file into which a client writes its review. Links that the client leaves there are never followed. */
 export async function openReview(directory: string, name: string) {
   const path = join(directory, name);
-  const before = await stampOf(path);
+  const initialVersion = await readVersion(path);
   return {
     /** Returns the text if the file has changed since it was opened; otherwise null. */
     async read(): Promise<string | null> {
-      const now = await stampOf(path);
-      if (now === null || now === before) return null;
+      const version = await readVersion(path);
+      if (version === null || version === initialVersion) return null;
       const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
       try {
         const bytes = Buffer.alloc(maxBytes);
@@ -40,8 +40,8 @@ export async function openReview(directory: string, name: string) {
   };
 }
 
-/** Returns null if there is no regular file. */
-async function stampOf(path: string): Promise<string | null> {
+/** Returns a string that changes with each write; null if the path is not a regular file. */
+async function readVersion(path: string): Promise<string | null> {
   try {
     const { ino, ctimeNs, ...stat } = await lstat(path, { bigint: true });
     return (stat.mode & BigInt(constants.S_IFMT)) === BigInt(constants.S_IFREG) ? `${ino}:${ctimeNs}` : null;

@@ -1,22 +1,22 @@
-/** After this much silence, the client is past its startup or hangs. */
+/** A client that prints nothing for this long has started or hangs. */
 const maxStartupMs = 5000;
 
-const last = new Map<string, Promise<void>>();
+const lastStarts = new Map<string, Promise<void>>();
 
 /**
  * Serializes the starts of clients that interfere with each other. Waits until the earlier clients in this directory
  * have started, and returns a function to call once this one has.
  */
 export async function acquireStartSlot(directory: string, waitMs = maxStartupMs): Promise<() => void> {
-  const earlier = last.get(directory) ?? Promise.resolve();
-  const { promise: mine, resolve } = withResolvers();
-  const all = earlier.then(() => mine);
-  last.set(directory, all);
-  void all.then(() => last.get(directory) === all && last.delete(directory));
-  await earlier;
-  const late = setTimeout(resolve, waitMs);
+  const earlierStarts = lastStarts.get(directory) ?? Promise.resolve();
+  const { promise: ownStart, resolve } = withResolvers();
+  const allStarts = earlierStarts.then(() => ownStart);
+  lastStarts.set(directory, allStarts);
+  void allStarts.then(() => lastStarts.get(directory) === allStarts && lastStarts.delete(directory));
+  await earlierStarts;
+  const timer = setTimeout(resolve, waitMs);
   return () => {
-    clearTimeout(late);
+    clearTimeout(timer);
     resolve();
   };
 }

@@ -59,8 +59,8 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
   }
 
   async function readAll(): Promise<void> {
-    for await (const { text, whole } of lines) {
-      const message = whole ? parseMessage(text) : null;
+    for await (const { text, isComplete } of lines) {
+      const message = isComplete ? parseMessage(text) : null;
       if (message === null) onUnknownLine(text);
       else receive(message);
     }

@@ -12,15 +12,15 @@ export interface ProceduralOptions extends ResolveOptions {
   redactor: Redactor;
   /** The limit of result_text. */
   maxOutputBytes: number;
-  /** Returns what is wrong with a result according to a schema; empty if it is valid. */
+  /** Validates a result against a schema. Returns its faults; none if it is valid. */
   checkOutput: (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
 }
 
-/** Longer output is not parsed. */
+/** Longer output is not parsed as JSON. */
 const maxDataBytes = 16 * 1024 * 1024;
-const errorCharacters = 500;
+const maxErrorCharacters = 500;
 
-/** Runs a command with its parameters as options. What it prints is its result. */
+/** Runs a command with its parameters as options. The command's output is the run's result. */
 export function createProceduralExecutor(options: ProceduralOptions): Executor {
   return {
     name: "procedural",
@@ -28,16 +28,16 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
     async run(invocation, context) {
       if (invocation.mode !== "start") return failed("refused", "Procedural agents do not support resumption");
       if (!invocation.agent.command) return failed("refused", `The agent ${invocation.agent.name} has no command.`);
-      const words = resolveCommand(
+      const command = resolveCommand(
         invocation.agent.command,
         options,
         invocation.parameters,
         invocation.agent.list_style,
       );
-      if (!words.ok) return failed("refused", `The command cannot take these parameters: ${words.message}.`);
-      const running = await startOrRefuse({ executable: words.executable, arguments: words.arguments }, context);
+      if (!command.ok) return failed("refused", `The command cannot take these parameters: ${command.message}.`);
+      const running = await startOrRefuse({ executable: command.executable, arguments: command.arguments }, context);
       if ("status" in running) return running;
-      return follow(running, invocation, context, options);
+      return readResult(running, invocation, context, options);
     },
   };
 }
@@ -54,7 +54,7 @@ async function startOrRefuse(
   }
 }
 
-async function follow(
+async function readResult(
   running: Running,
   { agent }: Invocation,
   context: RunContext,
@@ -71,10 +71,10 @@ async function follow(
   ]);
   const { text, data, withheld } = result.take();
   if (withheld)
-    await emit({ type: "error", code: withheld.code, message: `${withheld.message}. There is no result_data.` });
+    await emit({ type: "error", code: withheld.code, message: `${withheld.message}. The run has no result_data.` });
   if (ended.stopped) return outcomeOfStop(ended.stopped, text);
   if (ended.error) {
-    const excerpt = stderr.take().text.trim().slice(0, errorCharacters);
+    const excerpt = stderr.take().text.trim().slice(0, maxErrorCharacters);
     const message = ended.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : ended.error.message;
     return {
       ...failed(failureReasonOf(ended), message),
@@ -94,7 +94,7 @@ async function follow(
     const [first] = faults;
     const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${faults.length > 1 ? ` (and ${faults.length - 1} more)` : ""}.`;
     return {
-      ...failed("invalid_output", data ? message : `${message} It is not JSON.`),
+      ...failed("invalid_output", data ? message : `${message} The output is not JSON.`),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),

@@ -3,10 +3,10 @@ import { skippedMark } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
 import { keepEnds } from "../../../process/keep-ends.ts";
 
-/** Collects what a command prints and turns it into the run's result. */
+/** Collects a command's output and turns it into the run's result. */
 export interface ResultReader {
   push(chunk: Uint8Array): void;
-  /** `withheld` says why output that looks like JSON has no data; null otherwise. */
+  /** `withheld` explains why output that looks like JSON has no data. It is null otherwise. */
   take(): { text: string; data: { value: unknown } | null; withheld: Withheld | null };
 }
 
@@ -15,11 +15,11 @@ export interface Withheld {
   message: string;
 }
 
-const closing: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
+const closingCharacters: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 
 /**
  * `text` is redacted before it is truncated, so that half a secret is never kept. `data` is parsed from the whole output
- * if it is JSON of at most `maxDataBytes`. Output that does not start like JSON is not buffered for this.
+ * if it is JSON of at most `maxDataBytes`. Output that does not start like JSON is not buffered.
  */
 export function createResultReader(options: {
   maxTextBytes: number;
@@ -28,33 +28,33 @@ export function createResultReader(options: {
 }): ResultReader {
   const kept = keepEnds(options.maxTextBytes);
   const redacting = options.redactor.stream();
-  let whole: Uint8Array[] = [];
+  let chunks: Uint8Array[] = [];
   let bytes = 0;
   let first = "";
   let last = "";
-  const mayBeJson = (): boolean => first === "" || '{["-0123456789tfn'.includes(first);
+  const canBeJson = (): boolean => first === "" || '{["-0123456789tfn'.includes(first);
   return {
     push(chunk) {
       kept.push(redacting.push(chunk));
       bytes += chunk.length;
-      if (!mayBeJson()) return;
-      first ||= characterIn(chunk.find(isNotBlank));
-      last = characterIn(chunk.findLast(isNotBlank)) || last;
-      if (bytes <= options.maxDataBytes && mayBeJson()) whole.push(chunk);
-      else whole = [];
+      if (!canBeJson()) return;
+      first ||= toCharacter(chunk.find(isNotBlank));
+      last = toCharacter(chunk.findLast(isNotBlank)) || last;
+      if (bytes <= options.maxDataBytes && canBeJson()) chunks.push(chunk);
+      else chunks = [];
     },
     take() {
       kept.push(redacting.end());
       const { head, tail, totalBytes, truncated } = kept.take();
-      const missing = totalBytes - head.length - tail.length;
-      const text = truncated ? `${decode(head)}${skippedMark(missing)}${decode(tail)}` : decode(head);
+      const skippedBytes = totalBytes - head.length - tail.length;
+      const text = truncated ? `${decode(head)}${skippedMark(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
-        const message = `The output is JSON of ${bytes} bytes, which is too large: at most ${options.maxDataBytes} bytes become result_data`;
+        const message = `The output is JSON of ${bytes} bytes, which is too large for result_data: the limit is ${options.maxDataBytes} bytes`;
         const withheld: Withheld = { code: "result_truncated", message };
-        return { text, data: null, withheld: closing[first] === last ? withheld : null };
+        return { text, data: null, withheld: closingCharacters[first] === last ? withheld : null };
       }
-      if (!mayBeJson()) return { text, data: null, withheld: null };
-      return { text, ...parse(decode(Buffer.concat(whole))) };
+      if (!canBeJson()) return { text, data: null, withheld: null };
+      return { text, ...parse(decode(Buffer.concat(chunks))) };
     },
   };
 }
@@ -63,7 +63,7 @@ function isNotBlank(byte: number): boolean {
   return byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09;
 }
 
-function characterIn(byte: number | undefined): string {
+function toCharacter(byte: number | undefined): string {
   return byte === undefined ? "" : String.fromCharCode(byte);
 }
 
@@ -76,8 +76,8 @@ function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "w
     const value: unknown = JSON.parse(text);
     const inexact = findInexactNumber(text);
     if (inexact === null) return { data: { value }, withheld: null };
-    const where = inexact.path.length === 0 ? "" : ` at ${inexact.path.join(".")}`;
-    const message = `The output has the number ${inexact.text.slice(0, 100)}${where}, which result_data cannot hold exactly: print it as a string`;
+    const location = inexact.path.length === 0 ? "" : ` at ${inexact.path.join(".")}`;
+    const message = `The output contains the number ${inexact.text.slice(0, 100)}${location}, which result_data cannot hold exactly: print it as a string`;
     return { data: null, withheld: { code: "result_inexact", message } };
   } catch (error) {
     if (error instanceof SyntaxError) return { data: null, withheld: null };

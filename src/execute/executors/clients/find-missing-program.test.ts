@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { missingProgram } from "./missing-program.ts";
+import { findMissingProgram } from "./find-missing-program.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -16,7 +16,7 @@ const install = (name: string): string => {
 };
 
 test("reports a missing client with what to do", () => {
-  expect(missingProgram("claude", {}, { PATH: directory })).toEqual({
+  expect(findMissingProgram("claude", {}, { PATH: directory })).toEqual({
     message: "claude is missing on this runner: claude (on PATH) was not found",
     next: expect.stringContaining("CLAUDE_BIN") as string,
   });
@@ -24,27 +24,29 @@ test("reports a missing client with what to do", () => {
 
 test("finds a client by the profile first, then by its variable, then on PATH", () => {
   const elsewhere = install("other-claude");
-  expect(missingProgram("claude", {}, { PATH: "/nowhere", CLAUDE_BIN: elsewhere })).toBeNull();
-  expect(missingProgram("claude", { bin: elsewhere }, { PATH: "/nowhere", CLAUDE_BIN: "/nowhere/claude" })).toBeNull();
+  expect(findMissingProgram("claude", {}, { PATH: "/nowhere", CLAUDE_BIN: elsewhere })).toBeNull();
   expect(
-    missingProgram("claude", { bin: "/nowhere/claude" }, { PATH: directory, CLAUDE_BIN: elsewhere }),
+    findMissingProgram("claude", { bin: elsewhere }, { PATH: "/nowhere", CLAUDE_BIN: "/nowhere/claude" }),
+  ).toBeNull();
+  expect(
+    findMissingProgram("claude", { bin: "/nowhere/claude" }, { PATH: directory, CLAUDE_BIN: elsewhere }),
   ).toMatchObject({
     message: expect.stringContaining("/nowhere/claude (the profile's bin)") as string,
   });
   install("claude");
-  expect(missingProgram("claude", {}, { PATH: directory })).toBeNull();
+  expect(findMissingProgram("claude", {}, { PATH: directory })).toBeNull();
 });
 
 test("needs the engine of code-review, or any engine if the run may choose", () => {
-  expect(missingProgram("code-review", {}, { PATH: directory })).toMatchObject({
+  expect(findMissingProgram("code-review", {}, { PATH: directory })).toMatchObject({
     message: expect.stringContaining("claude, codex, gemini") as string,
   });
   install("gemini");
-  expect(missingProgram("code-review", {}, { PATH: directory })).toBeNull();
-  expect(missingProgram("code-review", { engine: "gemini" }, { PATH: directory })).toBeNull();
-  expect(missingProgram("code-review", { engine: "codex" }, { PATH: directory })).not.toBeNull();
+  expect(findMissingProgram("code-review", {}, { PATH: directory })).toBeNull();
+  expect(findMissingProgram("code-review", { engine: "gemini" }, { PATH: directory })).toBeNull();
+  expect(findMissingProgram("code-review", { engine: "codex" }, { PATH: directory })).not.toBeNull();
 });
 
 test("needs no program for other executors", () => {
-  expect(missingProgram("procedural", {}, { PATH: "/nowhere" })).toBeNull();
+  expect(findMissingProgram("procedural", {}, { PATH: "/nowhere" })).toBeNull();
 });

@@ -3,8 +3,8 @@ import { failureReasons } from "../../model/states.ts";
 import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
 
-/** Validates what third-party code passes in, so that nothing the coordinator would refuse gets into the log. */
-export async function checkedExecutor(executor: Executor): Promise<Executor> {
+/** Validates the events and the outcome of third-party code, so that the log holds nothing the coordinator would refuse. */
+export async function withValidation(executor: Executor): Promise<Executor> {
   const parse = await loadEventParser();
   return {
     name: executor.name,
@@ -19,7 +19,7 @@ export async function checkedExecutor(executor: Executor): Promise<Executor> {
     },
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
-      const outcome = await executor.run(invocation, checkedContext(executor.name, context, parse));
+      const outcome = await executor.run(invocation, validatingContext(executor.name, context, parse));
       const { valid, fault } = validateOutcome(outcome, executor.name);
       if (fault !== null) await context.emit({ type: "error", code: "bad_outcome", message: fault });
       return valid;
@@ -27,8 +27,8 @@ export async function checkedExecutor(executor: Executor): Promise<Executor> {
   };
 }
 
-function checkedContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
-  const leaveOut = (fault: string): Promise<void> =>
+function validatingContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
+  const reportInvalid = (fault: string): Promise<void> =>
     context.emit({
       type: "error",
       code: "bad_event",
@@ -38,38 +38,38 @@ function checkedContext(name: string, context: RunContext, parse: ParseEvent): R
     ...context,
     async emit(event) {
       const parsed = parse(event);
-      return typeof parsed === "string" ? leaveOut(parsed) : context.emit(parsed);
+      return typeof parsed === "string" ? reportInvalid(parsed) : context.emit(parsed);
     },
     usage(usage) {
       const parsed = parse({ type: "usage", usage });
-      if (typeof parsed === "string") void leaveOut(parsed);
+      if (typeof parsed === "string") void reportInvalid(parsed);
       else if (parsed.type === "usage") context.usage(parsed.usage);
     },
     partial(delta) {
       const { kind, text } = delta;
       if ((kind === "assistant" || kind === "output") && typeof text === "string") context.partial({ kind, text });
-      else void leaveOut('partial: expected { kind: "assistant" or "output", text }');
+      else void reportInvalid('partial: expected { kind: "assistant" or "output", text }');
     },
     async ask(question) {
       const parsed = parse({ ...question, type: "permission_request" });
       if (typeof parsed !== "string" && parsed.type === "permission_request") return context.ask(parsed);
-      await leaveOut(String(parsed));
+      await reportInvalid(String(parsed));
       return { decision: "deny", message: "The question was invalid and could not be asked." };
     },
   };
 }
 
 function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; fault: string | null } {
-  const sent = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // not trusted: each field is checked below
-  const text = typeof sent?.text === "string" ? sent.text : undefined;
-  const exit_code = Number.isInteger(sent?.exit_code) ? sent!.exit_code! : null;
-  const data = sent?.data === undefined ? {} : { data: sent.data };
+  const untrusted = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // each field is checked below
+  const text = typeof untrusted?.text === "string" ? untrusted.text : undefined;
+  const exit_code = Number.isInteger(untrusted?.exit_code) ? untrusted!.exit_code! : null;
+  const data = untrusted?.data === undefined ? {} : { data: untrusted.data };
   const accept = (valid: Outcome) => ({ valid, fault: null });
   switch (outcome?.status) {
     case "completed":
       return accept({ status: "completed", exit_code, text: text ?? null, ...data });
     case "failed": {
-      const reason = failureReasons.find((known) => known === outcome.reason);
+      const reason = failureReasons.find((candidate) => candidate === outcome.reason);
       const valid: Outcome = {
         status: "failed",
         reason: reason ?? "internal",
@@ -95,29 +95,29 @@ function validateParked(
   { why, until, message }: Extract<Outcome, { status: "parked" }>,
   name: string,
 ): { valid: Outcome; fault: string | null } {
-  const known = parkReasons.find((reason) => reason === why);
-  if (known === undefined) {
-    const fault = `The executor ${name} parked its run without one of the reasons ${parkReasons.join(", ")}.`;
+  const reason = parkReasons.find((candidate) => candidate === why);
+  if (reason === undefined) {
+    const fault = `The executor ${name} parked its run without a valid reason. Valid reasons are ${parkReasons.join(", ")}.`;
     return { valid: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
   }
   const time = until === undefined ? Number.NaN : new Date(until).getTime();
   const valid: Outcome = {
     status: "parked",
-    why: known,
+    why: reason,
     ...(Number.isNaN(time) ? {} : { until: new Date(time).toISOString() }),
     ...(typeof message === "string" ? { message } : {}),
   };
-  const isInvalid = until !== undefined && Number.isNaN(time);
+  const isInvalidTime = until !== undefined && Number.isNaN(time);
   return {
     valid,
-    fault: isInvalid
+    fault: isInvalidTime
       ? `The executor ${name} parked its run with an invalid time in \`until\`, which was left out.`
       : null,
   };
 }
 
 function unknownReason(reason: unknown, name: string): string {
-  const given = String(reason).slice(0, 100);
-  const near = suggest(given, failureReasons);
-  return `The executor ${name} failed with the unknown reason ${JSON.stringify(given)}, which is reported as internal.${near === undefined ? "" : ` Did you mean ${near}?`} See docs/states.md for the list.`;
+  const text = String(reason).slice(0, 100);
+  const near = suggest(text, failureReasons);
+  return `The executor ${name} failed with the unknown reason ${JSON.stringify(text)}, which is reported as internal.${near === undefined ? "" : ` Did you mean ${near}?`} See docs/states.md for the list.`;
 }
