@@ -51,16 +51,16 @@ async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
 
 async function serveStdio(tools: readonly Tool[]): Promise<number> {
   const { serveMcpStdio } = await import("./serve-mcp-stdio.ts");
-  const { mcpServer } = await import("../tools/mcp-server.ts");
-  const { close, ended } = await serveMcpStdio(mcpServer(tools, DROVER_VERSION, startSearch));
+  const { createMcpServer } = await import("../tools/mcp-server.ts");
+  const { close, ended } = await serveMcpStdio(createMcpServer(tools, DROVER_VERSION, startSearch));
   await waitForShutdown({ graceful: close, immediate: close, done: ended });
   return 0;
 }
 
 async function serveHttp(tools: readonly Tool[], port: number): Promise<number> {
   const { serveMcp } = await import("./serve-mcp.ts");
-  const { mcpServer } = await import("../tools/mcp-server.ts");
-  const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
+  const { createMcpServer } = await import("../tools/mcp-server.ts");
+  const { url, token, close } = await serveMcp(() => createMcpServer(tools, DROVER_VERSION, startSearch), port);
   const shutdown = waitForShutdown({ graceful: close, immediate: close, done: new Promise(() => undefined) });
   write(1, jsonLine({ url, token }));
   await shutdown;

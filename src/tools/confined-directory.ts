@@ -3,16 +3,16 @@ import { type FileHandle, lstat, mkdir, open, opendir, readlink, rename, unlink 
 
 /**
  * An open directory and access to its entries. On Linux every name is resolved through the open descriptor
- * (/proc/self/fd) and no link is followed, so nothing outside is reached even if the directory's path is replaced. On
- * other systems the opened file is compared with the one at the path, which a link swapped in and out at the right
- * moments can still pass.
+ * (/proc/self/fd) and no link is followed, so access stays inside even if the directory's path is replaced. On
+ * other systems the opened file is compared with the file at the path. A link that is swapped in and out at the right
+ * moments can defeat that check.
  */
 export interface ConfinedDirectory {
   /** Yields at most `count` entries at a time. Names are bytes, because not every name is valid text. */
   entries(count: number): AsyncIterable<Entry[]>;
   stat(name: Buffer): ReturnType<typeof statOf>;
   directory(name: Buffer): Promise<ConfinedDirectory>;
-  /** Opens a regular file with a single name; refuses anything else. */
+  /** Opens a regular file without hard links; rejects anything else. */
   file(name: Buffer): Promise<FileHandle>;
   /** Returns the target of a symbolic link. */
   link(name: Buffer): Promise<Buffer>;
@@ -47,68 +47,68 @@ export function openConfinedDirectory(path: string): Promise<ConfinedDirectory> 
 
 async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Promise<ConfinedDirectory> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  const own = hasProc ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
-  const at = (name: Buffer): Buffer => Buffer.concat([own, Buffer.from("/"), name]);
+  const basePath = hasProc ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
+  const pathOf = (name: Buffer): Buffer => Buffer.concat([basePath, Buffer.from("/"), name]);
   const check = async (): Promise<void> => {
     if (hasProc) return;
     const [opened, current] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
     if (opened.ino !== current.ino || opened.dev !== current.dev) throw new ReplacedError();
     await checkParent();
   };
-  /** A change by path can only be checked in advance. A change through a descriptor needs no check. */
-  const checked = async <T>(act: () => Promise<T>): Promise<T> => {
+  /** Without /proc, names are resolved by path, so the path is checked before each change. */
+  const checkThen = async <T>(act: () => Promise<T>): Promise<T> => {
     await check();
     return act();
   };
   return {
     async *entries(count) {
       // latin1 keeps every byte and costs half as much as a Buffer for each name
-      const listing = await opendir(own, { encoding: "latin1", bufferSize: 512 });
+      const listing = await opendir(basePath, { encoding: "latin1", bufferSize: 512 });
       try {
         for (;;) {
-          const found = await readSome(listing, count);
-          if (found.length === 0) return;
-          yield found;
+          const batch = await readBatch(listing, count);
+          if (batch.length === 0) return;
+          yield batch;
         }
       } finally {
         await listing.close();
       }
     },
-    stat: (name) => statOf(at(name)),
+    stat: (name) => statOf(pathOf(name)),
     async directory(name) {
-      const inner = await openDirectory(at(name), check);
+      const inner = await openDirectory(pathOf(name), check);
       return closeOnError(inner, check);
     },
     async file(name) {
-      // check before opening: opening a device can have side effects
-      if (!isPlain(await statOf(at(name)))) throw new ReplacedError();
-      const file = await open(at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      // check before opening, because opening a device can have side effects
+      if (!isPlain(await statOf(pathOf(name)))) throw new ReplacedError();
+      const file = await open(pathOf(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       return closeOnError(file, async () => {
         if (!isPlain(await file.stat({ bigint: true }))) throw new ReplacedError();
         await check();
       });
     },
-    link: (name) => readlink(at(name), { encoding: "buffer" }),
-    create: (name, mode) => checked(() => open(at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
-    makeDirectory: (name) => checked(() => mkdir(at(name))),
-    rename: (from, to) => checked(() => rename(at(from), at(to))),
-    remove: (name) => checked(() => unlink(at(name))),
+    link: (name) => readlink(pathOf(name), { encoding: "buffer" }),
+    create: (name, mode) => checkThen(() => open(pathOf(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
+    makeDirectory: (name) => checkThen(() => mkdir(pathOf(name))),
+    rename: (from, to) => checkThen(() => rename(pathOf(from), pathOf(to))),
+    remove: (name) => checkThen(() => unlink(pathOf(name))),
     close: () => handle.close(),
   };
 }
 
-/** Uses callbacks, because a promise for each name costs as much as the stat itself. */
-function readSome(listing: Awaited<ReturnType<typeof opendir>>, count: number): Promise<Entry[]> {
+/** Uses callbacks, because a promise for each name costs as much as reading it. */
+function readBatch(listing: Awaited<ReturnType<typeof opendir>>, count: number): Promise<Entry[]> {
   return new Promise((resolve, reject) => {
-    const found: Entry[] = [];
-    const next = (): void =>
+    const batch: Entry[] = [];
+    const readNext = (): void =>
       listing.read((error, entry) => {
         if (error) return reject(error);
-        if (entry) found.push({ name: Buffer.from(entry.name, "latin1"), kind: kindOf(entry) });
-        if (entry && found.length < count) next();
-        else resolve(found);
+        if (entry) batch.push({ name: Buffer.from(entry.name, "latin1"), kind: kindOf(entry) });
+        if (entry && batch.length < count) readNext();
+        else resolve(batch);
       });
-    next();
+    readNext();
   });
 }
 
@@ -122,8 +122,8 @@ function statOf(path: Buffer) {
   return lstat(path, { bigint: true });
 }
 
-function isPlain(seen: { isFile(): boolean; nlink: bigint }): boolean {
-  return seen.isFile() && seen.nlink === 1n;
+function isPlain(stats: { isFile(): boolean; nlink: bigint }): boolean {
+  return stats.isFile() && stats.nlink === 1n;
 }
 
 async function closeOnError<T extends { close(): Promise<void> }>(opened: T, check: () => Promise<void>): Promise<T> {

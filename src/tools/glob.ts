@@ -1,11 +1,11 @@
 /**
  * Compiles a glob pattern: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\` before a literal
- * character. Matching takes time proportional to pattern times path. It uses no regular expression, because a pattern
- * from a model could make one take exponential time.
+ * character. Matching takes time proportional to pattern length times path length. It uses no regular expression, because a pattern
+ * from a model could make a regular expression take exponential time.
  */
 export function compileGlob(pattern: string): (path: string) => boolean {
   const alternatives = expandBraces(pattern.replace(/^\.\//, "")).map((alternative) =>
-    alternative.split("/").map(tokensOf),
+    alternative.split("/").map(parseSegment),
   );
   return (path) => {
     const parts = path.split("/");
@@ -15,16 +15,16 @@ export function compileGlob(pattern: string): (path: string) => boolean {
 
 const maxAlternatives = 64;
 
-/** Expands the innermost braces first. Unclosed braces, or too many alternatives, are taken literally. */
+/** Expands the innermost braces first. Treats unclosed braces, and braces with too many alternatives, literally. */
 function expandBraces(pattern: string): string[] {
   let patterns = [pattern];
   for (;;) {
     const next = patterns.flatMap((alternative) => {
-      const found = /\{([^{}]*,[^{}]*)\}/.exec(alternative);
-      if (!found) return [alternative];
-      const before = alternative.slice(0, found.index);
-      const after = alternative.slice(found.index + found[0].length);
-      return found[1]!.split(",").map((choice) => before + choice + after);
+      const braces = /\{([^{}]*,[^{}]*)\}/.exec(alternative);
+      if (!braces) return [alternative];
+      const before = alternative.slice(0, braces.index);
+      const after = alternative.slice(braces.index + braces[0].length);
+      return braces[1]!.split(",").map((choice) => before + choice + after);
     });
     if (next.length === patterns.length || next.length > maxAlternatives) return patterns;
     patterns = next;
@@ -34,37 +34,37 @@ function expandBraces(pattern: string): string[] {
 type Token = "any" | "one" | { has(character: string): boolean };
 type Segment = "directories" | readonly Token[];
 
-function tokensOf(segment: string): Segment {
+function parseSegment(segment: string): Segment {
   if (segment === "**") return "directories";
   const tokens: Token[] = [];
   const characters = Array.from(segment);
-  for (let at = 0; at < characters.length; at += 1) {
-    const character = characters[at]!;
+  for (let index = 0; index < characters.length; index += 1) {
+    const character = characters[index]!;
     if (character === "*") {
       if (tokens.at(-1) !== "any") tokens.push("any");
     } else if (character === "?") tokens.push("one");
-    else if (character === "[" && characters.indexOf("]", at + 2) !== -1) {
-      const end = characters.indexOf("]", at + 2);
-      tokens.push(classOf(characters.slice(at + 1, end)));
-      at = end;
+    else if (character === "[" && characters.indexOf("]", index + 2) !== -1) {
+      const end = characters.indexOf("]", index + 2);
+      tokens.push(parseClass(characters.slice(index + 1, end)));
+      index = end;
     } else {
-      const literal = character === "\\" ? (characters[++at] ?? "\\") : character;
-      tokens.push({ has: (other) => other === literal });
+      const literal = character === "\\" ? (characters[++index] ?? "\\") : character;
+      tokens.push({ has: (candidate) => candidate === literal });
     }
   }
   return tokens;
 }
 
-function classOf(inner: string[]): Token {
-  const negated = inner[0] === "!" || inner[0] === "^";
-  const members = negated ? inner.slice(1) : inner;
+function parseClass(inner: string[]): Token {
+  const isNegated = inner[0] === "!" || inner[0] === "^";
+  const members = isNegated ? inner.slice(1) : inner;
   const ranges: [string, string][] = [];
-  for (let at = 0; at < members.length; at += 1) {
-    const isRange = members[at + 1] === "-" && at + 2 < members.length;
-    ranges.push([members[at]!, members[isRange ? at + 2 : at]!]);
-    if (isRange) at += 2;
+  for (let index = 0; index < members.length; index += 1) {
+    const isRange = members[index + 1] === "-" && index + 2 < members.length;
+    ranges.push([members[index]!, members[isRange ? index + 2 : index]!]);
+    if (isRange) index += 2;
   }
-  return { has: (other) => ranges.some(([from, to]) => other >= from && other <= to) !== negated };
+  return { has: (candidate) => ranges.some(([from, to]) => candidate >= from && candidate <= to) !== isNegated };
 }
 
 function matchPath(segments: readonly Segment[], parts: readonly string[]): boolean {
@@ -72,7 +72,7 @@ function matchPath(segments: readonly Segment[], parts: readonly string[]): bool
     segments,
     parts,
     (segment) => segment === "directories",
-    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // not "directories"
+    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // matchStars handles "directories" itself
   );
 }
 
@@ -84,12 +84,12 @@ function matchOne(token: Token, character: string): boolean {
   return typeof token === "object" ? token.has(character) : true;
 }
 
-/** Backtracks only to the last star, because retrying an earlier one could not match more. */
+/** Backtracks only to the last star, because backtracking to an earlier star cannot match more. */
 function matchStars<P, V>(
   pattern: readonly P[],
   value: readonly V[],
-  isStar: (one: P) => boolean,
-  matches: (one: P, other: V) => boolean,
+  isStar: (item: P) => boolean,
+  matches: (item: P, element: V) => boolean,
 ): boolean {
   let p = 0;
   let v = 0;

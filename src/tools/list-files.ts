@@ -1,16 +1,16 @@
 import * as z from "zod";
 import type { ConfinedDirectory, Entry } from "./confined-directory.ts";
-import { fileTool } from "./file-tool.ts";
+import { defineFileTool } from "./file-tool.ts";
 import { compileGlob } from "./glob.ts";
 import { ToolFailure } from "./tool-failure.ts";
 
 const maxEntries = 10_000;
 const maxDepth = 64;
 const batchSize = 512;
-/** Directories that are skipped unless the pattern names them. */
-const skipped = ["node_modules", ".git"];
+/** These directories are skipped unless the pattern names them. */
+const skippedByDefault = ["node_modules", ".git"];
 
-export const listTool = fileTool({
+export const listTool = defineFileTool({
   name: "file.list",
   description:
     "List files in a directory. Without a pattern: its direct entries. With one (such as **/*.ts): the files below it that match.",
@@ -20,56 +20,63 @@ export const listTool = fileTool({
     pattern: z.string().min(1).max(1000).optional().describe("Glob pattern to filter files"),
   }),
   run: ({ path = ".", pattern }, { workspace, signal }) =>
-    workspace.at(path, { followLast: true }, async ({ directory, name }) => {
+    workspace.withPath(path, { followLast: true }, async ({ directory, name }) => {
       const listing = new Listing(pattern ?? null, signal);
       if (name === null) await listing.read(directory, "");
       else if ((await directory.stat(name)).isDirectory())
-        await withDirectory(directory, name, (inner) => listing.read(inner, ""));
+        await withDirectory(directory, name, (target) => listing.read(target, ""));
       else throw new ToolFailure("not_a_folder", `${path} is not a directory.`);
-      return { entries: listing.sorted(), ...(listing.cut ? { truncated: true } : {}) };
+      return { entries: listing.sorted(), ...(listing.isTruncated ? { truncated: true } : {}) };
     }),
 });
 
 class Listing {
   readonly #matches: ((path: string) => boolean) | null;
-  readonly #deep: boolean;
-  readonly #skip: readonly string[];
+  readonly #isRecursive: boolean;
+  readonly #skippedNames: readonly string[];
   readonly #signal: AbortSignal;
-  readonly #found: { path: string; type: Entry["kind"] }[] = [];
-  cut = false;
+  readonly #entries: { path: string; type: Entry["kind"] }[] = [];
+  isTruncated = false;
 
   constructor(pattern: string | null, signal: AbortSignal) {
     this.#matches = pattern === null ? null : compileGlob(pattern);
-    this.#deep = pattern !== null && /\/|\*\*/.test(pattern);
-    this.#skip = skipped.filter((name) => !pattern?.includes(name));
+    this.#isRecursive = pattern !== null && /\/|\*\*/.test(pattern);
+    this.#skippedNames = skippedByDefault.filter((name) => !pattern?.includes(name));
     this.#signal = signal;
   }
 
   async read(directory: ConfinedDirectory, prefix: string, depth = 0): Promise<void> {
-    const inner: Buffer[] = [];
+    const subdirectories: Buffer[] = [];
     for await (const entries of directory.entries(batchSize)) {
       this.#signal.throwIfAborted();
       for (const { name, kind } of entries) {
         const path = prefix + name.toString("utf8");
         if (this.#matches === null || (kind !== "folder" && this.#matches(path))) this.#add(path, kind);
-        if (kind === "folder" && this.#deep && depth < maxDepth && !this.#skip.includes(name.toString("utf8")))
-          inner.push(name);
+        if (
+          kind === "folder" &&
+          this.#isRecursive &&
+          depth < maxDepth &&
+          !this.#skippedNames.includes(name.toString("utf8"))
+        )
+          subdirectories.push(name);
       }
-      if (this.cut) return;
+      if (this.isTruncated) return;
     }
-    for (const name of inner) {
-      if (this.cut) return;
-      await withDirectory(directory, name, (next) => this.read(next, `${prefix}${name.toString("utf8")}/`, depth + 1));
+    for (const name of subdirectories) {
+      if (this.isTruncated) return;
+      await withDirectory(directory, name, (subdirectory) =>
+        this.read(subdirectory, `${prefix}${name.toString("utf8")}/`, depth + 1),
+      );
     }
   }
 
   sorted(): { path: string; type: Entry["kind"] }[] {
-    return this.#found.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return this.#entries.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   #add(path: string, type: Entry["kind"]): void {
-    if (this.#found.length < maxEntries) this.#found.push({ path, type });
-    else this.cut = true;
+    if (this.#entries.length < maxEntries) this.#entries.push({ path, type });
+    else this.isTruncated = true;
   }
 }
 

@@ -2,10 +2,10 @@ import { Server } from "@modelcontextprotocol/server";
 import type { Tool, ToolContext } from "../model/tool.ts";
 
 /**
- * Serves tools over MCP. Uses the low-level server, which passes JSON Schemas on unchanged. Dots in names become
+ * Serves tools over MCP. Uses the SDK's low-level server, which passes on JSON Schemas unchanged. Dots in names become
  * underscores, because model services refuse them.
  */
-export function mcpServer(tools: readonly Tool[], version: string, start: ToolContext["start"]): Server {
+export function createMcpServer(tools: readonly Tool[], version: string, start: ToolContext["start"]): Server {
   const server = new Server({ name: "drover-file-tools", version }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({
     tools: tools.map(({ name, description, input_schema, effect }) => ({
@@ -23,7 +23,7 @@ export function mcpServer(tools: readonly Tool[], version: string, start: ToolCo
     const tool = tools.find(({ name }) => name === params.name || wireName(name) === params.name);
     const answer = tool
       ? await tool.run(params.arguments ?? {}, { signal: mcpReq.signal, start })
-      : { ok: false, error: { code: "unknown_tool", message: `There is no tool ${params.name}.` } };
+      : { ok: false, error: { code: "unknown_tool", message: `Unknown tool: ${params.name}.` } };
     return { content: [{ type: "text" as const, text: JSON.stringify(answer) }], isError: !answer.ok };
   });
   return server;

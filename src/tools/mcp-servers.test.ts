@@ -10,11 +10,11 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function open(servers: Record<string, unknown>, startMs = 60_000) {
+async function open(servers: Record<string, unknown>, startTimeoutMs = 60_000) {
   const opened = await openContext();
   closing.push(opened.close);
   const { start, signal, dirs } = opened.context;
-  const used = { start, signal, workingDirectory: dirs.work, version: "0", startMs, callMs: 60_000 };
+  const used = { start, signal, workingDirectory: dirs.work, version: "0", startTimeoutMs, callTimeoutMs: 60_000 };
   const found = await openMcpServers(servers, used);
   return { ...found, alive: opened.alive };
 }
@@ -30,8 +30,8 @@ it.each([
     /closed.*stderr: no licence found/i,
     60_000,
   ],
-] as const)("reports a server that %s and leaves no process of it", async (_, code, message, startMs) => {
-  const { faults, tools, alive } = await open({ bad: program(code) }, startMs);
+] as const)("reports a server that %s and leaves no process of it", async (_, code, message, startTimeoutMs) => {
+  const { faults, tools, alive } = await open({ bad: program(code) }, startTimeoutMs);
   expect(tools).toEqual([]);
   expect(faults).toEqual([{ server: "bad", message: expect.stringMatching(message) }]);
   expect(await alive()).toBe(0);

@@ -7,7 +7,7 @@ import { mcpServerSchema } from "./mcp-server-schema.ts";
 
 export interface McpServers {
   tools: Tool[];
-  /** The servers that could not be used. The others work. */
+  /** The servers that could not be started. */
   faults: { server: string; message: string }[];
   close(): Promise<void>;
 }
@@ -15,30 +15,30 @@ export interface McpServers {
 interface Options extends Pick<ToolContext, "start" | "signal"> {
   workingDirectory: string;
   version: string;
-  /** How long a server may take to start, and to answer a call. */
-  startMs: number;
-  callMs: number;
+
+  startTimeoutMs: number;
+  callTimeoutMs: number;
 }
 
-/** Starts an agent's servers for one run. If a server does not start, only its own tools are missing. */
+/** Starts an agent's servers for one run. A server that fails to start does not affect the others. */
 export async function openMcpServers(servers: Record<string, unknown>, options: Options): Promise<McpServers> {
-  const opened = await Promise.all(Object.entries(servers).map(([name, config]) => openServer(name, config, options)));
+  const results = await Promise.all(Object.entries(servers).map(([name, config]) => openServer(name, config, options)));
   return {
-    tools: opened.flatMap((each) => each.tools),
-    faults: opened.flatMap((each) => each.faults),
-    close: async () => void (await Promise.all(opened.map((each) => each.close()))),
+    tools: results.flatMap(({ tools }) => tools),
+    faults: results.flatMap(({ faults }) => faults),
+    close: async () => void (await Promise.all(results.map(({ close }) => close()))),
   };
 }
 
 async function openServer(name: string, config: unknown, options: Options): Promise<McpServers> {
-  const checked = mcpServerSchema.safeParse(config);
-  if (!checked.success) return failed(name, `its configuration is invalid: ${z.prettifyError(checked.error)}`);
+  const parsed = mcpServerSchema.safeParse(config);
+  if (!parsed.success) return failed(name, `its configuration is invalid: ${z.prettifyError(parsed.error)}`);
   const client = new Client({ name: "drover", version: options.version });
   const close = (): Promise<void> => client.close();
   let stderrNote = (): string => "";
   try {
-    const limits = { timeout: options.startMs, signal: options.signal };
-    const opened = await transportOf(checked.data, options);
+    const limits = { timeout: options.startTimeoutMs, signal: options.signal };
+    const opened = await openTransport(parsed.data, options);
     stderrNote = opened.stderrNote;
     await client.connect(opened.transport, limits);
     const { tools } = await client.listTools(undefined, limits);
@@ -56,7 +56,7 @@ function failed(server: string, message: string): McpServers {
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
 /** Names tools as other clients do. A tool counts as `execute` unless its server declares it as read-only. */
-function toTool(server: string, listed: ListedTool, client: Client, { callMs }: Options): Tool {
+function toTool(server: string, listed: ListedTool, client: Client, { callTimeoutMs }: Options): Tool {
   return {
     name: `mcp__${server}__${listed.name}`,
     description: listed.description ?? "",
@@ -66,7 +66,7 @@ function toTool(server: string, listed: ListedTool, client: Client, { callMs }: 
       try {
         const answer = await client.callTool(
           { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // the server validates its own input
-          { timeout: callMs, signal },
+          { timeout: callTimeoutMs, signal },
         );
         const text = answer.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
         return answer.isError === true ? { ok: false, error: { code: "failed", message: text } } : { ok: true, text };
@@ -81,13 +81,13 @@ function toTool(server: string, listed: ListedTool, client: Client, { callMs }: 
   };
 }
 
-interface Opened {
+interface OpenTransport {
   transport: Transport;
-  /** What the program wrote to stderr, to append to an error. */
+  /** Returns the end of the program's stderr, to append to an error message. */
   stderrNote(): string;
 }
 
-async function transportOf(config: z.output<typeof mcpServerSchema>, options: Options): Promise<Opened> {
+async function openTransport(config: z.output<typeof mcpServerSchema>, options: Options): Promise<OpenTransport> {
   if ("url" in config) {
     const requestInit = { headers: config.headers };
     return {
@@ -101,21 +101,24 @@ async function transportOf(config: z.output<typeof mcpServerSchema>, options: Op
     environment: config.env,
     workingDirectory: options.workingDirectory,
   });
-  return overProcess(running);
+  return createProcessTransport(running);
 }
 
-const maxStderr = 500;
+const maxStderrCharacters = 500;
 
-/** Connects through Drover's own process layer, so that the server is recorded and stopped with everything it started. */
-function overProcess(running: Running): Opened {
-  let written = "";
+/** Talks to a server that Drover started, so that the server is recorded, and stopped with all programs it started. */
+function createProcessTransport(running: Running): OpenTransport {
+  let stderrTail = "";
   const transport: Transport = {
     async start() {
       const { stdin, stdout, stderr } = running;
       if (!stdin || !stdout) throw new Error((await running.result).error?.message ?? "it could not be started");
-      // a server that does not read runs into the timeout
+      // a write error does not fail a call; the call times out
       stdin.on("error", (error) => transport.onerror?.(error));
-      stderr?.on("data", (chunk: Buffer) => (written = (written + chunk.toString("utf8")).slice(-maxStderr)));
+      stderr?.on(
+        "data",
+        (chunk: Buffer) => (stderrTail = (stderrTail + chunk.toString("utf8")).slice(-maxStderrCharacters)),
+      );
       createInterface({ input: stdout, crlfDelay: Infinity }).on("line", (line) => {
         if (line.trim() !== "") receive(line);
       });
@@ -135,5 +138,5 @@ function overProcess(running: Running): Opened {
       transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
     }
   }
-  return { transport, stderrNote: () => (written.trim() === "" ? "" : ` (stderr: ${written.trim()})`) };
+  return { transport, stderrNote: () => (stderrTail.trim() === "" ? "" : ` (stderr: ${stderrTail.trim()})`) };
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { closestLines } from "./closest-lines.ts";
+import { describeClosestLines } from "./closest-lines.ts";
 import { readText, withFile } from "./file-content.ts";
-import { fileTool, refuseProtected } from "./file-tool.ts";
+import { defineFileTool, rejectProtected } from "./file-tool.ts";
 import { replaceFile } from "./replace-file.ts";
 import { ToolFailure } from "./tool-failure.ts";
 
@@ -12,7 +12,7 @@ const patchSchema = z.strictObject({
 });
 type Patch = z.output<typeof patchSchema>;
 
-export const patchTool = fileTool({
+export const patchTool = defineFileTool({
   name: "file.patch",
   description:
     "Apply find/replace patches to a file. Each `find` must occur exactly once, or `startLine` gives the line to start from. All patches are applied, or none.",
@@ -23,66 +23,68 @@ export const patchTool = fileTool({
   }),
   run: ({ path, patches }, { workspace }) =>
     withFile(workspace, path, async (file, size, { directory, name, parts }) => {
-      refuseProtected(parts, path);
+      rejectProtected(parts, path);
       const before = await file.stat({ bigint: true });
-      const old = await readText(file, size, path);
-      const text = patches.reduce((now, patch, index) => apply(now, patch, `patches[${index}]`), old);
-      if (text !== old)
-        // a file opened by `withFile` has a name
+      const oldText = await readText(file, size, path);
+      const text = patches.reduce((current, patch, index) => applyPatch(current, patch, `patches[${index}]`), oldText);
+      if (text !== oldText)
+        // `withFile` passes only locations with a name
         await replaceFile(directory, name!, Buffer.from(text), {
           mode: Number(before.mode) & 0o777,
           unchangedSince: before,
         });
-      return { patches: patches.length, changed: text !== old, size: Buffer.byteLength(text) };
+      return { patches: patches.length, changed: text !== oldText, size: Buffer.byteLength(text) };
     }),
 });
 
-function apply(text: string, given: Patch, where: string): string {
-  const { find, replace, startLine } = matchLineEndings(text, given);
+function applyPatch(text: string, rawPatch: Patch, label: string): string {
+  const { find, replace, startLine } = matchLineEndings(text, rawPatch);
   const from = startLine === undefined ? 0 : startOfLine(text, startLine);
   if (from === null)
-    throw new ToolFailure("no_match", `${where}: the file has fewer than ${startLine} lines. Nothing was changed.`);
-  const at = text.indexOf(find, from);
-  if (at === -1) throw noMatch(text, find, where, startLine);
-  const again = text.indexOf(find, at + 1);
-  if (startLine === undefined && again !== -1)
+    throw new ToolFailure("no_match", `${label}: the file has fewer than ${startLine} lines. Nothing was changed.`);
+  const position = text.indexOf(find, from);
+  if (position === -1) throw noMatch(text, find, label, startLine);
+  const nextPosition = text.indexOf(find, position + 1);
+  if (startLine === undefined && nextPosition !== -1)
     throw new ToolFailure(
       "ambiguous_match",
-      `${where}: the text to find occurs more than once, first in lines ${lineOf(text, at)} and ${lineOf(text, again)}. ` +
-        "Add lines around it, or give startLine. Nothing was changed.",
+      `${label}: the text to find occurs more than once, first in lines ${lineOf(text, position)} and ${lineOf(text, nextPosition)}. ` +
+        "Add surrounding lines, or set startLine. Nothing was changed.",
     );
-  return text.slice(0, at) + replace + text.slice(at + find.length);
+  return text.slice(0, position) + replace + text.slice(position + find.length);
 }
 
-/** Models write `\n`. Files with Windows line endings keep them. */
+/** Converts a patch to Windows line endings if the file has them, because models write `\n`. */
 function matchLineEndings(text: string, patch: Patch): Patch {
   if (!patch.find.includes("\n") || patch.find.includes("\r") || text.includes(patch.find)) return patch;
-  const windows = (part: string): string => part.replaceAll("\n", "\r\n");
-  return text.includes(windows(patch.find))
-    ? { ...patch, find: windows(patch.find), replace: windows(patch.replace.replaceAll("\r\n", "\n")) }
+  const toCrLf = (part: string): string => part.replaceAll("\n", "\r\n");
+  return text.includes(toCrLf(patch.find))
+    ? { ...patch, find: toCrLf(patch.find), replace: toCrLf(patch.replace.replaceAll("\r\n", "\n")) }
     : patch;
 }
 
-function noMatch(text: string, find: string, where: string, startLine: number | undefined): ToolFailure {
-  const after = startLine === undefined ? "" : ` from line ${startLine} on`;
-  const elsewhere = text.indexOf(find);
+function noMatch(text: string, find: string, label: string, startLine: number | undefined): ToolFailure {
+  const range = startLine === undefined ? "" : ` from line ${startLine} on`;
+  const earlierPosition = text.indexOf(find);
   const hint =
-    elsewhere === -1 ? closestLines(text, find) : `It occurs before that, in line ${lineOf(text, elsewhere)}.`;
-  return new ToolFailure("no_match", `${where}: the text to find does not occur${after}. ${hint} Nothing was changed.`);
+    earlierPosition === -1
+      ? describeClosestLines(text, find)
+      : `It occurs earlier, in line ${lineOf(text, earlierPosition)}.`;
+  return new ToolFailure("no_match", `${label}: the text to find does not occur${range}. ${hint} Nothing was changed.`);
 }
 
 function startOfLine(text: string, line: number): number | null {
-  let at = 0;
-  for (let now = 1; now < line; now += 1) {
-    const end = text.indexOf("\n", at);
+  let position = 0;
+  for (let current = 1; current < line; current += 1) {
+    const end = text.indexOf("\n", position);
     if (end === -1) return null;
-    at = end + 1;
+    position = end + 1;
   }
-  return at;
+  return position;
 }
 
-function lineOf(text: string, at: number): number {
+function lineOf(text: string, position: number): number {
   let line = 1;
-  for (let end = text.indexOf("\n"); end !== -1 && end < at; end = text.indexOf("\n", end + 1)) line += 1;
+  for (let end = text.indexOf("\n"); end !== -1 && end < position; end = text.indexOf("\n", end + 1)) line += 1;
   return line;
 }

@@ -1,14 +1,14 @@
 import type { FileHandle } from "node:fs/promises";
 import * as z from "zod";
-import { asText, withFile } from "./file-content.ts";
-import { fileTool } from "./file-tool.ts";
+import { decodeText, withFile } from "./file-content.ts";
+import { defineFileTool } from "./file-tool.ts";
 
 const lineFeed = 0x0a;
 const chunkBytes = 256 * 1024;
-/** The most that one call returns. */
+/** The most bytes that one call returns. */
 const maxBytes = 2 * 1024 * 1024;
 
-export const readTool = fileTool({
+export const readTool = defineFileTool({
   name: "file.read",
   description: "Read a file from the workspace",
   effect: "read",
@@ -19,13 +19,13 @@ export const readTool = fileTool({
   }),
   run: ({ path, offset = 1, limit = Infinity }, { workspace, signal }) =>
     withFile(workspace, path, async (file, size) => {
-      const { bytes, lines, ended } = await readLines(file, { size, offset, limit, signal });
+      const { bytes, lines, isAtEnd } = await readLines(file, { size, offset, limit, signal });
       return {
-        content: asText(bytes, path),
+        content: decodeText(bytes, path),
         start_line: offset,
         lines,
         size,
-        ...(ended ? {} : { truncated: true, next_offset: offset + lines }),
+        ...(isAtEnd ? {} : { truncated: true, next_offset: offset + lines }),
       };
     }),
 });
@@ -37,53 +37,53 @@ interface Range {
   signal: AbortSignal;
 }
 
-/** Reads whole lines from `offset` on, up to the limit and as many as fit. Memory stays bounded for any file size. */
+/** Reads whole lines, starting with line `offset`, up to `limit` lines and maxBytes. Uses bounded memory for any file size. */
 async function readLines(file: FileHandle, { size, offset, limit, signal }: Range) {
-  const start = await startOfLine(file, offset, signal);
-  const wanted = Math.min(maxBytes, Math.max(0, size - start));
-  const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, start);
-  const read = buffer.subarray(0, bytesRead);
-  const end = endOfLines(read, limit) ?? (start + bytesRead < size ? lastWhole(read) : bytesRead);
-  const bytes = read.subarray(0, end);
-  return { bytes, lines: countLines(bytes), ended: start + end >= size };
+  const start = await findLineStart(file, offset, signal);
+  const length = Math.min(maxBytes, Math.max(0, size - start));
+  const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, start);
+  const chunk = buffer.subarray(0, bytesRead);
+  const end = findLineEnd(chunk, limit) ?? (start + bytesRead < size ? findCutPosition(chunk) : bytesRead);
+  const bytes = chunk.subarray(0, end);
+  return { bytes, lines: countLines(bytes), isAtEnd: start + end >= size };
 }
 
-/** Returns where a line starts, or the end of the file if it has fewer lines. */
-async function startOfLine(file: FileHandle, line: number, signal: AbortSignal): Promise<number> {
+/** Returns the position where a line starts, or the end of the file if it has fewer lines. */
+async function findLineStart(file: FileHandle, line: number, signal: AbortSignal): Promise<number> {
   let position = 0;
   const buffer = Buffer.allocUnsafe(line === 1 ? 0 : chunkBytes);
-  for (let left = line - 1; left > 0;) {
+  for (let remaining = line - 1; remaining > 0;) {
     signal.throwIfAborted();
     const { bytesRead } = await file.read(buffer, 0, chunkBytes, position);
     if (bytesRead === 0) return position;
-    const end = endOfLines(buffer.subarray(0, bytesRead), left);
+    const end = findLineEnd(buffer.subarray(0, bytesRead), remaining);
     if (end !== null) return position + end;
-    left -= countFeeds(buffer.subarray(0, bytesRead));
+    remaining -= countFeeds(buffer.subarray(0, bytesRead));
     position += bytesRead;
   }
   return position;
 }
 
-/** Returns the position after the given number of line feeds; null if there are fewer. */
-function endOfLines(bytes: Uint8Array, count: number): number | null {
+/** Returns the position after `count` line feeds; null if `bytes` has fewer. */
+function findLineEnd(bytes: Uint8Array, count: number): number | null {
   if (count > bytes.length) return null;
-  let at = -1;
-  for (let seen = 0; seen < count; seen += 1) {
-    at = bytes.indexOf(lineFeed, at + 1);
-    if (at === -1) return null;
+  let position = -1;
+  for (let feeds = 0; feeds < count; feeds += 1) {
+    position = bytes.indexOf(lineFeed, position + 1);
+    if (position === -1) return null;
   }
-  return at + 1;
+  return position + 1;
 }
 
 /** Returns the end of the last whole line or, in an overlong line, of the last whole character. */
-function lastWhole(bytes: Buffer): number {
+function findCutPosition(bytes: Buffer): number {
   const end = bytes.lastIndexOf(lineFeed);
-  return end === -1 ? wholeCharacters(bytes).length : end + 1;
+  return end === -1 ? dropPartialCharacter(bytes).length : end + 1;
 }
 
 function countFeeds(bytes: Uint8Array): number {
   let feeds = 0;
-  for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) feeds += 1;
+  for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, end + 1)) feeds += 1;
   return feeds;
 }
 
@@ -91,13 +91,13 @@ function countLines(bytes: Uint8Array): number {
   return countFeeds(bytes) + (bytes.length > 0 && bytes.at(-1) !== lineFeed ? 1 : 0);
 }
 
-/** Drops an incomplete character at the end. */
-function wholeCharacters(bytes: Buffer): Buffer {
+/** Drops an incomplete UTF-8 character at the end. */
+function dropPartialCharacter(bytes: Buffer): Buffer {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back]!;
     if ((byte & 0xc0) === 0x80) continue;
-    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return needs > back ? bytes.subarray(0, bytes.length - back) : bytes;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
   }
   return bytes;
 }

@@ -5,11 +5,11 @@ import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
 interface Options {
   mode: number;
-  /** The file as it was read. If it has changed since, it is not replaced. */
+  /** The file's stats when it was read. If it has changed since, it is not replaced. */
   unchangedSince?: BigIntStats;
 }
 
-/** Replaces a file atomically. A failure leaves the old content. */
+/** Replaces a file atomically. If this fails, the file keeps its old content. */
 export async function replaceFile(
   directory: ConfinedDirectory,
   name: Buffer,
@@ -31,8 +31,8 @@ export async function replaceFile(
       throw new ToolFailure("changed_meanwhile", "The file has changed since it was read. Read it again.");
     await directory.rename(temporary, name);
   } catch (error) {
-    await directory.remove(temporary).catch((gone: unknown) => {
-      if (errnoOf(gone) !== "ENOENT") throw gone;
+    await directory.remove(temporary).catch((removeError: unknown) => {
+      if (errnoOf(removeError) !== "ENOENT") throw removeError;
     });
     throw error;
   }

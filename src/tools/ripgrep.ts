@@ -4,17 +4,17 @@ import { ToolFailure } from "./tool-failure.ts";
 
 /** Finds the program from `@vscode/ripgrep`, which has a separate package for each platform. */
 export function findRipgrep(): string {
-  // A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round.
-  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  // a CommonJS bundle has only __dirname; an ES module has only import.meta.dirname
+  const directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   const platform = `${process.platform}-${process.arch}`;
   try {
-    const wrapper = createRequire(join(here, "ripgrep.js")).resolve("@vscode/ripgrep");
+    const wrapper = createRequire(join(directory, "ripgrep.js")).resolve("@vscode/ripgrep");
     return createRequire(wrapper).resolve(`@vscode/ripgrep-${platform}/bin/rg`);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND")) throw error;
     throw new ToolFailure(
       "dependency_missing",
-      `file.search needs ripgrep, and npm has not installed it for ${platform}. Run npm install again with optional packages.`,
+      `file.search needs ripgrep, but npm has not installed it for ${platform}. Run npm install again with optional dependencies.`,
     );
   }
 }

@@ -12,22 +12,22 @@ const inputSchema = z.strictObject({
     .describe("Stop the command after this many seconds (default: 120)"),
 });
 
-/** How much of the start and of the end of each stream is kept. */
-const keptBytes = 32 * 1024;
+/** The most bytes kept of the start and of the end of each stream. */
+const maxEndBytes = 32 * 1024;
 
-/** Runs a command in the workspace, recorded like every other process of a run. */
-export function commandTool(workspace: string): Tool {
+/** Creates a tool that runs commands in the workspace. Drover records them like every process of a run. */
+export function createCommandTool(workspace: string): Tool {
   const { $schema: _, ...input_schema } = z.toJSONSchema(inputSchema, { io: "input" });
   return {
     name: "command.run",
     description: "Run a command in the workspace and return its output and exit code",
     input_schema,
     effect: "execute",
-    async run(given, context) {
-      const input = inputSchema.safeParse(given);
+    async run(rawInput, context) {
+      const input = inputSchema.safeParse(rawInput);
       if (!input.success) return { ok: false, error: { code: "invalid_input", message: z.prettifyError(input.error) } };
       const { command, timeout_seconds = 120 } = input.data;
-      // models write pipes, globs and `cd`, so the tool offers a shell
+      // run a shell, because models write pipes, globs and `cd`
       return runCommand(
         {
           executable: "/bin/sh",
@@ -43,7 +43,7 @@ export function commandTool(workspace: string): Tool {
 
 async function runCommand(command: Parameters<ToolContext["start"]>[0], context: ToolContext) {
   const running = await context.start(command);
-  const [stdout, stderr] = [keepEnds(running.stdout), keepEnds(running.stderr)];
+  const [stdout, stderr] = [collectEnds(running.stdout), collectEnds(running.stderr)];
   const ended = await running.result;
   return {
     ok: true as const,
@@ -56,17 +56,17 @@ async function runCommand(command: Parameters<ToolContext["start"]>[0], context:
   };
 }
 
-function keepEnds(stream: Running["stdout"]): () => string {
+function collectEnds(stream: Running["stdout"]): () => string {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
   let skipped = 0;
   stream?.on("data", (chunk: Buffer) => {
-    const room = keptBytes - head.length;
+    const room = maxEndBytes - head.length;
     if (room > 0) head = Buffer.concat([head, chunk.subarray(0, room)]);
     if (chunk.length <= room) return;
     const rest = Buffer.concat([tail, chunk.subarray(Math.max(0, room))]);
-    skipped += Math.max(0, rest.length - keptBytes);
-    tail = rest.subarray(Math.max(0, rest.length - keptBytes));
+    skipped += Math.max(0, rest.length - maxEndBytes);
+    tail = rest.subarray(Math.max(0, rest.length - maxEndBytes));
   });
   return () =>
     `${head.toString("utf8")}${skipped > 0 ? `\n[${skipped} bytes left out]\n` : ""}${tail.toString("utf8")}`;

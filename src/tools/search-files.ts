@@ -2,20 +2,20 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import type { Running } from "../model/process.ts";
-import { asText, maxTextBytes, withFile } from "./file-content.ts";
-import { fileTool } from "./file-tool.ts";
+import { decodeText, maxTextBytes, withFile } from "./file-content.ts";
+import { defineFileTool } from "./file-tool.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { ToolFailure } from "./tool-failure.ts";
 import type { Workspace } from "./workspace.ts";
 
-const maxLineLength = 2000;
-const maxErrorLength = 500;
+const maxLineCharacters = 2000;
+const maxErrorCharacters = 500;
 
 /**
  * Searches with ripgrep, but reads every returned line itself through the workspace. A directory that is swapped for a
- * link during the search can make ripgrep look outside, but nothing it finds there is returned.
+ * link during the search can make ripgrep search outside, but those matches are not returned.
  */
-export const searchTool = fileTool({
+export const searchTool = defineFileTool({
   name: "file.search",
   description: "Search for a pattern in files using ripgrep",
   effect: "read",
@@ -28,16 +28,16 @@ export const searchTool = fileTool({
     maxResults: z.int().min(1).max(10_000).optional().describe("Maximum results (default: 100)"),
   }),
   async run({ path = ".", contextLines = 0, maxResults = 100, ...query }, { workspace, start, signal }) {
-    const directory = await physicalPath(workspace, path);
+    const directory = await resolvePath(workspace, path);
     const running = await start({
       executable: findRipgrep(),
       arguments: ripgrepArguments(query, directory),
       workingDirectory: workspace.root,
     });
-    const found = await collect(running, maxResults);
+    const results = await collectMatches(running, maxResults);
     signal.throwIfAborted();
-    const matches = await readMatches(workspace, found.matches, contextLines);
-    return { matches, ...(found.cut ? { truncated: true } : {}) };
+    const matches = await readMatches(workspace, results.matches, contextLines);
+    return { matches, ...(results.isTruncated ? { truncated: true } : {}) };
   },
 });
 
@@ -65,8 +65,8 @@ function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, direct
 }
 
 /** Resolves links, because ripgrep follows none. */
-function physicalPath(workspace: Workspace, path: string): Promise<string> {
-  return workspace.at(path, { followLast: true }, async ({ directory, name, parts }) => {
+function resolvePath(workspace: Workspace, path: string): Promise<string> {
+  return workspace.withPath(path, { followLast: true }, async ({ directory, name, parts }) => {
     if (name !== null) await directory.stat(name);
     return join("./", Buffer.concat(parts.flatMap((part) => [part, Buffer.from("/")])).toString("utf8"));
   });
@@ -79,22 +79,25 @@ interface Match {
 }
 
 /** Collects ripgrep's matches, up to `maxResults`. */
-async function collect(running: Running, maxResults: number): Promise<{ matches: Match[]; cut: boolean }> {
+async function collectMatches(
+  running: Running,
+  maxResults: number,
+): Promise<{ matches: Match[]; isTruncated: boolean }> {
   const matches: Match[] = [];
-  let cut = false;
+  let isTruncated = false;
   let stderr = "";
   running.stderr?.on("data", (chunk: Buffer) => {
-    if (stderr.length < maxErrorLength) stderr += chunk.toString("utf8");
+    if (stderr.length < maxErrorCharacters) stderr += chunk.toString("utf8");
   });
   if (running.stdout === null) {
     const { error } = await running.result;
     throw new ToolFailure("failed", `ripgrep could not be started: ${error?.message ?? "unknown cause"}`);
   }
   for await (const line of createInterface({ input: running.stdout, crlfDelay: Infinity })) {
-    const match = matchOf(line);
+    const match = parseMatch(line);
     if (match === null) continue;
     if (matches.length >= maxResults) {
-      cut = true;
+      isTruncated = true;
       await running.kill("output_limit");
       break;
     }
@@ -103,11 +106,11 @@ async function collect(running: Running, maxResults: number): Promise<{ matches:
   const { exitCode } = await running.result;
   // 1: no match; 2: an invalid pattern, or a file that could not be read
   if (exitCode === 2 && matches.length === 0)
-    throw new ToolFailure("invalid_input", `ripgrep: ${stderr.trim().slice(0, maxErrorLength) || "failed"}`);
-  return { matches, cut };
+    throw new ToolFailure("invalid_input", `ripgrep: ${stderr.trim().slice(0, maxErrorCharacters) || "failed"}`);
+  return { matches, isTruncated };
 }
 
-/** ripgrep encodes paths and lines that are not UTF-8 as base64. They are left out, because no tool could show them. */
+/** Does not match paths and lines that are not UTF-8, which ripgrep encodes as base64. No tool could show them. */
 const matchSchema = z.object({
   type: z.literal("match"),
   data: z.object({
@@ -117,7 +120,7 @@ const matchSchema = z.object({
   }),
 });
 
-function matchOf(line: string): Match | null {
+function parseMatch(line: string): Match | null {
   if (!line.startsWith('{"type":"match"')) return null;
   const parsed = matchSchema.safeParse(JSON.parse(line));
   if (!parsed.success) return null;
@@ -130,7 +133,7 @@ function firstLine(text: string): string {
   return withoutReturn(end === -1 ? text : text.slice(0, end));
 }
 
-interface Shown {
+interface MatchInContext {
   path: string;
   line: number;
   text: string;
@@ -141,48 +144,58 @@ interface Shown {
 /** How many files are read concurrently. */
 const concurrency = 8;
 
-async function readMatches(workspace: Workspace, matches: readonly Match[], context: number): Promise<Shown[]> {
-  const shown: Shown[] = [];
-  const files = [...grouped(matches)];
-  for (let at = 0; at < files.length; at += concurrency) {
-    const some = files.slice(at, at + concurrency);
-    const texts = await Promise.all(some.map(([path]) => linesOf(workspace, path)));
-    for (const [index, [path, ofFile]] of some.entries()) shown.push(...show(path, ofFile, texts[index]!, context));
+async function readMatches(
+  workspace: Workspace,
+  matches: readonly Match[],
+  context: number,
+): Promise<MatchInContext[]> {
+  const results: MatchInContext[] = [];
+  const files = [...groupByPath(matches)];
+  for (let start = 0; start < files.length; start += concurrency) {
+    const batch = files.slice(start, start + concurrency);
+    const texts = await Promise.all(batch.map(([path]) => readFileLines(workspace, path)));
+    for (const [index, [path, fileMatches]] of batch.entries())
+      results.push(...addContext(path, fileMatches, texts[index]!, context));
   }
-  return shown;
+  return results;
 }
 
-/** Keeps the reported lines that the workspace's own file has too. */
-function show(path: string, matches: readonly Match[], lines: readonly string[] | null, context: number): Shown[] {
+/** Keeps only matches whose line is the same in the workspace's file. */
+function addContext(
+  path: string,
+  matches: readonly Match[],
+  lines: readonly string[] | null,
+  context: number,
+): MatchInContext[] {
   return matches.flatMap(({ line, text }) => {
-    const own = lines?.[line - 1];
-    // ripgrep saw another file, or the file has changed since
-    if (lines === null || own === undefined || own !== text) return [];
-    const around = {
+    const actual = lines?.[line - 1];
+    // ripgrep read another file, or the file has changed since
+    if (lines === null || actual === undefined || actual !== text) return [];
+    const surrounding = {
       before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(shorten),
       after: lines.slice(line, line + context).map(shorten),
     };
-    return [{ path: path.replace(/^\.\//, ""), line, text: shorten(own), ...(context === 0 ? {} : around) }];
+    return [{ path: path.replace(/^\.\//, ""), line, text: shorten(actual), ...(context === 0 ? {} : surrounding) }];
   });
 }
 
-async function linesOf(workspace: Workspace, path: string): Promise<string[] | null> {
+async function readFileLines(workspace: Workspace, path: string): Promise<string[] | null> {
   try {
     return await withFile(workspace, path, async (file, size) =>
       size > maxTextBytes
         ? null
-        : asText(await file.readFile(), path)
+        : decodeText(await file.readFile(), path)
             .split("\n")
             .map(withoutReturn),
     );
   } catch (error) {
-    // gone, replaced, or not text
+    // the file was removed or replaced, or is not text
     if (error instanceof ToolFailure || (error instanceof Error && "code" in error)) return null;
     throw error;
   }
 }
 
-function grouped(matches: readonly Match[]): Map<string, Match[]> {
+function groupByPath(matches: readonly Match[]): Map<string, Match[]> {
   const groups = new Map<string, Match[]>();
   for (const match of matches) {
     const group = groups.get(match.path);
@@ -197,5 +210,5 @@ function withoutReturn(line: string): string {
 }
 
 function shorten(line: string): string {
-  return line.slice(0, maxLineLength);
+  return line.slice(0, maxLineCharacters);
 }

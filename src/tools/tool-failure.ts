@@ -9,22 +9,27 @@ export class ToolFailure extends Error {
   }
 }
 
-/** Describes a file system error in words that a model understands. Rethrows anything unexpected. */
-export function faultOf(error: unknown, path: string): ToolFault {
+/** Converts a file system error to a fault that a model can act on. Rethrows unexpected errors. */
+export function toToolFault(error: unknown, path: string): ToolFault {
   if (error instanceof ToolFailure) return { code: error.code, message: error.message };
-  const known = errnoFaults[errnoOf(error)];
-  if (known === undefined) throw error;
-  const [code, what] = known;
-  return { code, message: `${path}: ${what}` };
+  const fault = errnoFaults[errnoOf(error)];
+  if (fault === undefined) throw error;
+  const [code, explanation] = fault;
+  return { code, message: `${path}: ${explanation}` };
 }
 
 export function errnoOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
+/** Returns null for an unknown code. */
+export function explainErrno(errno: string): string | null {
+  return errnoFaults[errno]?.[1] ?? null;
+}
+
 const errnoFaults: Record<string, readonly [ToolFaultCode, string]> = {
-  ENOENT: ["not_found", "there is no such file or directory. file.list shows what exists."],
-  ENOTDIR: ["not_a_folder", "a part of this path is not a directory."],
+  ENOENT: ["not_found", "no such file or directory. Use file.list to see the existing files."],
+  ENOTDIR: ["not_a_folder", "part of this path is not a directory."],
   EISDIR: ["not_a_file", "this is a directory, not a file."],
   EXCHANGED: ["not_a_file", "this is not a regular file with a single name, so it cannot be opened."],
   ENXIO: ["not_a_file", "this is not a regular file, so it cannot be opened."],

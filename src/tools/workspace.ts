@@ -1,23 +1,23 @@
 import { realpath, stat } from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
-import { errnoOf, ToolFailure } from "./tool-failure.ts";
+import { errnoOf, explainErrno, ToolFailure } from "./tool-failure.ts";
 
-/** The one directory that file tools can access. Paths are opened one part at a time, never passed to the kernel whole. */
+/** The only directory that file tools can access. Paths are opened one part at a time, so that the kernel follows no link. */
 export interface Workspace {
   readonly root: string;
-  /** Resolves a path, following links inside the workspace. The directories on the way stay open while `use` runs. */
-  at<T>(path: string, walk: Walk, use: (location: Located) => Promise<T>): Promise<T>;
+  /** Resolves a path, following links inside the workspace. Its parent directories stay open while `use` runs. */
+  withPath<T>(path: string, options: ResolveOptions, use: (resolved: ResolvedPath) => Promise<T>): Promise<T>;
 }
 
-export interface Walk {
-  /** Follow a link in the last part too. */
+export interface ResolveOptions {
+  /** Whether to follow a link in the last part. */
   followLast: boolean;
-  /** Create missing directories on the way. */
+  /** Whether to create missing parent directories. */
   makeDirectories?: boolean;
 }
 
-export interface Located {
+export interface ResolvedPath {
   directory: ConfinedDirectory;
   /** null if the path is the root, which is `directory` itself. */
   name: Buffer | null;
@@ -29,18 +29,20 @@ const maxLinks = 40;
 const maxParts = 512;
 
 export async function openWorkspace(root: string): Promise<Workspace> {
-  const given = resolve(root);
-  const real = await realpath(given).catch((error: unknown) => {
-    throw new ToolFailure("not_found", `The workspace ${root} cannot be used: ${errnoOf(error) || String(error)}.`);
+  const absolute = resolve(root);
+  const real = await realpath(absolute).catch((error: unknown) => {
+    const errno = errnoOf(error);
+    const reason = errno === "ENOENT" ? "it does not exist." : (explainErrno(errno) ?? String(error));
+    throw new ToolFailure("not_found", `The workspace ${root} cannot be opened: ${reason}`);
   });
   if (!(await stat(real)).isDirectory())
     throw new ToolFailure("not_a_folder", `The workspace ${root} is not a directory.`);
   return {
     root: real,
-    async at(path, walk, use) {
-      const walker = new PathWalker([real, given], await openConfinedDirectory(real));
+    async withPath(path, options, use) {
+      const walker = new PathWalker([real, absolute], await openConfinedDirectory(real));
       try {
-        return await use(await walker.walk(path, walk));
+        return await use(await walker.walk(path, options));
       } finally {
         await walker.close();
       }
@@ -49,7 +51,7 @@ export async function openWorkspace(root: string): Promise<Workspace> {
 }
 
 class PathWalker {
-  /** The root's real path, and the path as given. */
+  /** The root's real path, and its path before links were resolved. */
   readonly #roots: readonly string[];
   readonly #open: ConfinedDirectory[];
   readonly #parts: Buffer[] = [];
@@ -59,25 +61,25 @@ class PathWalker {
     this.#open = [directory];
   }
 
-  async walk(path: string, walk: Walk): Promise<Located> {
+  async walk(path: string, options: ResolveOptions): Promise<ResolvedPath> {
     const remaining = this.#split(Buffer.from(path), path);
     let links = 0;
     for (;;) {
       const name = remaining.shift();
-      const here = this.#open.at(-1)!;
+      const directory = this.#open.at(-1)!;
       if (name === undefined) return this.#currentDirectory();
       if (name.equals(dotDot)) {
-        await this.#up(path);
+        await this.#leave(path);
         continue;
       }
-      const last = remaining.length === 0;
-      if (last && !walk.followLast) return { directory: here, name, parts: [...this.#parts, name] };
-      const target = await linkTarget(here, name);
+      const isLast = remaining.length === 0;
+      if (isLast && !options.followLast) return { directory, name, parts: [...this.#parts, name] };
+      const target = await readLinkTarget(directory, name);
       if (target !== null) {
         if (++links > maxLinks) throw new ToolFailure("outside_workspace", `${path}: too many symbolic links.`);
-        remaining.unshift(...(await this.#expand(target, path)));
-      } else if (last) return { directory: here, name, parts: [...this.#parts, name] };
-      else await this.#down(name, walk.makeDirectories === true);
+        remaining.unshift(...(await this.#resolveLink(target, path)));
+      } else if (isLast) return { directory, name, parts: [...this.#parts, name] };
+      else await this.#enter(name, options.makeDirectories === true);
     }
   }
 
@@ -85,68 +87,68 @@ class PathWalker {
     for (const directory of this.#open.splice(0).toReversed()) await directory.close();
   }
 
-  /** A path that ends in `..` or consists of dots names a directory. Returns it as a name in its parent. */
-  async #currentDirectory(): Promise<Located> {
+  /** The path ended at an open directory (empty, `.` or a trailing `..`). Returns its parent and its name there. */
+  async #currentDirectory(): Promise<ResolvedPath> {
     const name = this.#parts.at(-1);
     if (name === undefined) return { directory: this.#open[0]!, name: null, parts: [] };
     return { directory: this.#open.at(-2)!, name, parts: [...this.#parts] };
   }
 
-  #split(path: Buffer, shown: string): Buffer[] {
+  #split(path: Buffer, originalPath: string): Buffer[] {
     if (path.includes(0)) throw new ToolFailure("invalid_input", "A path cannot contain a NUL byte.");
     const text = path.toString("latin1");
-    const parts = this.#inside(text, shown).split("/");
+    const parts = this.#relativeToRoot(text, originalPath).split("/");
     if (parts.length > maxParts) throw new ToolFailure("invalid_input", `The path has more than ${maxParts} parts.`);
     return parts.filter((part) => part !== "" && part !== ".").map((part) => Buffer.from(part, "latin1"));
   }
 
-  /** Accepts an absolute path if it is inside the workspace. */
-  #inside(path: string, shown: string): string {
+  /** Converts an absolute path inside the workspace to a relative one. Rejects other absolute paths. */
+  #relativeToRoot(path: string, originalPath: string): string {
     if (!path.startsWith("/")) return path;
-    for (const each of this.#roots) {
-      const root = Buffer.from(each).toString("latin1");
+    for (const rootPath of this.#roots) {
+      const root = Buffer.from(rootPath).toString("latin1");
       if (path === root) return "";
       if (path.startsWith(root + sep)) return path.slice(root.length + 1);
     }
-    throw outside(shown);
+    throw outsideWorkspace(originalPath);
   }
 
-  async #expand(target: Buffer, shown: string): Promise<Buffer[]> {
-    const parts = this.#split(target, shown);
-    if (target[0] === 0x2f) while (this.#parts.length > 0) await this.#up(shown);
+  async #resolveLink(target: Buffer, originalPath: string): Promise<Buffer[]> {
+    const parts = this.#split(target, originalPath);
+    if (target[0] === 0x2f) while (this.#parts.length > 0) await this.#leave(originalPath);
     return parts;
   }
 
-  async #down(name: Buffer, make: boolean): Promise<void> {
-    const here = this.#open.at(-1)!;
-    if (make)
-      await here.makeDirectory(name).catch((error: unknown) => {
+  async #enter(name: Buffer, createMissing: boolean): Promise<void> {
+    const directory = this.#open.at(-1)!;
+    if (createMissing)
+      await directory.makeDirectory(name).catch((error: unknown) => {
         if (errnoOf(error) !== "EEXIST") throw error;
       });
-    this.#open.push(await here.directory(name));
+    this.#open.push(await directory.directory(name));
     this.#parts.push(name);
   }
 
-  async #up(shown: string): Promise<void> {
-    if (this.#parts.pop() === undefined) throw outside(shown);
+  async #leave(originalPath: string): Promise<void> {
+    if (this.#parts.pop() === undefined) throw outsideWorkspace(originalPath);
     await this.#open.pop()!.close();
   }
 }
 
 const dotDot = Buffer.from("..");
 
-/** Checks first, because readlink on a regular file throws, and the error costs more than the check. */
-async function linkTarget(directory: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
+/** Returns null if the name is not a link. Calls stat first, because an error from readlink costs more than the stat. */
+async function readLinkTarget(directory: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
   try {
     return (await directory.stat(name)).isSymbolicLink() ? await directory.link(name) : null;
   } catch (error) {
-    // EINVAL: no longer a link; ENOENT: missing, which the next step reports or creates
+    // EINVAL: it is no longer a link; ENOENT: it is missing, and the next step reports or creates it
     if (["EINVAL", "ENOENT"].includes(errnoOf(error))) return null;
     throw error;
   }
 }
 
-function outside(path: string): ToolFailure {
+function outsideWorkspace(path: string): ToolFailure {
   return new ToolFailure(
     "outside_workspace",
     `${path} is outside the workspace. Paths are relative to the workspace's root.`,

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { maxTextBytes } from "./file-content.ts";
-import { fileTool, refuseProtected } from "./file-tool.ts";
+import { defineFileTool, rejectProtected } from "./file-tool.ts";
 import { replaceFile } from "./replace-file.ts";
 import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
-export const writeTool = fileTool({
+export const writeTool = defineFileTool({
   name: "file.write",
   description: "Write content to a file in the workspace",
   effect: "edit",
@@ -17,20 +17,20 @@ export const writeTool = fileTool({
     if (bytes.length > maxTextBytes)
       throw new ToolFailure(
         "too_large",
-        `The content has ${bytes.length} bytes; at most ${maxTextBytes} can be written.`,
+        `The content has ${bytes.length} bytes; the limit for writing is ${maxTextBytes}.`,
       );
     if (path.endsWith("/")) throw new ToolFailure("not_a_file", `${path} names a directory, not a file.`);
-    return workspace.at(path, { followLast: true, makeDirectories: true }, async ({ directory, name, parts }) => {
+    return workspace.withPath(path, { followLast: true, makeDirectories: true }, async ({ directory, name, parts }) => {
       if (name === null) throw new ToolFailure("not_a_file", `${path} is a directory, not a file.`);
-      refuseProtected(parts, path);
-      const before = await directory.stat(name).catch((error: unknown) => {
+      rejectProtected(parts, path);
+      const oldStats = await directory.stat(name).catch((error: unknown) => {
         if (errnoOf(error) === "ENOENT") return null;
         throw error;
       });
-      if (before !== null && !before.isFile())
+      if (oldStats !== null && !oldStats.isFile())
         throw new ToolFailure("not_a_file", `${path} exists and is not a regular file.`);
-      await replaceFile(directory, name, bytes, { mode: before === null ? 0o666 : Number(before.mode) & 0o777 });
-      return { size: bytes.length, created: before === null };
+      await replaceFile(directory, name, bytes, { mode: oldStats === null ? 0o666 : Number(oldStats.mode) & 0o777 });
+      return { size: bytes.length, created: oldStats === null };
     });
   },
 });

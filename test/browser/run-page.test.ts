@@ -48,7 +48,7 @@ test("the waterfall opens at the failure, finds steps by their input, and shows 
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
   // The first failure is selected, with its details beside it.
-  await text(page).toContain("absent-file.txt: there is no such file or directory");
+  await text(page).toContain("absent-file.txt: no such file or directory");
   await expect
     .poll(() => steps(page).innerText())
     .toMatch(/Waited for a runner[\s\S]*Attempt 1[\s\S]*Turn 1[\s\S]*Turn 3/);

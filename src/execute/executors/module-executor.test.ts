@@ -151,7 +151,7 @@ test("reports an unknown failure reason as internal, and says so", async () => {
 });
 
 test.each([
-  ["missing.mjs", null, "no such file"],
+  ["missing.mjs", null, "the file does not exist"],
   ["e.mjs", "export const other = 1;", /defineExecutor.*; it exports other\./],
   ["e.mjs", "const nothing = 1;", "it exports nothing"],
   ["e.mjs", "throw new Error('at load');", "at load"],

@@ -118,8 +118,8 @@ test("reports servers that are not connected and wildcards that match nothing", 
   ]);
   const tools = serverTools(known);
   expect(tools).toEqual([
-    { name: "mcp__a__x", reads: true },
-    { name: "mcp__a__y", reads: false },
+    { name: "mcp__a__x", isReadOnly: true },
+    { name: "mcp__a__y", isReadOnly: false },
   ]);
   const permissions = {
     mode: "default" as const,

@@ -113,7 +113,9 @@ test("parks a run whose question is open, and makes the call on another runner o
   expect(again.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
   expect(again.outcome).toMatchObject({ status: "completed", text: "I went on." });
   expect([await again.read("one"), await again.read("two"), again.requests.length]).toEqual(["", null, 1]);
-  expect(again.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain("again afterwards");
+  expect(again.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain(
+    "Make this call again after that one is answered",
+  );
 });
 
 test("does not make a deferred call in a later run of the session", async () => {

@@ -1,4 +1,4 @@
-// The process in which an executor from a module runs, so that it can be killed whatever it does. ./run-hosted.ts
+// Runs an executor from a module in its own process, so that it can always be killed. ./run-hosted.ts
 // starts it with the module's URL. stdin and stdout carry the calls of ./peer.ts.
 import { Readable, Writable } from "node:stream";
 import { callbackify } from "node:util";
@@ -13,26 +13,26 @@ export interface HostedRun {
   invocation: Invocation;
   dirs: RunContext["dirs"];
   runnerDirectory: string;
-  /** Why the run was stopped before it started; null if it was not. */
+  /** The reason if the run was stopped before it started; null otherwise. */
   stopped: string | null;
   overBudget: boolean;
 }
 
-/** A started program, as the host sees it. */
+/** A started program, as described to the host. */
 export interface HostedProcess extends Pick<Running, "pid" | "withheld"> {
   id: number;
   streams: { stdin: boolean; stdout: boolean; stderr: boolean };
 }
 
-/** The result of a process with times as JSON strings. */
+/** The result of a process, with its times as strings. */
 export type SerializedEnd = Omit<Ended, "startTime" | "endTime"> & { startTime: string; endTime: string };
 
 const maxLineBytes = 64 * 1024 * 1024;
 
-// stdout carries the protocol, so what a module prints goes to stderr and from there to the run's log
-const toRunner = process.stdout.write.bind(process.stdout);
+// stdout carries the protocol, so a module's output goes to stderr and from there to the run's log
+const writeToRunner = process.stdout.write.bind(process.stdout);
 process.stdout.write = process.stderr.write.bind(process.stderr);
-// without the runner there is nothing to run for
+// exit if the runner is gone
 for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
 
 const stopping = new AbortController();
@@ -44,8 +44,9 @@ let lastHandle = 0;
 
 const peer: Peer = connectPeer({
   lines: readLines(process.stdin, maxLineBytes),
-  write: (line) => void toRunner(line),
-  onUnknownLine: (text) => void process.stderr.write(`not a message from the runner: ${text.slice(0, 200)}\n`),
+  write: (line) => void writeToRunner(line),
+  onUnknownLine: (text) =>
+    void process.stderr.write(`Ignored a line that is not a message from the runner: ${text.slice(0, 200)}\n`),
   handlers: {
     async describe(url: string, config: Record<string, unknown>) {
       const { name, can, variables } = await load(url, config);
@@ -54,11 +55,11 @@ const peer: Peer = connectPeer({
     async run(url: string, config: Record<string, unknown>, run: HostedRun) {
       if (run.stopped !== null) stopping.abort(run.stopped);
       if (run.overBudget) overBudget.abort();
-      return (await load(url, config)).run(run.invocation, contextOf(run));
+      return (await load(url, config)).run(run.invocation, createContext(run));
     },
     stop: (reason: string) => stopping.abort(reason),
     overBudget: () => overBudget.abort(),
-    input: (given: UserInput) => input.push(given),
+    input: (message: UserInput) => input.push(message),
     async openFile(id: number) {
       const handle = await files.get(id)!.open();
       handles.set(++lastHandle, handle);
@@ -76,7 +77,7 @@ const peer: Peer = connectPeer({
     },
   },
 });
-// the runner is done or gone, so timers of the module must not keep this process alive
+// the runner has finished or is gone, so the module's timers must not keep this process alive
 void peer.closed.then(() => process.exit(0));
 
 async function load(url: string, config: Record<string, unknown>): Promise<Executor> {
@@ -86,7 +87,7 @@ async function load(url: string, config: Record<string, unknown>): Promise<Execu
     typeof create === "function"
       ? await (create as (config: unknown) => unknown)(config)
       : Reflect.get(imported, "executor");
-  if (!isExecutor(executor)) throw new Error(wrongExport(imported));
+  if (!isExecutor(executor)) throw new Error(describeWrongExport(imported));
   return executor;
 }
 
@@ -99,13 +100,13 @@ function isExecutor(value: unknown): value is Executor {
   );
 }
 
-function wrongExport(imported: object): string {
+function describeWrongExport(imported: object): string {
   const names = Object.keys(imported);
-  const found = names.length === 0 ? "nothing" : names.join(", ");
-  return `it must export \`executor\`, the return value of \`defineExecutor({ name, execute })\`, or a function \`createExecutor(config)\` that returns one; it exports ${found}`;
+  const exported = names.length === 0 ? "nothing" : names.join(", ");
+  return `it must export \`executor\`, the return value of \`defineExecutor({ name, execute })\`, or a function \`createExecutor(config)\` that returns one; it exports ${exported}`;
 }
 
-function contextOf({ dirs, runnerDirectory }: HostedRun): RunContext {
+function createContext({ dirs, runnerDirectory }: HostedRun): RunContext {
   /** Sends a call without waiting for its answer. This process exits once the runner is gone. */
   const notify = (method: string, ...args: unknown[]): void => void peer.call(method, ...args).catch(() => undefined);
   return {
@@ -118,12 +119,12 @@ function contextOf({ dirs, runnerDirectory }: HostedRun): RunContext {
     input,
     start: async (command) => toRunning(await peer.call<HostedProcess>("start", command)),
     startHost: () => Promise.reject(new Error("an executor from a module already runs in a host")),
-    async keepFiles(found) {
+    async keepFiles(foundFiles) {
       files.clear();
-      found.forEach((file, id) => files.set(id, file));
+      foundFiles.forEach((file, id) => files.set(id, file));
       return peer.call(
         "keepFiles",
-        found.map(({ path, size }) => ({ path, size })),
+        foundFiles.map(({ path, size }) => ({ path, size })),
       );
     },
     session: {
@@ -131,8 +132,8 @@ function contextOf({ dirs, runnerDirectory }: HostedRun): RunContext {
         const state = await peer.call<{ format: string; bytes: string; here: boolean } | null>("loadSession");
         return state && { ...state, bytes: Buffer.from(state.bytes, "base64") };
       },
-      save: (format, bytes, more) =>
-        peer.call("saveSession", format, Buffer.from(bytes).toString("base64"), more ?? {}),
+      save: (format, bytes, saveOptions) =>
+        peer.call("saveSession", format, Buffer.from(bytes).toString("base64"), saveOptions ?? {}),
     },
     dirs,
     runnerDirectory,
@@ -143,21 +144,21 @@ function toRunning({ id, pid, withheld, streams }: HostedProcess): Running {
   const result = peer
     .call<SerializedEnd>("result", id)
     .then((ended): Ended => ({ ...ended, startTime: new Date(ended.startTime), endTime: new Date(ended.endTime) }));
-  // a module that never awaits the result must not fail when this process exits first
+  // avoids an unhandled rejection in a module that does not await the result
   result.catch(() => undefined);
   return {
     pid,
     withheld,
-    stdin: streams.stdin ? writer(id) : null,
-    stdout: streams.stdout ? reader(id, "stdout") : null,
-    stderr: streams.stderr ? reader(id, "stderr") : null,
+    stdin: streams.stdin ? createWriter(id) : null,
+    stdout: streams.stdout ? createReader(id, "stdout") : null,
+    stderr: streams.stderr ? createReader(id, "stderr") : null,
     kill: (reason) => peer.call("kill", id, reason),
     result,
   };
 }
 
 /** Requests more only while the module reads, so that backpressure reaches the program. */
-function reader(id: number, stream: OutputStream): Readable {
+function createReader(id: number, stream: OutputStream): Readable {
   return new Readable({
     read() {
       peer.call<string | null>("read", id, stream).then(
@@ -168,13 +169,13 @@ function reader(id: number, stream: OutputStream): Readable {
   });
 }
 
-function writer(id: number): Writable {
+function createWriter(id: number): Writable {
   const write = callbackify((chunk: Buffer) => peer.call<void>("write", id, chunk.toString("base64")));
   const stdin = new Writable({
     write: (chunk: Buffer, _encoding, callback) => write(chunk, callback),
     final: callbackify(() => peer.call<void>("endInput", id)),
   });
-  // a program may exit without reading; its exit code says whether that was an error
+  // a program may exit without reading its stdin; its exit code shows whether that was an error
   stdin.on("error", () => undefined);
   return stdin;
 }

@@ -35,7 +35,7 @@ interface SerializedError {
 
 export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptions): Peer {
   const pending = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
-  let last = 0;
+  let lastId = 0;
   let isClosed = false;
 
   const send = (message: Message): void => write(`${JSON.stringify(message)}\n`);
@@ -65,19 +65,19 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
       else receive(message);
     }
   }
-  const end = (): void => {
+  const close = (): void => {
     isClosed = true;
     for (const { reject } of pending.values()) reject(new PeerClosedError());
     pending.clear();
   };
   // a broken pipe counts as closed
-  const closed = readAll().then(end, end);
+  const closed = readAll().then(close, close);
 
   return {
     closed,
     call(method, ...args) {
       if (isClosed) return Promise.reject(new PeerClosedError());
-      const id = ++last;
+      const id = ++lastId;
       return new Promise((resolve, reject) => {
         pending.set(id, { resolve, reject });
         send({ id, method, args });
@@ -98,7 +98,7 @@ function parseMessage(text: string): Message | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && Number.isInteger(Reflect.get(value, "id"))
-      ? (value as Message) // output of the module does not have this shape
+      ? (value as Message) // a module's own output does not have this shape
       : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

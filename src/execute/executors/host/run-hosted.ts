@@ -10,17 +10,17 @@ import type { HostedProcess, HostedRun, SerializedEnd } from "./module-host.ts";
 import { connectPeer, PeerClosedError, type Handlers, type Peer } from "./peer.ts";
 
 export interface HostedModule {
-  /** Starts the host program. */
+  /** The command that starts the host program. */
   host: Command;
   url: string;
   config: Record<string, unknown>;
 }
 
 const maxLineBytes = 64 * 1024 * 1024;
-/** How long a host may take to exit once it has answered. */
-const exitMs = 1000;
+/** How long a host may take to exit after it has answered. */
+const exitTimeoutMs = 1000;
 
-/** Runs an executor in its own process. The programs it starts are started and recorded by this runner. */
+/** Runs an executor in its own process. This runner starts and records the executor's programs. */
 export async function runHosted(
   { host, url, config }: HostedModule,
   name: string,
@@ -31,14 +31,14 @@ export async function runHosted(
   const excerpt = createStderrExcerpt();
   const peer = connectHost(
     running,
-    handlersOf(context, () => peer),
+    createHandlers(context, () => peer),
   );
-  const logged = emitOutput(running.stderr, "stderr", context.emit, excerpt);
-  const stop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(ignoreClosed);
-  context.signal.addEventListener("abort", stop, { once: true });
-  const overBudget = (): void => void peer.call("overBudget").catch(ignoreClosed);
-  context.overBudget.addEventListener("abort", overBudget, { once: true });
-  void passInputs(context.input, peer);
+  const stderrLogged = emitOutput(running.stderr, "stderr", context.emit, excerpt);
+  const onStop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(ignoreClosed);
+  context.signal.addEventListener("abort", onStop, { once: true });
+  const onOverBudget = (): void => void peer.call("overBudget").catch(ignoreClosed);
+  context.overBudget.addEventListener("abort", onOverBudget, { once: true });
+  void forwardInputs(context.input, peer);
   const run: HostedRun = {
     invocation,
     dirs: { work: context.dirs.work, home: context.dirs.home, tmp: context.dirs.tmp },
@@ -58,23 +58,23 @@ export async function runHosted(
       await context.emit(event);
       return outcome;
     }
-    await logged;
-    const why = excerpt.text() || ended.error?.message || "it exited before its run finished";
+    await stderrLogged;
+    const cause = excerpt.text() || ended.error?.message || "it exited before its run finished";
     return {
       status: "failed",
       reason: "internal",
-      message: `The executor ${name} stopped unexpectedly: ${why}`,
+      message: `The executor ${name} stopped unexpectedly: ${cause}`,
       exit_code: null,
     };
   } finally {
-    context.signal.removeEventListener("abort", stop);
-    context.overBudget.removeEventListener("abort", overBudget);
+    context.signal.removeEventListener("abort", onStop);
+    context.overBudget.removeEventListener("abort", onOverBudget);
     await stopHost(running);
-    await logged;
+    await stderrLogged;
   }
 }
 
-/** Describes the module's executor from another process, so that code that hangs while loading does not hang the runner. */
+/** Loads the module in another process and describes its executor, so that a module that hangs does not hang the runner. */
 export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
   const excerpt = createStderrExcerpt();
   running.stderr?.on("data", (chunk: Buffer) => excerpt.push(chunk));
@@ -82,8 +82,8 @@ export async function describeHosted({ url, config }: HostedModule, running: Run
     return await connectHost(running, {}).call<object>("describe", url, config);
   } catch (error) {
     if (!(error instanceof PeerClosedError)) throw error;
-    const { error: fault } = await running.result;
-    throw new Error(excerpt.text() || (fault?.message ?? "the process exited while it loaded the module"), {
+    const { error: exitError } = await running.result;
+    throw new Error(excerpt.text() || (exitError?.message ?? "the process exited while it loaded the module"), {
       cause: error,
     });
   } finally {
@@ -96,40 +96,40 @@ function connectHost(running: Running, handlers: Handlers): Peer {
     lines: readLines(running.stdout, maxLineBytes),
     write: (line) => void (running.stdin?.writable && running.stdin.write(line)),
     handlers,
-    // a program that the module started may share this process's stdout
+    // a program that the module started may write to the same stdout
     onUnknownLine: () => undefined,
   });
 }
 
-/** Closes stdin, at which the host exits, and kills it if it does not. */
+/** Closes the host's stdin, which makes it exit. Kills the host if it does not. */
 async function stopHost(running: Running): Promise<void> {
   running.stdin?.end();
-  const late = setTimeout(() => void running.kill("shutdown"), exitMs);
+  const timer = setTimeout(() => void running.kill("shutdown"), exitTimeoutMs);
   await running.result;
-  clearTimeout(late);
+  clearTimeout(timer);
 }
 
 function ignoreClosed(error: unknown): void {
   if (!(error instanceof PeerClosedError)) throw error;
 }
 
-async function passInputs(input: RunContext["input"], peer: Peer): Promise<void> {
-  for await (const given of input) await peer.call("input", given).catch(ignoreClosed);
+async function forwardInputs(input: RunContext["input"], peer: Peer): Promise<void> {
+  for await (const message of input) await peer.call("input", message).catch(ignoreClosed);
 }
 
-/** Starts to read at once, because Node discards unread output when a process exits. */
-function chunksOf(stream: Readable | null): AsyncIterator<Buffer> | null {
+/** Starts reading immediately, because Node discards unread output when a process exits. */
+function readChunks(stream: Readable | null): AsyncIterator<Buffer> | null {
   if (stream === null) return null;
-  const read = new PassThrough();
-  stream.once("error", (error) => read.destroy(error));
-  return stream.pipe(read)[Symbol.asyncIterator]();
+  const buffered = new PassThrough();
+  stream.once("error", (error) => buffered.destroy(error));
+  return stream.pipe(buffered)[Symbol.asyncIterator]();
 }
 
 /** The methods of the run's context that the host can call. */
-function handlersOf(context: RunContext, peer: () => Peer): Handlers {
-  const started: { running: Running; stdout: AsyncIterator<Buffer> | null; stderr: AsyncIterator<Buffer> | null }[] =
+function createHandlers(context: RunContext, peer: () => Peer): Handlers {
+  const processes: { running: Running; stdout: AsyncIterator<Buffer> | null; stderr: AsyncIterator<Buffer> | null }[] =
     [];
-  const of = (id: number): Running => started[id]!.running;
+  const findProcess = (id: number): Running => processes[id]!.running;
   return {
     emit: context.emit,
     partial: context.partial,
@@ -139,29 +139,29 @@ function handlersOf(context: RunContext, peer: () => Peer): Handlers {
       const state = await context.session.load();
       return state && { ...state, bytes: Buffer.from(state.bytes).toString("base64") };
     },
-    saveSession: (format: string, bytes: string, more: Parameters<RunContext["session"]["save"]>[2]) =>
-      context.session.save(format, Buffer.from(bytes, "base64"), more),
+    saveSession: (format: string, bytes: string, saveOptions: Parameters<RunContext["session"]["save"]>[2]) =>
+      context.session.save(format, Buffer.from(bytes, "base64"), saveOptions),
     async start(command: Command): Promise<HostedProcess> {
       const running = await context.start(command);
       const { pid, withheld, stdin, stdout, stderr } = running;
-      const id = started.push({ running, stdout: chunksOf(stdout), stderr: chunksOf(stderr) }) - 1;
+      const id = processes.push({ running, stdout: readChunks(stdout), stderr: readChunks(stderr) }) - 1;
       const streams = { stdin: stdin !== null, stdout: stdout !== null, stderr: stderr !== null };
       return { id, pid, withheld, streams };
     },
     async result(id: number): Promise<SerializedEnd> {
-      const ended = await of(id).result;
+      const ended = await findProcess(id).result;
       return { ...ended, startTime: ended.startTime.toISOString(), endTime: ended.endTime.toISOString() };
     },
-    kill: (id: number, reason: StopReason) => of(id).kill(reason),
-    async read(id: number, from: OutputStream): Promise<string | null> {
-      const { done, value } = await started[id]![from]!.next();
+    kill: (id: number, reason: StopReason) => findProcess(id).kill(reason),
+    async read(id: number, stream: OutputStream): Promise<string | null> {
+      const { done, value } = await processes[id]![stream]!.next();
       return done ? null : value.toString("base64");
     },
     write: (id: number, chunk: string) =>
       new Promise<void>((resolve, reject) =>
-        of(id).stdin!.write(Buffer.from(chunk, "base64"), (error) => (error ? reject(error) : resolve())),
+        findProcess(id).stdin!.write(Buffer.from(chunk, "base64"), (error) => (error ? reject(error) : resolve())),
       ),
-    endInput: (id: number) => new Promise<void>((resolve) => of(id).stdin!.end(resolve)),
+    endInput: (id: number) => new Promise<void>((resolve) => findProcess(id).stdin!.end(resolve)),
     keepFiles: (files: { path: string; size: number }[]): Promise<FilesKept> =>
       context.keepFiles(
         files.map(({ path, size }, file) => ({

@@ -8,7 +8,7 @@ import { RunParked } from "./run-parked.ts";
 export interface BudgetKeeper {
   /** Parks or fails the run if a limit is reached. */
   check(): Promise<void>;
-  count(usage: Usage): void;
+  addUsage(usage: Usage): void;
 }
 
 export interface BudgetOptions {
@@ -17,23 +17,26 @@ export interface BudgetOptions {
   /** Aborts when the agent's daily budget is spent, which the coordinator tracks. */
   overBudget: AbortSignal;
   now: () => Date;
-  /** Saves that the run may spend its budget once more when it is resumed. */
+  /** Grants the run its whole budget again, for when it is resumed. */
   renew: () => Promise<void>;
 }
 
 export function createBudgetKeeper({ budget = {}, progress, overBudget, now, renew }: BudgetOptions): BudgetKeeper {
-  const isPriced = budget.cost_usd !== undefined || budget.per_day?.cost_usd !== undefined;
+  const hasCostBudget = budget.cost_usd !== undefined || budget.per_day?.cost_usd !== undefined;
 
-  /** Says what is spent; null while some of the budget is left. */
-  function spent(): string | null {
+  /** Describes the limit that the run has reached; null if it has reached none. */
+  function describeOverspend(): string | null {
     const { cost_usd, tokens, turns } = budget;
-    const { before } = progress;
-    const dollars = progress.spent_usd - before.spent_usd;
-    if (cost_usd !== undefined && dollars >= cost_usd) return `${dollars} USD of its budget of ${cost_usd} USD`;
-    const used = progress.spent_tokens - before.spent_tokens;
-    if (tokens !== undefined && used >= tokens) return `${used} tokens of its budget of ${tokens}`;
-    const taken = progress.turns - before.turns;
-    if (turns !== undefined && taken >= turns) return `${taken} turns of its budget of ${turns}`;
+    const { before: atRenewal } = progress;
+    const usd = progress.spent_usd - atRenewal.spent_usd;
+    if (cost_usd !== undefined && usd >= cost_usd)
+      return `The run has spent ${usd} USD. Its budget is ${cost_usd} USD.`;
+    const usedTokens = progress.spent_tokens - atRenewal.spent_tokens;
+    if (tokens !== undefined && usedTokens >= tokens)
+      return `The run has used ${usedTokens} tokens. Its budget is ${tokens}.`;
+    const usedTurns = progress.turns - atRenewal.turns;
+    if (turns !== undefined && usedTurns >= turns)
+      return `The run has used ${usedTurns} turns. Its budget is ${turns}.`;
     return null;
   }
 
@@ -45,26 +48,25 @@ export function createBudgetKeeper({ budget = {}, progress, overBudget, now, ren
         if (failsWhenSpent) throw new RunFailure("budget_exceeded", message);
         throw new RunParked({ why: "budget", until: nextDay(now()).toISOString(), message });
       }
-      const what = spent();
-      if (what === null) return;
-      const message = `The run has spent ${what}.`;
+      const message = describeOverspend();
+      if (message === null) return;
       if (failsWhenSpent) throw new RunFailure("budget_exceeded", message);
       await renew();
       throw new RunParked({ why: "budget", message: `${message} Resume the run to grant the same budget again.` });
     },
-    count({ input_tokens, output_tokens, cost_usd }) {
+    addUsage({ input_tokens, output_tokens, cost_usd }) {
       progress.spent_usd += cost_usd ?? 0;
       progress.spent_tokens += input_tokens + output_tokens;
-      if (isPriced && cost_usd === null)
+      if (hasCostBudget && cost_usd === null)
         throw new RunFailure(
           "refused",
-          "The agent's budget cannot be enforced: the provider does not report what its answers cost. Set `price` in the profile's config, or remove `budget`.",
+          "The agent's budget cannot be enforced: the provider does not report the cost of its answers. Set `price` in the profile's config, or remove `budget`.",
         );
     },
   };
 }
 
-/** Days are UTC days. */
+/** Returns the start of the next UTC day. */
 export function nextDay(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
 }

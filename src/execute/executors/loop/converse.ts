@@ -3,7 +3,7 @@ import type { ProviderSession } from "../../../model/provider.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ModelRequests } from "./model-requests.ts";
 import type { ToolCaller } from "./tool-caller.ts";
-import type { Answered, LoopState } from "./loop-state.ts";
+import type { LoopState, ModelAnswer } from "./loop-state.ts";
 
 export interface ConverseOptions {
   session: ProviderSession;
@@ -15,10 +15,10 @@ export interface ConverseOptions {
 }
 
 /**
- * The agent loop: sends a message, then tool results, until the model calls no more tools. Returns its last text.
+ * Runs the agent loop: sends a message, then tool results, until the model calls no more tools. Returns its last text.
  * Messages that people send in the meantime go out with the next request, and the run continues until all are sent.
- * Each step is saved, so that a run that lost its runner, or a session whose last run was stopped, continues between
- * two steps.
+ * Each step is saved, so that a run whose runner was lost, or a session whose last run was stopped, can continue between
+ * any two steps.
  */
 export async function converse(message: string, options: ConverseOptions): Promise<string> {
   const { session, model, tools, state, context } = options;
@@ -30,7 +30,7 @@ export async function converse(message: string, options: ConverseOptions): Promi
       if (progress.turns >= options.maxTurns)
         throw new RunFailure(
           "max_turns",
-          `The model still wanted to use tools after ${progress.turns} turns, which is the limit. Raise max_turns, or ask for less at once.`,
+          `The model still wanted to use tools after ${progress.turns} turns, which is the limit. Raise max_turns, or ask for less in one run.`,
         );
       await model.checkBudget();
       const results = await tools.call(session.pending);
@@ -46,7 +46,7 @@ export async function converse(message: string, options: ConverseOptions): Promi
   }
 }
 
-function lastText({ text, stop }: Pick<Answered, "text" | "stop">): string {
+function lastText({ text, stop }: Pick<ModelAnswer, "text" | "stop">): string {
   if (stop === "length")
     throw new RunFailure("provider_invalid_response", "The answer was cut off at the model's limit of output tokens.", {
       text,

@@ -6,7 +6,7 @@ import { firstTurns } from "../../../llm/first-turns.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { fewerTurns } from "../../scaffold/run-failure.ts";
 
-export type Answered = Extract<Turn, { ok: true }>;
+export type ModelAnswer = Extract<Turn, { ok: true }>;
 
 const format = "drover-loop-1";
 
@@ -15,10 +15,11 @@ export interface Progress {
   turns: number;
   spent_usd: number;
   spent_tokens: number;
-  /** What the run had spent when its budget was last renewed. */
+  /** The run's usage when its budget was last renewed. */
   before: { turns: number; spent_usd: number; spent_tokens: number };
-  /** The model's last answer in this run. `prompted` is set once the run's own message was sent. */
-  last: Pick<Answered, "text" | "stop"> | null;
+  /** The model's last answer in this run. */
+  last: Pick<ModelAnswer, "text" | "stop"> | null;
+  /** Whether the run's prompt was sent. */
   prompted: boolean;
 }
 
@@ -26,7 +27,7 @@ interface Saved {
   session_id: string;
   /** The provider's own state. */
   conversation: unknown;
-  /** Results of tool calls. The model receives them once all are there. */
+  /** Results of tool calls. The model receives them once all calls have a result. */
   results: ToolResult[];
   /** Ids of calls that are waiting for approval. */
   asked?: string[];
@@ -37,28 +38,28 @@ interface Saved {
   progress: Progress;
 }
 
-/** The saved state of a session: enough to continue it on any runner, between any two steps. */
+/** The saved state of a session, with which any runner can continue it between any two steps. */
 export interface LoopState {
-  /** Where the provider loads and saves the conversation. It is stored with the next step. */
+  /** Holds the provider's conversation, which is saved with the next step. */
   store: SessionStore;
   /** The session to continue; null for a new one. */
   session_id: string | null;
   progress: Progress;
-  /** Known results of pending calls. */
+  /** Results of the pending calls so far. */
   results: readonly ToolResult[];
   /** Ids of calls that are waiting for approval and so have not started. */
-  asked: ReadonlySet<string>;
+  awaitingApproval: ReadonlySet<string>;
   /** Messages to the run that the model has not received yet. */
   inputs: readonly string[];
-  /** Records the model's answer. The model has now seen the results and `inputs` of the messages. */
-  recordTurn(turn: Answered, inputs: number): Promise<void>;
-  /** Saved before a person is asked, so that a continued run asks again. */
+  /** Records the model's answer. The model has received the results and the first `inputCount` messages. */
+  recordTurn(turn: ModelAnswer, inputCount: number): Promise<void>;
+  /** Call this before asking a person, so that a continued run asks again. */
   recordQuestion(tool_use_id: string): Promise<void>;
-  /** Saved before the tool runs, so that it never runs twice. */
+  /** Call this before the tool runs, so that it never runs twice. */
   recordApproval(tool_use_id: string, events: readonly RunEvent[]): Promise<void>;
-  /** Saves messages to the run until the model has received them. Ignores those that it already knows. */
-  addInputs(given: readonly UserInput[]): Promise<void>;
-  /** Lets the run spend its budget once more. */
+  /** Saves messages to the run until the model has received them. Ignores messages that it has saved before. */
+  addInputs(newInputs: readonly UserInput[]): Promise<void>;
+  /** Grants the run its whole budget again. */
   renewBudget(): Promise<void>;
   recordResult(result: ToolResult, event: RunEvent, changedFiles: boolean): Promise<void>;
   save(events: RunEvent[]): Promise<void>;
@@ -67,15 +68,15 @@ export interface LoopState {
 export async function openLoopState({ invocation, context }: Job, newId: NewId): Promise<LoopState> {
   const { mode, continues } = invocation;
   const isNew = mode === "start" && !continues;
-  const from = isNew ? null : read(await context.session.load());
+  const from = isNew ? null : parseSaved(await context.session.load());
   if (!isNew && from === null)
-    throw new RunFailure("session_not_found", "The record has no state of this session. Start a new run.");
+    throw new RunFailure("session_not_found", "No state is stored for this session. Start a new run.");
   // a fork continues a copy under a new id
   const session_id = from && mode === "fork" && !continues ? newId() : (from?.session_id ?? null);
-  const nothing = { turns: 0, spent_usd: 0, spent_tokens: 0 };
+  const noUsage = { turns: 0, spent_usd: 0, spent_tokens: 0 };
   const progress: Progress = {
-    ...nothing,
-    before: nothing,
+    ...noUsage,
+    before: noUsage,
     last: null,
     prompted: false,
     ...(continues ? from?.progress : {}),
@@ -84,32 +85,32 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   const isCut = fork_at_turn !== null && !continues;
   let current: Omit<Saved, "progress"> = {
     session_id: session_id ?? "",
-    conversation: isCut ? cut(from?.conversation, fork_at_turn) : (from?.conversation ?? null),
+    conversation: isCut ? takeTurns(from?.conversation, fork_at_turn) : (from?.conversation ?? null),
     results: isCut ? [] : (from?.results ?? []),
   };
-  const asked = new Set(from?.asked);
+  const awaitingApproval = new Set(from?.asked);
   let inputs = (continues && from?.inputs) || [];
-  let heard = (continues && from?.heard) || 0;
-  let waiting: { events: RunEvent[]; files: boolean; done: Promise<void> } | null = null;
-  let last: Promise<void> = Promise.resolve();
+  let lastSeq = (continues && from?.heard) || 0;
+  let queued: { events: RunEvent[]; files: boolean; done: Promise<void> } | null = null;
+  let lastSave: Promise<void> = Promise.resolve();
 
-  /** Steps that finish during a save are saved together. */
+  /** Batches the steps that finish during a save into the next save. */
   function save(events: readonly RunEvent[], files: boolean): Promise<void> {
-    if (waiting !== null) {
-      waiting.events.push(...events);
-      waiting.files ||= files;
-      return waiting.done;
+    if (queued !== null) {
+      queued.events.push(...events);
+      queued.files ||= files;
+      return queued.done;
     }
-    const next = { events: [...events], files, done: last };
-    waiting = next;
-    next.done = last.then(() => {
-      waiting = null;
+    const next = { events: [...events], files, done: lastSave };
+    queued = next;
+    next.done = lastSave.then(() => {
+      queued = null;
       const bytes = Buffer.from(
-        JSON.stringify({ ...current, asked: [...asked], inputs, heard, progress } satisfies Saved),
+        JSON.stringify({ ...current, asked: [...awaitingApproval], inputs, heard: lastSeq, progress } satisfies Saved),
       );
       return context.session.save(format, bytes, { events: next.events, files: next.files });
     });
-    last = next.done.catch(() => undefined); // the caller gets the error
+    lastSave = next.done.catch(() => undefined); // the caller gets the error
     return next.done;
   }
 
@@ -125,15 +126,15 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
         current = { ...current, session_id: id, conversation };
       },
     },
-    asked,
+    awaitingApproval,
     get inputs() {
       return inputs;
     },
-    recordTurn({ text, stop, tool_uses }, delivered) {
+    recordTurn({ text, stop, tool_uses }, inputCount) {
       progress.turns += 1;
       progress.last = { text, stop };
-      inputs = inputs.slice(delivered);
-      asked.clear();
+      inputs = inputs.slice(inputCount);
+      awaitingApproval.clear();
       current = { ...current, results: [] };
       const uses = tool_uses.map(({ tool_use_id, name, input }): RunEvent => ({
         type: "tool_use",
@@ -146,22 +147,22 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
     },
     recordResult(result, event, changedFiles) {
       current = { ...current, results: [...current.results, result] };
-      asked.delete(result.tool_use_id);
+      awaitingApproval.delete(result.tool_use_id);
       return save([event], changedFiles);
     },
     recordQuestion(tool_use_id) {
-      asked.add(tool_use_id);
+      awaitingApproval.add(tool_use_id);
       return save([], false);
     },
     recordApproval(tool_use_id, events) {
-      asked.delete(tool_use_id);
+      awaitingApproval.delete(tool_use_id);
       return save(events, false);
     },
-    async addInputs(given) {
-      const added = given.filter(({ seq }) => seq > heard);
+    async addInputs(newInputs) {
+      const added = newInputs.filter(({ seq }) => seq > lastSeq);
       if (added.length === 0) return;
       inputs = [...inputs, ...added.map(({ text }) => text)];
-      heard = added.at(-1)!.seq;
+      lastSeq = added.at(-1)!.seq;
       await save([], false);
     },
     renewBudget() {
@@ -173,19 +174,19 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   };
 }
 
-function cut(conversation: unknown, turns: number): unknown {
-  const kept = firstTurns(conversation, turns);
-  if (!kept.ok) throw fewerTurns(turns, kept.turns);
-  return kept.conversation;
+function takeTurns(conversation: unknown, turns: number): unknown {
+  const first = firstTurns(conversation, turns);
+  if (!first.ok) throw fewerTurns(turns, first.turns);
+  return first.conversation;
 }
 
-function read(loaded: { format: string; bytes: Uint8Array } | null): Saved | null {
+function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved | null {
   if (loaded === null) return null;
   if (loaded.format !== format)
     throw new RunFailure(
       "session_not_found",
-      `The state of this session has the format ${loaded.format}; this version of Drover continues ${format}. Start a new run.`,
+      `The state of this session has the format ${loaded.format}; this version of Drover can continue only ${format}. Start a new run.`,
     );
-  // written by save above, and stored unchanged
+  // save wrote it, and it is stored unchanged
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as Saved;
 }

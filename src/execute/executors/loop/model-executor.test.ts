@@ -145,7 +145,7 @@ it("answers invalid calls so that the model can correct them", async () => {
   ]);
   expect(outcome).toMatchObject({ status: "completed", text: "I see." });
   expect(results(events).map(({ output }) => (output as { error?: unknown }).error)).toEqual([
-    { code: "unknown_tool", message: expect.stringContaining("There is no tool file_raed. Did you mean file.read?") },
+    { code: "unknown_tool", message: expect.stringContaining("Unknown tool: file_raed. Did you mean file.read?") },
     { code: "invalid_input", message: expect.stringContaining("input.path") },
     { code: "invalid_input", message: expect.stringContaining("not valid JSON") },
   ]);

@@ -11,7 +11,7 @@ import type { Provider, ProviderSession } from "../../../model/provider.ts";
 import type { Environment } from "../../../model/environment.ts";
 import { fileTools } from "../../../tools/file-tools.ts";
 import type { McpServers } from "../../../tools/mcp-servers.ts";
-import { commandTool } from "../../../tools/run-command.ts";
+import { createCommandTool } from "../../../tools/run-command.ts";
 import { openWorkspace, type Workspace } from "../../../tools/workspace.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { defaultPrompt } from "../../scaffold/prompt.ts";
@@ -33,23 +33,23 @@ export interface ModelHost {
   /** Checks input that a person has edited. */
   checkInput: CheckInput;
   now?: () => Date;
-  /** Waits before a retry; uses the clock by default. */
+  /** Waits before a retry. By default it sleeps. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 const defaultMaxTurns = 100;
 
-/** Drover's own agent loop: any model, with the same tools, limits and record. */
+/** Creates the executor of Drover's own agent loop, which works with any model. */
 export function createModelExecutor(host: ModelHost): Executor {
   return defineExecutor({
     name: "model",
     can: { resume: true, fork: true, ask: true, input: true, state: true, fork_at_turn: true, park: true },
     async execute(job) {
-      if (job.prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
+      if (job.prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Pass a prompt for the run.");
       const workspace = await openWorkspace(job.workDir);
       const servers = await openServers(job, host.version);
       try {
-        return await work(job, host, workspace, servers);
+        return await openAndRun(job, host, workspace, servers);
       } catch (error) {
         if (error instanceof RunParked) return { outcome: error.outcome };
         throw error;
@@ -60,18 +60,18 @@ export function createModelExecutor(host: ModelHost): Executor {
   });
 }
 
-async function work(job: Job, host: ModelHost, workspace: Workspace, servers: McpServers): Promise<string> {
+async function openAndRun(job: Job, host: ModelHost, workspace: Workspace, servers: McpServers): Promise<string> {
   const state = await openLoopState(job, host.newId);
   const opened = await openAgentProvider(job, host, state);
   try {
-    return await workWith(opened, job, { ...host, state }, workspace, servers);
+    return await runLoop(opened, job, { ...host, state }, workspace, servers);
   } finally {
     await opened.provider.close();
   }
 }
 
-async function workWith(
-  opened: Opened,
+async function runLoop(
+  opened: OpenProvider,
   job: Job,
   { state, ...host }: ModelHost & { state: LoopState },
   workspace: Workspace,
@@ -79,19 +79,19 @@ async function workWith(
 ): Promise<string> {
   const { agent, executor_config } = job.invocation;
   const limits = readLimits(executor_config);
-  const tools = [...fileTools(workspace), commandTool(workspace.root), ...servers.tools];
+  const tools = [...fileTools(workspace), createCommandTool(workspace.root), ...servers.tools];
   const gate = gateTools(tools, agent.permissions);
   const names = tools.map(({ name }) => name);
   for (const warning of warnAboutUnmatched(agent.permissions, names)) await job.context.emit(warning);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
-  // before the loop can find that it has nothing left to do
+  // add them before the loop starts, which would otherwise end without them
   await state.addInputs(job.invocation.inputs);
-  listen(job.context, state);
-  const left = answerUnfinishedCalls({
+  saveInputs(job.context, state);
+  const fixedAnswers = answerUnfinishedCalls({
     pending: session.pending,
-    known: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
-    asked: state.asked,
+    finished: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
+    awaitingApproval: state.awaitingApproval,
     effectOf: (name) => tools.find((tool) => tool.name === name)?.effect,
     continues: job.invocation.continues,
   });
@@ -122,7 +122,7 @@ async function workWith(
       context: job.context,
       state,
       invocation: job.invocation,
-      left,
+      fixedAnswers,
       checkInput: host.checkInput,
     }),
     state,
@@ -131,13 +131,13 @@ async function workWith(
   });
 }
 
-/** Saves messages to the run until the model receives them. Stops with the run. */
-function listen({ input }: Job["context"], state: LoopState): void {
-  const receive = async (): Promise<void> => {
-    for await (const given of input) await state.addInputs([given]);
+/** Saves messages to the run until the model receives them. Stops when the run ends. */
+function saveInputs({ input }: Job["context"], state: LoopState): void {
+  const saveAll = async (): Promise<void> => {
+    for await (const message of input) await state.addInputs([message]);
   };
   // if this save fails, the run's next save fails too and ends the run
-  void receive().catch(() => undefined);
+  void saveAll().catch(() => undefined);
 }
 
 const limitsSchema = z.object({
@@ -146,26 +146,26 @@ const limitsSchema = z.object({
 });
 
 function readLimits(config: Record<string, unknown>): z.output<typeof limitsSchema> {
-  const checked = limitsSchema.safeParse(config);
-  if (checked.success) return checked.data;
-  throw new RunFailure("refused", `The profile's config cannot be used: ${z.prettifyError(checked.error)}`);
+  const parsed = limitsSchema.safeParse(config);
+  if (parsed.success) return parsed.data;
+  throw new RunFailure("refused", `The profile's config is invalid: ${z.prettifyError(parsed.error)}`);
 }
 
-const serverStartMs = 30_000;
-const serverCallMs = 600_000;
+const serverStartTimeoutMs = 30_000;
+const serverCallTimeoutMs = 600_000;
 
 async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
-  const given = invocation.agent.mcp_servers ?? {};
+  const configs = invocation.agent.mcp_servers ?? {};
   // the MCP client is large, so only agents with servers load it
-  if (Object.keys(given).length === 0) return { tools: [], faults: [], close: async () => undefined };
+  if (Object.keys(configs).length === 0) return { tools: [], faults: [], close: async () => undefined };
   const { openMcpServers } = await import("../../../tools/mcp-servers.ts");
-  const servers = await openMcpServers(given, {
+  const servers = await openMcpServers(configs, {
     start: context.start,
     signal: context.signal,
     workingDirectory: workDir,
     version,
-    startMs: serverStartMs,
-    callMs: serverCallMs,
+    startTimeoutMs: serverStartTimeoutMs,
+    callTimeoutMs: serverCallTimeoutMs,
   });
   for (const { server, message } of servers.faults)
     await context.emit({
@@ -176,13 +176,13 @@ async function openServers({ invocation, context, workDir }: Job, version: strin
   return servers;
 }
 
-interface Opened {
+interface OpenProvider {
   provider: Provider;
   defaultModel: string | null;
 }
 
 async function openSession(
-  { provider, defaultModel }: Opened,
+  { provider, defaultModel }: OpenProvider,
   { invocation, systemPrompt }: Job,
   { session_id }: LoopState,
   tools: Parameters<Provider["createSession"]>[0]["tools"],
@@ -202,19 +202,19 @@ async function openAgentProvider(
   { invocation, runnerDir, workDir, context }: Job,
   host: ModelHost,
   { store }: LoopState,
-): Promise<Opened> {
+): Promise<OpenProvider> {
   const { agent, executor_config: config } = invocation;
-  const text = (name: string): string | undefined => (typeof config[name] === "string" ? config[name] : undefined);
+  const readText = (name: string): string | undefined => (typeof config[name] === "string" ? config[name] : undefined);
   const providerHost = { env: host.env, directory: runnerDir, workDirectory: workDir, start: context.start };
-  const base_url = text("base_url");
-  const script = agent.script ?? text("script");
+  const base_url = readText("base_url");
+  const script = agent.script ?? readText("script");
   const settings: ProviderSettings = {
     ...(base_url === undefined ? {} : { base_url }),
     ...(script === undefined ? {} : { script: resolve(runnerDir, script) }),
   };
   try {
     const name = await chooseProvider(
-      { ...host.named, agent: agent.provider, profile: text("provider") },
+      { ...host.named, agent: agent.provider, profile: readText("provider") },
       providerHost,
     );
     const { default_model: defaultModel } = await findProvider(name);
@@ -229,8 +229,5 @@ async function openAgentProvider(
 async function resumeSession(provider: Provider, session_id: string, model?: string): Promise<ProviderSession> {
   const session = await provider.resumeSession(session_id, model);
   if (session) return session;
-  throw new RunFailure(
-    "session_not_found",
-    "The provider cannot read the conversation of this session. Start a new run.",
-  );
+  throw new RunFailure("session_not_found", "The provider cannot read this session's conversation. Start a new run.");
 }

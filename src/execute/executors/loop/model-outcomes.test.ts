@@ -168,9 +168,9 @@ describe("how a run ends", () => {
   const priced = { executor_config: { price: { input: 1000, output: 0 } } };
 
   it.each([
-    [{ cost_usd: 0.05 }, /spent 0.1 USD of its budget of 0.05 USD/],
-    [{ tokens: 109 }, /spent 109 tokens of its budget of 109/],
-    [{ turns: 1 }, /spent 1 turns of its budget of 1/],
+    [{ cost_usd: 0.05 }, /spent 0.1 USD. Its budget is 0.05 USD/],
+    [{ tokens: 109 }, /used 109 tokens. Its budget is 109/],
+    [{ turns: 1 }, /used 1 turns. Its budget is 1/],
   ])("parks when its budget %j is spent, or fails if the agent says so", async (budget, message) => {
     const parked = await run([spending, { text: "never" }], { budget }, priced);
     expect(parked.outcome).toMatchObject({ status: "parked", why: "budget", message: expect.stringMatching(message) });

@@ -11,14 +11,14 @@ import type {
 import type { FailureReason } from "../../../model/states.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { BudgetKeeper } from "./budget-keeper.ts";
-import type { Answered } from "./loop-state.ts";
+import type { ModelAnswer } from "./loop-state.ts";
 import { RunParked } from "./run-parked.ts";
 
-/** Sends requests to the model. Retries transient errors, counts usage, and keeps the conversation within the window. */
+/** Sends requests to the model. Retries transient errors, counts usage, and keeps the conversation within the context window. */
 export interface ModelRequests {
-  send(messages: readonly string[]): Promise<Answered>;
-  /** `messages` are what people said in the meantime. */
-  submit(results: ToolResult[], messages: readonly string[]): Promise<Answered>;
+  send(messages: readonly string[]): Promise<ModelAnswer>;
+  /** `messages` are those that people sent in the meantime. */
+  submit(results: ToolResult[], messages: readonly string[]): Promise<ModelAnswer>;
   /** Parks or fails the run if its budget is spent. Every request does this too. */
   checkBudget(): Promise<void>;
 }
@@ -26,54 +26,54 @@ export interface ModelRequests {
 export interface ModelRequestsOptions {
   session: ProviderSession;
   context: RunContext;
-  /** The model's window in tokens; null if unknown, in which case the service reports when it is full. */
+  /** In tokens; null if unknown. The service then reports when the context window is full. */
   contextWindow: number | null;
   /** USD per million tokens, for services that do not report the cost of an answer. */
   price: { input: number; output: number } | null;
   budget: BudgetKeeper;
-  /** What to do about an account limit that resets too late to wait for. */
+  /** Whether to park or fail the run if the account's usage limit resets too late to wait for. */
   onUsageLimit: "park" | "fail";
   now: () => Date;
-  /** Waits, and returns at once when the signal aborts. */
+  /** Waits. Returns early when the signal aborts. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The rest of the window is left for the answer and for inexact counting. */
-const fullShare = 0.8;
+/** The rest of the context window is reserved for the answer and for errors of the estimate. */
+const maxFilledShare = 0.8;
 /** A low estimate: code and other languages take more tokens than English. */
 const charactersPerToken = 3;
-/** Assumed if the window is unknown: about the smallest that works with tools. */
-const smallWindow = 32_000;
-const shortResult = 4000;
+/** Assumed if the context window is unknown: about the smallest that works with tools. */
+const assumedContextWindow = 32_000;
+const maxShortenedCharacters = 4000;
 
 export function createModelRequests(options: ModelRequestsOptions): ModelRequests {
   const { session, context, contextWindow, budget } = options;
   /** The size of the conversation as of the last answer. */
   let tokens = 0;
 
-  function count(usage: Usage): void {
-    // The configured price comes first, because Claude Code reports the cost of its answers only at the end.
-    const cost_usd = costOf(usage, options.price) ?? usage.cost_usd;
+  function addUsage(usage: Usage): void {
+    // The configured price takes precedence, because Claude Code reports the cost of its answers only at the end.
+    const cost_usd = priceOf(usage, options.price) ?? usage.cost_usd;
     context.usage({ ...usage, cost_usd });
-    budget.count({ ...usage, cost_usd });
+    budget.addUsage({ ...usage, cost_usd });
   }
 
-  async function ask(next: string, request: (options: TurnOptions) => Promise<Turn>): Promise<Answered | null> {
-    if (contextWindow !== null && tokens + next.length / charactersPerToken > contextWindow * fullShare)
+  async function request(newText: string, send: (options: TurnOptions) => Promise<Turn>): Promise<ModelAnswer | null> {
+    if (contextWindow !== null && tokens + newText.length / charactersPerToken > contextWindow * maxFilledShare)
       await makeRoom("window_almost_full");
     await budget.check();
     const turn = await withRetries(options, () =>
-      request({ signal: context.signal, onText: (text) => context.partial({ kind: "assistant", text }) }),
+      send({ signal: context.signal, onText: (text) => context.partial({ kind: "assistant", text }) }),
     );
     if (turn === "too_long") return null;
     tokens = turn.usage.input_tokens + turn.usage.output_tokens;
-    count(turn.usage);
+    addUsage(turn.usage);
     return turn;
   }
 
-  /** Summarizes the conversation. Returns whether there is more room now. */
+  /** Summarizes the conversation. Returns false if it could not be shortened. */
   async function makeRoom(why: "window_almost_full" | "too_long"): Promise<boolean> {
-    let maxCharacters = ((contextWindow ?? smallWindow) / 2) * charactersPerToken;
+    let maxCharacters = ((contextWindow ?? assumedContextWindow) / 2) * charactersPerToken;
     for (;;) {
       await budget.check();
       const compacted = await withRetries(options, () =>
@@ -82,71 +82,72 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
       tokens = 0;
       if (compacted === "too_long") {
         maxCharacters /= 2;
-        if (maxCharacters < shortResult) return false;
+        if (maxCharacters < maxShortenedCharacters) return false;
         continue;
       }
       if (compacted.summary === null) return false;
       const { usage, summary, summarized, kept } = compacted;
       await context.emit({ type: "system", subtype: "compacted", data: { why, summarized, kept, summary } });
-      count(usage);
+      addUsage(usage);
       return true;
     }
   }
 
   return {
     async send(messages) {
-      const message = joined(messages);
-      const send = (): Promise<Answered | null> =>
-        ask(message, (turnOptions) => session.sendMessage(message, turnOptions));
+      const message = joinMessages(messages);
+      const send = (): Promise<ModelAnswer | null> =>
+        request(message, (turnOptions) => session.sendMessage(message, turnOptions));
       const turn = (await send()) ?? ((await makeRoom("too_long")) ? await send() : null);
-      return turn ?? doesNotFit();
+      return turn ?? throwTooLong();
     },
     async submit(results, messages) {
-      const message = messages.length === 0 ? {} : { message: joined(messages) };
-      const submit = (these: ToolResult[]): Promise<Answered | null> =>
-        ask(these.map(({ output }) => output).join() + (message.message ?? ""), (turnOptions) =>
-          session.submitToolResults(these, { ...turnOptions, ...message }),
+      const message = messages.length === 0 ? {} : { message: joinMessages(messages) };
+      const submit = (toolResults: ToolResult[]): Promise<ModelAnswer | null> =>
+        request(toolResults.map(({ output }) => output).join() + (message.message ?? ""), (turnOptions) =>
+          session.submitToolResults(toolResults, { ...turnOptions, ...message }),
         );
       const turn = (await submit(results)) ?? ((await makeRoom("too_long")) ? await submit(results) : null);
       if (turn) return turn;
-      const shorter = results.map(shorten);
-      // the latest tool results are what does not fit
-      if (shorter.some((result, at) => result !== results[at])) return (await submit(shorter)) ?? doesNotFit();
-      return doesNotFit();
+      const shortened = results.map(shorten);
+      // summarizing did not help, so the latest tool results must be too long
+      if (shortened.some((result, index) => result !== results[index]))
+        return (await submit(shortened)) ?? throwTooLong();
+      return throwTooLong();
     },
     checkBudget: budget.check,
   };
 }
 
-function joined(messages: readonly string[]): string {
+function joinMessages(messages: readonly string[]): string {
   return messages.join("\n\n");
 }
 
-function costOf({ input_tokens, output_tokens }: Usage, price: ModelRequestsOptions["price"]): number | null {
+function priceOf({ input_tokens, output_tokens }: Usage, price: ModelRequestsOptions["price"]): number | null {
   return price === null ? null : (input_tokens * price.input + output_tokens * price.output) / 1_000_000;
 }
 
 function shorten(result: ToolResult): ToolResult {
   const { output } = result;
-  if (output.length <= shortResult) return result;
-  const kept = output.slice(0, shortResult);
+  if (output.length <= maxShortenedCharacters) return result;
+  const start = output.slice(0, maxShortenedCharacters);
   return {
     ...result,
-    output: `${kept}\n[${output.length - shortResult} characters left out: they do not fit the model's window. Ask for less at once.]`,
+    output: `${start}\n[${output.length - maxShortenedCharacters} characters left out: they do not fit the model's context window. Ask for less at once.]`,
   };
 }
 
-function doesNotFit(): never {
+function throwTooLong(): never {
   throw new RunFailure(
     "provider_invalid_response",
-    "The conversation does not fit the model's window, even after it was summarized. Use a model with a larger window, or give the agent a smaller task.",
+    "The conversation does not fit the model's context window, even after it was summarized. Use a model with a larger context window, or give the agent a smaller task.",
   );
 }
 
 const maxTries = 4;
 const maxWaitMs = 60_000;
 
-/** Retries transient errors and records each retry. Any other error ends the run with a message that says what to do. */
+/** Retries transient errors and records each retry. Any other error parks or fails the run. */
 async function withRetries<T extends Turn | Compacted>(
   { context, pause, onUsageLimit, now }: ModelRequestsOptions,
   request: () => Promise<T>,
@@ -159,9 +160,9 @@ async function withRetries<T extends Turn | Compacted>(
     if (answer.ok) return answer as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
     const { error } = answer;
     if (error.too_long) return "too_long";
-    const waitMs = waitBefore(error, tries);
+    const waitMs = retryDelayMs(error, tries);
     if (waitMs === null) {
-      const until = onUsageLimit === "park" ? usageLimitEnd(error, now()) : null;
+      const until = onUsageLimit === "park" ? usageLimitResetTime(error, now()) : null;
       if (until !== null) throw new RunParked({ why: "usage_limit", until, message: error.message });
       throw new RunFailure(reasons[error.kind], error.message);
     }
@@ -181,14 +182,14 @@ const reasons: Record<ProviderFault["kind"], FailureReason> = {
   invalid_response: "provider_invalid_response",
 };
 
-/** Returns when the account can be used again, if that is too far away to wait for. */
-function usageLimitEnd({ kind, retry_after_ms }: ProviderFault, now: Date): string | null {
+/** Returns when the account's usage limit resets, if that is too late to wait for. */
+function usageLimitResetTime({ kind, retry_after_ms }: ProviderFault, now: Date): string | null {
   if (kind !== "rate_limit" || retry_after_ms === undefined || retry_after_ms <= maxWaitMs) return null;
   return new Date(now.getTime() + retry_after_ms).toISOString();
 }
 
 /** Returns null if a retry would not help or would take too long. */
-function waitBefore({ kind, retry_after_ms }: ProviderFault, tries: number): number | null {
+function retryDelayMs({ kind, retry_after_ms }: ProviderFault, tries: number): number | null {
   if (tries >= maxTries || kind === "authentication") return null;
   const waitMs = retry_after_ms ?? 1000 * 2 ** (tries - 1);
   return waitMs <= maxWaitMs ? waitMs : null;

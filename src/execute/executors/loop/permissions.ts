@@ -19,7 +19,7 @@ export interface ToolGate {
   needsApproval(tool: Tool): boolean;
 }
 
-/** `allowed_tools` pre-approves tools and `denied_tools` removes them. */
+/** Offers all tools except `denied_tools`. Tools in `allowed_tools` need no approval. */
 export function gateTools(tools: readonly Tool[], permissions: Agent["permissions"]): ToolGate {
   const { mode = "acceptEdits", allowed_tools = [], denied_tools = [] } = permissions ?? {};
   return {
@@ -31,8 +31,8 @@ export function gateTools(tools: readonly Tool[], permissions: Agent["permission
 }
 
 /**
- * A trailing `*` matches any suffix, and `mcp__SERVER` matches all tools of that server. A tool matches by its own name
- * or by the spelling that model services use.
+ * A trailing `*` matches any suffix, and `mcp__SERVER` matches all tools of that server. A tool matches by its name in Drover
+ * or by the spelling that model services use, with underscores for dots.
  */
 export function matchesAny(name: string, patterns: readonly string[]): boolean {
   const spellings = [name, name.replaceAll(".", "_")];
