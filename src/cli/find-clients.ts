@@ -4,7 +4,7 @@ import { type ProfileHost, loadProfile } from "../define/profiles.ts";
 import { locateClient } from "../execute/executors/clients/locate-client.ts";
 import { clients } from "../execute/executors/clients/index.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
-import { findPackage, missingPackage } from "../llm/optional-package.ts";
+import { findPackage, describeMissingPackage } from "../llm/optional-package.ts";
 import { execute } from "../process/execute.ts";
 import { builtInExecutors } from "../runner.ts";
 import type { Environment } from "../model/environment.ts";
@@ -35,7 +35,7 @@ export function findAgentSdk(
   const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = loadProfile("claude-sdk", profileDirectories, host);
   const place = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
-  const missing = missingPackage(agentSdk, place);
+  const missing = describeMissingPackage(agentSdk, place);
   if (missing !== null) return { found: false, why: missing.message, next: missing.next };
   const path = dirname(findPackage(agentSdk, place)!);
   // Every package has a package.json with a version.

@@ -63,7 +63,7 @@ test.each([
   [
     "an error and more",
     "- text: hi\n    error: { kind: network, message: x }",
-    ["s.yaml:3: turns.1 has a wrong value: a turn with error can have nothing else"],
+    ["s.yaml:3: turns.1 has a wrong value: a turn with `error` cannot have other keys"],
   ],
   [
     "a misspelt call",

@@ -9,7 +9,7 @@ import { watchAgents } from "../define/watch-agents.ts";
 import { loadAgents, type LoadedAgents } from "../define/load-agents.ts";
 import { findMissingProgram } from "../execute/executors/clients/find-missing-program.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
-import { missingPackage } from "../llm/optional-package.ts";
+import { describeMissingPackage } from "../llm/optional-package.ts";
 import type { Config } from "../model/config.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
@@ -165,7 +165,7 @@ function createProfileHost(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
     missing: (type, config, directory) =>
-      type === "claude-sdk" ? missingPackage(agentSdk, { directory, env }) : findMissingProgram(type, config, env),
+      type === "claude-sdk" ? describeMissingPackage(agentSdk, { directory, env }) : findMissingProgram(type, config, env),
     hasCommand(command, directory) {
       if (isProceduralExec(command)) return true;
       const split = splitWords(command);

@@ -6,21 +6,21 @@ import type {
 } from "@ai-sdk/provider";
 import type { TurnOptions } from "../model/provider.ts";
 import type { Conversation, Generate, Generated, Message, Part } from "./conversation.ts";
-import { faultOf, type Setup, unusableAnswer } from "./faults.ts";
-import { readInput } from "./tool-input.ts";
+import { toProviderFault, type Setup, unusableAnswer } from "./faults.ts";
+import { parseInput } from "./tool-input.ts";
 
 export interface Vendor extends Setup {
   model(name: string): LanguageModelV3;
   providerOptions?: SharedV3ProviderOptions;
 }
 
-/** Generates the next answer with a vendor's low-level model. It does not retry: the loop's retries are recorded. */
+/** Generates the next answer with a vendor's low-level model. Does not retry, because the agent loop retries and records it. */
 export function generateWith(vendor: Vendor): Generate {
   return async (conversation, options) => {
     try {
       return await generate(vendor, conversation, options);
     } catch (error) {
-      return { ok: false, error: faultOf(error, vendor, options.signal) };
+      return { ok: false, error: toProviderFault(error, vendor, options.signal) };
     }
   };
 }
@@ -33,20 +33,20 @@ async function generate(
   signal.throwIfAborted();
   const { model, tools, max_tokens } = conversation.options;
   const { stream } = await vendor.model(model).doStream({
-    prompt: promptOf(conversation),
+    prompt: toPrompt(conversation),
     abortSignal: signal,
     tools: tools.map(({ name, description, input_schema }) => ({
       type: "function",
-      name: wireName(name),
+      name: toWireName(name),
       description,
       inputSchema: input_schema,
     })),
     ...(max_tokens === undefined ? {} : { maxOutputTokens: max_tokens }),
     ...(vendor.providerOptions === undefined ? {} : { providerOptions: vendor.providerOptions }),
   });
-  const answer = new Answer(new Map(tools.map(({ name }) => [wireName(name), name])));
+  const answer = new Answer(new Map(tools.map(({ name }) => [toWireName(name), name])));
   for await (const part of stream) {
-    // An error is final even if the adapter then finishes: a malformed chunk leaves a gap in the text.
+    // Fail even if the adapter continues after an error, because a malformed chunk leaves a gap in the text.
     if (part.type === "error") throw part.error;
     if (part.type === "text-delta") onText?.(part.delta);
     answer.add(part);
@@ -65,18 +65,18 @@ async function generate(
     ok: true,
     parts: answer.parts,
     usage: { input_tokens: inputTokens.total ?? 0, output_tokens: outputTokens.total ?? 0, cost_usd: null },
-    stop: stopOf(finish.reason),
+    stop: toStop(finish.reason),
   };
 }
 
-function stopOf({ unified }: Finish["finishReason"]): "end" | "length" | "refused" {
+function toStop({ unified }: Finish["finishReason"]): "end" | "length" | "refused" {
   if (unified === "length") return "length";
   return unified === "content-filter" ? "refused" : "end";
 }
 
 type Finish = Extract<LanguageModelV3StreamPart, { type: "finish" }>;
 
-/** Assembles the parts of a stream. */
+/** Assembles an answer from the parts of a stream. */
 class Answer {
   readonly parts: Part[] = [];
   finish: { reason: Finish["finishReason"]; usage: Finish["usage"] } | null = null;
@@ -95,8 +95,8 @@ class Answer {
         break;
       case "text-delta":
       case "reasoning-delta": {
-        const open = this.#open.get(part.id);
-        if (open) open.text += part.delta;
+        const openPart = this.#open.get(part.id);
+        if (openPart) openPart.text += part.delta;
         this.#setMeta(part.id, part.providerMetadata);
         break;
       }
@@ -110,8 +110,8 @@ class Answer {
           type: "tool_use",
           tool_use_id: part.toolCallId,
           name: this.#names.get(part.toolName) ?? part.toolName,
-          ...readInput(part.input),
-          ...metaOf(part.providerMetadata),
+          ...parseInput(part.input),
+          ...optionalMeta(part.providerMetadata),
         });
         break;
       case "finish":
@@ -122,39 +122,39 @@ class Answer {
   }
 
   #start(type: "text" | "reasoning", id: string, meta: unknown): void {
-    const part = { type, text: "", ...metaOf(meta) };
+    const part = { type, text: "", ...optionalMeta(meta) };
     this.#open.set(id, part);
     this.parts.push(part);
   }
 
   #setMeta(id: string, meta: unknown): void {
-    const open = this.#open.get(id);
-    if (open && meta !== undefined) open.meta = meta;
+    const openPart = this.#open.get(id);
+    if (openPart && meta !== undefined) openPart.meta = meta;
   }
 }
 
-function metaOf(meta: unknown): { meta?: unknown } {
+function optionalMeta(meta: unknown): { meta?: unknown } {
   return meta === undefined ? {} : { meta };
 }
 
-function promptOf({ options, messages }: Conversation): LanguageModelV3Prompt {
+function toPrompt({ options, messages }: Conversation): LanguageModelV3Prompt {
   const names = new Map<string, string>();
   const prompt: LanguageModelV3Prompt =
     options.system_prompt === null ? [] : [{ role: "system", content: options.system_prompt }];
   for (const message of messages) {
     if (message.role === "assistant")
-      for (const part of message.parts) if (part.type === "tool_use") names.set(part.tool_use_id, wireName(part.name));
-    prompt.push(wireMessage(message, names));
+      for (const part of message.parts) if (part.type === "tool_use") names.set(part.tool_use_id, toWireName(part.name));
+    prompt.push(toWireMessage(message, names));
   }
   return prompt;
 }
 
-function wireMessage(message: Message, names: ReadonlyMap<string, string>): LanguageModelV3Prompt[number] {
+function toWireMessage(message: Message, names: ReadonlyMap<string, string>): LanguageModelV3Prompt[number] {
   switch (message.role) {
     case "user":
       return { role: "user", content: [{ type: "text", text: message.text }] };
     case "assistant":
-      return { role: "assistant", content: message.parts.map(wirePart) };
+      return { role: "assistant", content: message.parts.map(toWirePart) };
     case "tool":
       return {
         role: "tool",
@@ -168,15 +168,15 @@ function wireMessage(message: Message, names: ReadonlyMap<string, string>): Lang
   }
 }
 
-function wirePart(part: Part) {
-  // send the vendor's own metadata back unchanged
-  const own = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
-  if (part.type !== "tool_use") return { type: part.type, text: part.text, ...own };
+function toWirePart(part: Part) {
+  // vendors require their own metadata back unchanged
+  const metadata = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
+  if (part.type !== "tool_use") return { type: part.type, text: part.text, ...metadata };
   const input = part.fault === undefined ? part.input : {};
-  return { type: "tool-call" as const, toolCallId: part.tool_use_id, toolName: wireName(part.name), input, ...own };
+  return { type: "tool-call" as const, toolCallId: part.tool_use_id, toolName: toWireName(part.name), input, ...metadata };
 }
 
-/** Model services allow no dots in tool names. */
-function wireName(name: string): string {
+/** Model services do not allow dots in tool names. */
+function toWireName(name: string): string {
   return name.replaceAll(".", "_");
 }

@@ -17,7 +17,7 @@ export const anthropic: ProviderDefinition = {
   },
 };
 
-/** Other clients take this address without the version, so people often give it that way. */
+/** Adds the version if it is missing, because other clients expect this address without it. */
 function withVersion(url: string): string {
   return /\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/$/, "")}/v1`;
 }

@@ -13,13 +13,13 @@ interface BedrockPackage {
 }
 
 export const bedrock: ProviderDefinition = {
-  // there are two ways to log in: see `login`
+  // it has two ways to log in: see `readCredentials`
   variable: null,
   address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
   // the available models differ by region and contract
   default_model: null,
   async open({ base_url }, { env, directory }) {
-    const credentials = login(env);
+    const credentials = readCredentials(env);
     const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory, env }, "The provider bedrock");
     const vendor = createAmazonBedrock({
       ...credentials,
@@ -31,15 +31,15 @@ export const bedrock: ProviderDefinition = {
   },
 };
 
-/** Returns a bearer token, or keys that sign each request. */
-function login(env: Environment): Record<string, string | undefined> {
+/** Returns a bearer token, or the keys that sign each request. */
+function readCredentials(env: Environment): Record<string, string | undefined> {
   if (env["AWS_BEARER_TOKEN_BEDROCK"]) return { apiKey: env["AWS_BEARER_TOKEN_BEDROCK"] };
-  const missing = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].find((name) => !env[name]);
-  if (missing !== undefined)
+  const missingVariable = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].find((name) => !env[name]);
+  if (missingVariable !== undefined)
     throw new RequestError({
       code: "DROVER-LLM-002",
-      field: missing,
-      message: `The provider bedrock needs AWS credentials, and ${missing} is not set.`,
+      field: missingVariable,
+      message: `The provider bedrock needs AWS credentials, but ${missingVariable} is not set.`,
       next: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, where the runner starts.",
     });
   return {

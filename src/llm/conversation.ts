@@ -13,7 +13,7 @@ import {
 
 export type { Conversation, Generate, Generated, Message, Model, Part } from "./message.ts";
 
-/** Builds a provider from a model service. */
+/** Creates a provider from a model service. */
 export function createProvider(name: string, service: Model, store: SessionStore, newId: NewId): Provider {
   const open = (session_id: string, conversation: Conversation): ProviderSession =>
     openSession(session_id, conversation, service.generate, store);
@@ -41,14 +41,14 @@ function openSession(
   store: SessionStore,
 ): ProviderSession {
   let current = conversation;
-  /** Adds the answer to the conversation together with what it answers, or adds neither. */
-  async function turn(next: readonly Message[], options: TurnOptions): Promise<Turn> {
-    const request = { ...current, messages: [...current.messages, ...next] };
+  /** Adds the new messages and their answer to the conversation. If the request fails, adds neither. */
+  async function runTurn(newMessages: readonly Message[], options: TurnOptions): Promise<Turn> {
+    const request = { ...current, messages: [...current.messages, ...newMessages] };
     const generated = await generate(request, options);
     if (!generated.ok) return generated;
     current = { ...request, messages: [...request.messages, { role: "assistant", parts: generated.parts }] };
     await store.save(session_id, current);
-    const tool_uses = pendingIn(current.messages);
+    const tool_uses = findPendingUses(current.messages);
     const { usage, stop } = generated;
     return {
       ok: true,
@@ -66,21 +66,21 @@ function openSession(
       return last ? textOf(last.parts) : null;
     },
     get pending() {
-      return pendingIn(current.messages);
+      return findPendingUses(current.messages);
     },
     async sendMessage(text, options) {
-      const pending = pendingIn(current.messages);
+      const pending = findPendingUses(current.messages);
       if (pending.length > 0)
         throw new BugError(`a message was sent before the results of ${pending.map(idOf).join(", ")}`);
-      return turn([{ role: "user", text }], options);
+      return runTurn([{ role: "user", text }], options);
     },
     async submitToolResults(results, { message, ...options }) {
-      const missing = pendingIn(current.messages).filter(
+      const missing = findPendingUses(current.messages).filter(
         (use) => !results.some((result) => result.tool_use_id === idOf(use)),
       );
-      if (missing.length > 0) throw new BugError(`there is no result for ${missing.map(idOf).join(", ")}`);
+      if (missing.length > 0) throw new BugError(`no result was submitted for ${missing.map(idOf).join(", ")}`);
       const followUp: Message[] = message === undefined ? [] : [{ role: "user", text: message }];
-      return turn([{ role: "tool", results }, ...followUp], options);
+      return runTurn([{ role: "tool", results }, ...followUp], options);
     },
     async compact(options) {
       const { compacted, conversation: shorter } = await compact(current, generate, options);
@@ -92,7 +92,7 @@ function openSession(
   };
 }
 
-function pendingIn(messages: readonly Message[]): ToolUse[] {
+function findPendingUses(messages: readonly Message[]): ToolUse[] {
   const last = messages.at(-1);
   if (last?.role !== "assistant") return [];
   return last.parts.flatMap((part) => {

@@ -12,22 +12,22 @@ export interface ProviderSettings {
 /** The environment in which a provider runs. */
 export interface ProviderHost {
   env: Environment;
-  /** The runner's directory. Packages that Drover does not include are searched here, then beside Drover. */
+  /** The runner's directory. Optional packages are searched here, then next to Drover. */
   directory: string;
   /** The run's work directory. */
   workDirectory: string;
-  /** Starts a program, and records it if there is a run. */
+  /** Starts a program. During a run, records it too. */
   start(command: Command): Promise<Running>;
 }
 
 export interface ProviderDefinition {
   /** The variable that holds its key; null if it needs none. */
   variable: string | null;
-  /** The variable that holds its address if the settings do not. */
+  /** The variable that holds its address, for when the settings have none. */
   address_variable?: string;
   default_model: string | null;
-  /** Whether it works here without further setup. By default, whether its variable is set. */
+  /** Whether the provider works here without further setup. Defaults to whether its variable is set. */
   isReady?(host: Pick<ProviderHost, "env" | "directory">): Promise<boolean>;
-  /** Loads the vendor's package, so it is called only when the provider is used. */
+  /** Call this only when the provider is used, because it loads the vendor's package. */
   open(settings: ProviderSettings, host: ProviderHost): Promise<Model>;
 }

@@ -3,14 +3,14 @@ import type { Conversation } from "./message.ts";
 
 export type FirstTurns =
   | { ok: true; conversation: Conversation }
-  /** `turns` is the number of turns there are; null if the beginning was summarized, so the number is unknown. */
+  /** `turns` is the number of turns in the conversation; null if its start was summarized, so that the number is unknown. */
   | { ok: false; turns: number | null };
 
 /** Returns the first `turns` messages of the user, each with everything up to its answer. */
 export function firstTurns(state: unknown, turns: number): FirstTurns {
   if (!isConversation(state)) return { ok: false, turns: 0 };
   if (state.compacted !== undefined) return { ok: false, turns: null };
-  const starts = state.messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
+  const starts = state.messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));
   if (starts.length < turns) return { ok: false, turns: starts.length };
   return { ok: true, conversation: { ...state, messages: state.messages.slice(0, starts[turns]) } };
 }

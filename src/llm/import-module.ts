@@ -1,6 +1,6 @@
 /**
- * A precompiled script has no import(), and the build replaces it with require(), which loads no ES module on Node 20.
- * bin/load-compiled.js therefore passes its own import() to the bundles, beside `require`.
+ * A precompiled script has no import(). The build replaces it with require(), which cannot load ES modules on Node 20.
+ * bin/load-compiled.js therefore passes its own import() to the bundles, next to `require`.
  */
 declare const importFromBundle: ((url: string) => Promise<unknown>) | undefined;
 

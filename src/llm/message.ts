@@ -1,14 +1,14 @@
 import type { Usage } from "../model/event.ts";
 import type { ProviderFault, SessionOptions, ToolResult, ToolUse, TurnOptions } from "../model/provider.ts";
 
-/** A conversation as all built-in providers keep it. It is converted only where a model is called. */
+/** The format in which all built-in providers store conversations. It is converted only for calls to a model. */
 export interface Conversation {
   format: typeof conversationFormat;
   options: SessionOptions;
   messages: Message[];
-  /** What the summary in the first message replaces: the original first message, and the number of answers. */
+  /** The parts that the summary in the first message replaces: the original first message, and the number of answers. */
   compacted?: { task: string; answers: number };
-  /** Set if the answer is to be a summary of another conversation. */
+  /** Set if this is a request to summarize another conversation. */
   purpose?: "summary";
 }
 
@@ -29,11 +29,11 @@ export type Generated =
   | { ok: true; parts: Part[]; usage: Usage; stop: "end" | "length" | "refused" }
   | { ok: false; error: ProviderFault };
 
-/** The only part that differs between model services: turns a conversation into the next answer. Never rejects. */
+/** Generates the next answer of a conversation. Only this differs between model services. Never rejects. */
 export type Generate = (conversation: Conversation, options: TurnOptions) => Promise<Generated>;
 
 export interface Model {
   generate: Generate;
-  /** Stops whatever it keeps running between answers. */
+  /** Stops processes that run between answers. */
   close?(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { openChatModel } from "./openai-compatible.ts";
 import type { ProviderDefinition } from "./definition.ts";
 import type { Environment } from "../model/environment.ts";
 
-/** A local service that is running answers within this time. */
+/** A running local service answers within this time. */
 const probeTimeoutMs = 1000;
 
 export const ollama: ProviderDefinition = {
@@ -12,17 +12,17 @@ export const ollama: ProviderDefinition = {
   async isReady({ env }) {
     try {
       const signal = AbortSignal.timeout(probeTimeoutMs);
-      return (await fetch(`${addressOf(env)}/api/version`, { signal })).ok;
+      return (await fetch(`${readAddress(env)}/api/version`, { signal })).ok;
     } catch {
-      // nothing listens there
+      // no service is listening there
       return false;
     }
   },
-  open: async ({ base_url }, { env }) => openChatModel("ollama", base_url ?? `${addressOf(env)}/v1`, undefined),
+  open: async ({ base_url }, { env }) => openChatModel("ollama", base_url ?? `${readAddress(env)}/v1`, undefined),
 };
 
-/** `OLLAMA_HOST` often has no scheme or port, as Ollama's own tools accept it. */
-function addressOf(env: Environment): string {
+/** Accepts `OLLAMA_HOST` without a scheme or a port, as Ollama's own tools do. */
+function readAddress(env: Environment): string {
   const host = env["OLLAMA_HOST"] || "127.0.0.1";
   const hasScheme = /^https?:\/\//.test(host);
   const text = hasScheme ? host : `http://${host}`;

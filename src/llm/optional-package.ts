@@ -12,15 +12,15 @@ export interface OptionalPackage {
   version: string;
 }
 
-/** The runner's directory, and the variables that say which directories are trusted. */
+/** The runner's directory, and the variables that determine which directories are trusted. */
 export type PackageHost = Pick<ProviderHost, "directory" | "env">;
 
 /** Returns the package's path or null. Searches the runner's directory first, if it is trusted, then Drover's own. */
 export function findPackage({ name }: OptionalPackage, { directory, env }: PackageHost): string | null {
-  // A CommonJS bundle has __dirname but no import.meta.dirname. The source tree has it the other way round.
-  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  // a package's code runs inside Drover
-  for (const base of isTrusted(directory, env) ? [directory, here] : [here])
+  // a CommonJS bundle has only __dirname; an ES module has only import.meta.dirname
+  const droverDirectory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  // search only trusted directories, because a package's code runs inside Drover
+  for (const base of isTrusted(directory, env) ? [directory, droverDirectory] : [droverDirectory])
     try {
       return createRequire(join(base, "package.json")).resolve(name);
     } catch (error) {
@@ -29,8 +29,8 @@ export function findPackage({ name }: OptionalPackage, { directory, env }: Packa
   return null;
 }
 
-/** Returns what to say about a missing package and what to do; null if it is installed. */
-export function missingPackage(wanted: OptionalPackage, host: PackageHost): { message: string; next: string } | null {
+/** Returns a message about a missing package and how to install it; null if it is installed. */
+export function describeMissingPackage(wanted: OptionalPackage, host: PackageHost): { message: string; next: string } | null {
   if (findPackage(wanted, host) !== null) return null;
   return {
     message: `it needs the package ${wanted.name}, which is not installed`,
@@ -38,9 +38,9 @@ export function missingPackage(wanted: OptionalPackage, host: PackageHost): { me
   };
 }
 
-/** Loads a package that Drover does not install. The caller knows what it exports. */
+/** Loads a package that Drover does not install. The caller states the type of its exports. */
 export async function loadPackage<T>(wanted: OptionalPackage, host: PackageHost, neededBy: string): Promise<T> {
-  const missing = missingPackage(wanted, host);
+  const missing = describeMissingPackage(wanted, host);
   if (missing === null) return (await importModule(pathToFileURL(findPackage(wanted, host)!).href)) as T;
   throw new RequestError({
     code: "DROVER-LLM-006",

@@ -9,7 +9,7 @@ import { startModelServer } from "../../test/model-server/server.ts";
 import { createProvider } from "./conversation.ts";
 import type { ProviderDefinition } from "./definition.ts";
 import { chooseProvider, openProvider } from "./providers.ts";
-import { generateFrom } from "./scripted.ts";
+import { createScriptedGenerate } from "./scripted.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -50,9 +50,9 @@ for (const [name, { path, env, cannot }] of Object.entries(overHttp))
   });
 
 describeContract("the provider scripted", providerContract, async () => {
-  const turns: Parameters<typeof generateFrom>[0]["turns"] = [];
+  const turns: Parameters<typeof createScriptedGenerate>[0]["turns"] = [];
   const asked: string[][] = [];
-  const generate = generateFrom({ turns });
+  const generate = createScriptedGenerate({ turns });
   return {
     provider: createProvider(
       "scripted",

@@ -5,7 +5,7 @@ import { suggest } from "../model/suggest.ts";
 import { createProvider } from "./conversation.ts";
 import type { ProviderDefinition, ProviderHost, ProviderSettings } from "./definition.ts";
 
-const table: Record<string, () => Promise<ProviderDefinition>> = {
+const loaders: Record<string, () => Promise<ProviderDefinition>> = {
   "claude-code": async () => (await import("./claude-code/claude-code.ts")).claudeCode,
   anthropic: async () => (await import("./anthropic.ts")).anthropic,
   openai: async () => (await import("./openai.ts")).openai,
@@ -16,12 +16,12 @@ const table: Record<string, () => Promise<ProviderDefinition>> = {
   scripted: async () => (await import("./scripted.ts")).scripted,
 };
 
-/** Tried in this order if no provider is named. */
-const automatic = ["claude-code", "anthropic", "openai", "google", "ollama"] as const;
+/** If no provider is named, Drover uses the first of these that is ready. */
+const defaultOrder = ["claude-code", "anthropic", "openai", "google", "ollama"] as const;
 
-export const providerNames: readonly string[] = Object.keys(table);
+export const providerNames: readonly string[] = Object.keys(loaders);
 
-/** The places that can name a provider, highest priority first. */
+/** The sources that can name a provider, highest priority first. */
 export interface NamedProviders {
   /** `--provider` on the command line. */
   option?: string | undefined;
@@ -37,19 +37,19 @@ export async function chooseProvider(
   { option, agent, profile, config }: NamedProviders,
   host: Pick<ProviderHost, "env" | "directory">,
 ): Promise<string> {
-  const named = option ?? agent ?? profile ?? config;
-  if (named !== undefined) {
-    await findProvider(named);
-    return named;
+  const requested = option ?? agent ?? profile ?? config;
+  if (requested !== undefined) {
+    await findProvider(requested);
+    return requested;
   }
-  for (const name of automatic) if (await isReady(await findProvider(name), host)) return name;
+  for (const name of defaultOrder) if (await isReady(await findProvider(name), host)) return name;
   throw new RequestError({
     code: "DROVER-LLM-005",
     field: "provider",
-    message: "No model provider is named, and none is set up here.",
+    message: "No model provider is configured, and none is ready to use on this machine.",
     next:
-      "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY where the runner starts, or start Ollama. " +
-      "To try Drover without a model, name the provider scripted.",
+      "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY in the runner's environment, or start Ollama. " +
+      "To try Drover without a model, use the provider scripted.",
   });
 }
 
@@ -59,12 +59,12 @@ async function isReady(definition: ProviderDefinition, host: Pick<ProviderHost, 
 }
 
 export async function findProvider(name: string): Promise<ProviderDefinition> {
-  if (Object.hasOwn(table, name)) return table[name]!();
+  if (Object.hasOwn(loaders, name)) return loaders[name]!();
   const near = suggest(name, providerNames);
   throw new RequestError({
     code: "DROVER-LLM-001",
     field: "provider",
-    message: `There is no provider ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+    message: `Unknown provider: ${name}.${near ? ` Did you mean ${near}?` : ""}`,
     next: `Use one of ${providerNames.join(", ")}.`,
   });
 }
@@ -82,15 +82,15 @@ export async function openProvider(name: string, options: OpenOptions): Promise<
     throw new RequestError({
       code: "DROVER-LLM-002",
       field: variable,
-      message: `The provider ${name} needs a key, and ${variable} is not set.`,
+      message: `The provider ${name} needs a key, but ${variable} is not set.`,
       next: `Set ${variable} in the environment of the runner, or of the command that runs the agent; or choose another provider.`,
     });
-  const settings = { ...options.settings, ...addressOf(definition, options) };
+  const settings = { ...options.settings, ...readAddress(definition, options) };
   return createProvider(name, await definition.open(settings, options), options.store, options.newId);
 }
 
 /** The settings take precedence over the variable. */
-function addressOf({ address_variable }: ProviderDefinition, { settings, env }: OpenOptions): { base_url?: string } {
+function readAddress({ address_variable }: ProviderDefinition, { settings, env }: OpenOptions): { base_url?: string } {
   const field = settings.base_url === undefined && address_variable !== undefined ? address_variable : "base_url";
   const base_url = field === "base_url" ? settings.base_url : env[field] || undefined;
   if (base_url === undefined) return {};

@@ -15,7 +15,7 @@ const failure = z.strictObject({
   message: z.string(),
   retry_after_ms: z.number().optional(),
 });
-// one object instead of a union of answers and errors, so that an error names the key and not the whole turn
+// one object instead of a union of answers and errors, so that a fault names the key instead of the whole turn
 const turnSchema = z
   .strictObject({
     text: z.string().optional(),
@@ -25,7 +25,7 @@ const turnSchema = z
   })
   .refine((turn) => Object.keys(turn).some((key) => key !== "usage"), { message: "a turn needs text, tools or error" })
   .refine((turn) => turn.error === undefined || (turn.text ?? turn.tools ?? turn.usage) === undefined, {
-    message: "a turn with error can have nothing else",
+    message: "a turn with `error` cannot have other keys",
   });
 const scriptSchema = z.strictObject({ turns: z.array(turnSchema).min(1) });
 type Script = z.output<typeof scriptSchema>;
@@ -35,53 +35,53 @@ export const scripted: ProviderDefinition = {
   variable: null,
   default_model: "script",
   async open({ script }) {
-    return { generate: generateFrom(script === undefined ? builtIn : await readScript(script)) };
+    return { generate: createScriptedGenerate(script === undefined ? builtInScript : await readScript(script)) };
   },
 };
 
-/** Used if no file is named. */
-const builtIn: Script = {
+/** Used if no script file is configured. */
+const builtInScript: Script = {
   turns: [
-    { text: "This is the built-in script of the scripted provider. Name a file with turns to make it say more." },
+    { text: "This is the built-in script of the scripted provider. Set `script` to a file with turns to change its answers." },
   ],
 };
 
-export function generateFrom({ turns }: Script): Generate {
+export function createScriptedGenerate({ turns }: Script): Generate {
   return async (conversation, { signal, onText }) => {
-    if (conversation.purpose === "summary") return answer({ text: "(a summary)" }, 0, conversation);
+    if (conversation.purpose === "summary") return buildAnswer({ text: "(a summary)" }, 0, conversation);
     const { messages, compacted } = conversation;
-    const answered = (compacted?.answers ?? 0) + messages.filter(({ role }) => role === "assistant").length;
-    const turn = turns[Math.min(answered, turns.length - 1)]!;
+    const answerCount = (compacted?.answers ?? 0) + messages.filter(({ role }) => role === "assistant").length;
+    const turn = turns[Math.min(answerCount, turns.length - 1)]!;
     if (turn.error) return { ok: false, error: withoutUndefined(turn.error) };
     if (!signal.aborted && turn.text !== undefined) onText?.(turn.text);
     if (signal.aborted) return { ok: false, error: cancelled };
-    return answer(turn, answered, conversation);
+    return buildAnswer(turn, answerCount, conversation);
   };
 }
 
-function answer(
-  { text, tools = [], usage: used }: Script["turns"][number],
-  answered: number,
+function buildAnswer(
+  { text, tools = [], usage: scriptedUsage }: Script["turns"][number],
+  answerCount: number,
   { messages }: Conversation,
 ): Generated {
   const parts: Part[] = text === undefined ? [] : [{ type: "text", text }];
-  for (const [at, { name, input }] of tools.entries())
-    parts.push({ type: "tool_use", tool_use_id: `scripted_${answered + 1}_${at + 1}`, name, input: input ?? {} });
-  const counted = used ?? {
+  for (const [index, { name, input }] of tools.entries())
+    parts.push({ type: "tool_use", tool_use_id: `scripted_${answerCount + 1}_${index + 1}`, name, input: input ?? {} });
+  const tokens = scriptedUsage ?? {
     input_tokens: JSON.stringify(messages).length >> 2,
     output_tokens: (text ?? "").length >> 2,
   };
-  return { ok: true, parts, usage: { ...counted, cost_usd: 0 }, stop: "end" };
+  return { ok: true, parts, usage: { ...tokens, cost_usd: 0 }, stop: "end" };
 }
 
 async function readScript(file: string): Promise<Script> {
-  const read = await checkScript(file);
-  if (read.ok) return read.value;
-  const [first] = read.faults;
+  const script = await checkScript(file);
+  if (script.ok) return script.value;
+  const [first] = script.faults;
   throw new RequestError({
     code: "DROVER-LLM-004",
     field: "script",
-    message: `The script cannot be used: ${read.faults
+    message: `The script cannot be used: ${script.faults
       .map(describeFault)
       .join("; ")
       .replace(/[^.?]$/, "$&.")}`,
@@ -89,31 +89,31 @@ async function readScript(file: string): Promise<Script> {
   });
 }
 
-/** Returns the script, or everything that is wrong with its file. */
+/** Returns the script, or all faults in its file. */
 export async function checkScript(
   file: string,
 ): Promise<{ ok: true; value: Script } | { ok: false; faults: DefinitionFault[] }> {
-  const refused = (line: number | null, message: string, next: string) => ({
+  const toFault = (line: number | null, message: string, next: string) => ({
     ok: false as const,
     faults: [{ code: shape.wrongValue, file, line, path: "", message, next }],
   });
   let text: string;
   try {
     text = await readFile(file, "utf8");
-  } catch (cause) {
-    const why = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    return refused(null, `the script cannot be read (${why})`, "Create the file, or correct `script`.");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    return toFault(null, `the script cannot be read (${reason})`, "Create the file, or correct `script`.");
   }
-  const read = readYaml(text);
-  if (read.ok) {
-    const checked = checkShape(read.value, shape, { ...read, file });
-    // a turn with a misspelt key may also look empty: report only the key
+  const yaml = readYaml(text);
+  if (yaml.ok) {
+    const checked = checkShape(yaml.value, shape, { ...yaml, file });
+    // a turn with a misspelt key may look empty too, so report only the key
     const isInner = (path: string): boolean =>
       !checked.ok && checked.faults.some((fault) => fault.path.startsWith(`${path}.`));
     return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !isInner(path)) };
   }
-  const { line, problem } = read.faults[0]!;
-  return refused(line, `the script is not valid YAML or JSON: ${problem}`, `Fix line ${line}.`);
+  const { line, problem } = yaml.faults[0]!;
+  return toFault(line, `the script is not valid YAML or JSON: ${problem}`, `Fix line ${line}.`);
 }
 
 const shape = {

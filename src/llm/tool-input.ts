@@ -1,5 +1,5 @@
-/** Parses a tool's input. If the model was cut off in the middle of it, the call is answered with the fault instead of made. */
-export function readInput(text: string): { input: unknown; fault?: string } {
+/** Parses the input of a tool call. If the model's answer was cut off, the input is invalid, and the loop answers the call with the fault. */
+export function parseInput(text: string): { input: unknown; fault?: string } {
   try {
     return { input: JSON.parse(text === "" ? "{}" : text) };
   } catch (error) {

@@ -9,7 +9,7 @@ import { type AgentSdk, agentSdk } from "./sdk.ts";
 import { LiveSession, type SessionHost } from "./live-session.ts";
 import type { Environment } from "../../model/environment.ts";
 
-/** Claude through Claude Code's Agent SDK: uses its login, and Drover's tools instead of its own. */
+/** Runs Claude through Claude Code's Agent SDK, with Claude Code's login and Drover's tools. */
 export const claudeCode: ProviderDefinition = {
   variable: null,
   address_variable: "ANTHROPIC_BASE_URL",
@@ -17,24 +17,24 @@ export const claudeCode: ProviderDefinition = {
   isReady: async (host) => findPackage(agentSdk, host) !== null && (await hasLogin(host.env)),
   async open({ base_url }, { env, start, workDirectory, directory }) {
     const sdk = await loadPackage<AgentSdk>(agentSdk, { directory, env }, "The provider claude-code");
-    return converse({ sdk, start, workDirectory, env: environment(env, base_url) });
+    return createModel({ sdk, start, workDirectory, env: buildEnvironment(env, base_url) });
   },
 };
 
 /** Keeps one process for the answers of a run. A new process resumes from the conversation. */
-function converse(host: SessionHost): Model {
+function createModel(host: SessionHost): Model {
   let live: LiveSession | null = null;
   return {
     async generate(conversation, options) {
       const { signal } = options;
       if (signal.aborted) return { ok: false, error: cancelled };
-      if (!live?.knows(conversation)) {
+      if (!live?.canContinue(conversation)) {
         await live?.close();
         live = new LiveSession(conversation, host);
       }
       const generated = await live.answer(conversation, options);
       // a failed request stays in the process's history, so the process cannot be reused
-      if (!live.usable) {
+      if (!live.isUsable) {
         await live.close();
         live = null;
       }
@@ -44,18 +44,18 @@ function converse(host: SessionHost): Model {
   };
 }
 
-const passedOn = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
+const forwardedNames = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
 
-function environment(env: Environment, base_url: string | undefined): Record<string, string> {
-  const given = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && passedOn.test(entry[0]),
+function buildEnvironment(env: Environment, base_url: string | undefined): Record<string, string> {
+  const forwarded = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && forwardedNames.test(entry[0]),
   );
   return {
-    ...Object.fromEntries(given),
+    ...Object.fromEntries(forwarded),
     ...(base_url === undefined ? {} : { ANTHROPIC_BASE_URL: base_url }),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
-    // the loop does these itself and records them: retries, compaction, shortening results
+    // the agent loop itself retries, compacts and shortens results, and records that
     CLAUDE_CODE_MAX_RETRIES: "1",
     CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
     DISABLE_COMPACT: "1",
@@ -66,7 +66,7 @@ function environment(env: Environment, base_url: string | undefined): Record<str
   };
 }
 
-/** Is there a key or a token in a variable, or a login file of `claude`? */
+/** Reports whether a variable holds a key or token, or `claude` has a login file. */
 async function hasLogin(env: Environment): Promise<boolean> {
   const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
   if (variables.some((name) => env[name])) return true;
@@ -80,7 +80,7 @@ async function exists(path: string): Promise<boolean> {
     await access(path);
     return true;
   } catch {
-    // missing or unreadable: no usable login
+    // a missing or unreadable file is no usable login
     return false;
   }
 }

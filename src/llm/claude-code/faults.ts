@@ -1,5 +1,5 @@
 import type { ProviderFault } from "../../model/provider.ts";
-import { authentication, rateLimit, refusedRequest, unreachable } from "../faults.ts";
+import { authentication, rateLimit, rejectedRequest, unreachable } from "../faults.ts";
 
 export const setup = { provider: "claude-code", variable: null };
 
@@ -8,7 +8,7 @@ export interface SdkFailure {
   kind: string | undefined;
   status: number | null | undefined;
   text: string;
-  retryMs?: number | undefined;
+  retryAfterMs?: number | undefined;
 }
 
 const loginKinds = new Set([
@@ -20,17 +20,17 @@ const loginKinds = new Set([
   "cloud_credential_error",
 ]);
 
-/** Converts an error of the SDK. */
-export function faultOf({ kind, status, text, retryMs }: SdkFailure): ProviderFault {
+/** Converts an error from the SDK. */
+export function toProviderFault({ kind, status, text, retryAfterMs }: SdkFailure): ProviderFault {
   if (loginKinds.has(kind ?? "") || status === 401 || status === 403) return authentication(setup, text);
   if (kind === "rate_limit" || kind === "overloaded" || status === 429 || status === 529)
-    return rateLimit(setup, text, retryMs);
+    return rateLimit(setup, text, retryAfterMs);
   if (kind === "server_error" || (status ?? 0) >= 500 || /connect|socket|network|timed? ?out/i.test(text))
     return unreachable(setup, text);
-  return refusedRequest(setup, text, text);
+  return rejectedRequest(setup, text, text);
 }
 
-/** Its program exited or could not be started. */
+/** The SDK's program exited or could not be started. */
 export function programFault(error: unknown): ProviderFault {
   return unreachable(setup, error instanceof Error ? error.message : String(error));
 }

@@ -6,24 +6,24 @@ import type { ProviderHost } from "../definition.ts";
 import { cancelled, unusableAnswer } from "../faults.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { type Deferred, defer } from "./deferred.ts";
-import { faultOf, programFault, type SdkFailure, setup } from "./faults.ts";
+import { toProviderFault, programFault, type SdkFailure, setup } from "./faults.ts";
 import { Inbox } from "./inbox.ts";
 import type { AgentSdk, Query, SdkMessage, SpawnRequest } from "./sdk.ts";
 import { SdkProcess } from "./sdk-process.ts";
-import { continuation, fullName, transcriptOf, wireName } from "./transcript.ts";
+import { continuation, fullName, toTranscript, wireName } from "./transcript.ts";
 
 export interface SessionHost extends Pick<ProviderHost, "start" | "workDirectory"> {
   sdk: AgentSdk;
   env: Readonly<Record<string, string>>;
 }
 
-/** The longest tool result that Claude Code passes on whole. */
-const maxResult = 500_000;
+/** Claude Code shortens longer tool results. */
+const maxResultCharacters = 500_000;
 
 /** A Claude Code process that holds a conversation between the answers of one run. */
 export class LiveSession {
-  /** False once the process has failed or continued by itself. The conversation then needs another process. */
-  usable = true;
+  /** False if the process has failed, or has continued by itself. The conversation then needs another process. */
+  isUsable = true;
   readonly #options: Conversation["options"];
   readonly #names: ReadonlyMap<string, string>;
   readonly #inbox = new Inbox();
@@ -34,14 +34,14 @@ export class LiveSession {
   #turn: { deferred: Deferred<Generated>; onText: TurnOptions["onText"] } | null = null;
   #answer = new StreamedAnswer();
   #failure: SdkFailure | null = null;
-  /** The last answer and its position, by which `knows` recognizes a conversation. */
-  #last: Part[] | null = null;
+  /** The last answer and the length of the conversation, by which `canContinue` recognizes it. */
+  #lastAnswer: Part[] | null = null;
   #length = 0;
-  /** Whether the results of its calls came from the loop. */
-  #submitted = false;
+  /** Whether the loop has submitted the results of the current calls. */
+  #hasResults = false;
   #costUsd = 0;
 
-  /** Starts a process with everything before the message to answer. */
+  /** Starts a process with the conversation up to the message to answer. */
   constructor({ options, messages }: Conversation, host: SessionHost) {
     this.#options = options;
     this.#names = new Map(options.tools.map(({ name }) => [fullName(name), name]));
@@ -54,16 +54,16 @@ export class LiveSession {
         env: host.env,
         model: options.model,
         ...(options.system_prompt === null ? {} : { systemPrompt: options.system_prompt }),
-        // none of Claude Code's own features: no tools, no settings, no commands or files in prompts
+        // turn off Claude Code's own features: tools, settings, and commands or files in prompts
         tools: [],
         settingSources: [],
         strictMcpConfig: true,
         verbatimPrompts: true,
-        mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#toolServer() } },
+        mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#createToolServer() } },
         allowedTools: [fullName("*")],
         permissionMode: "dontAsk",
         // stop after calls that Claude Code rejected by itself, so that the loop can answer them
-        hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#submitted })] }] },
+        hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#hasResults })] }] },
         includePartialMessages: true,
         spawnClaudeCodeProcess: (request: SpawnRequest) => this.#spawn(request, host.start),
         ...(history.length === 0
@@ -71,7 +71,7 @@ export class LiveSession {
           : {
               resume: id,
               sessionStore: {
-                load: async () => transcriptOf(id, history, host.workDirectory),
+                load: async () => toTranscript(id, history, host.workDirectory),
                 // the caller saves the conversation
                 append: async () => undefined,
               },
@@ -81,10 +81,10 @@ export class LiveSession {
     this.#reading = this.#read();
   }
 
-  /** Does this process know everything but the last message of the conversation? */
-  knows({ options, messages }: Conversation): boolean {
-    const before = messages.length === this.#length + 1 ? messages.at(-2) : undefined;
-    return this.usable && options === this.#options && before?.role === "assistant" && before.parts === this.#last;
+  /** Reports whether this process has the whole conversation except its last message. */
+  canContinue({ options, messages }: Conversation): boolean {
+    const previous = messages.length === this.#length + 1 ? messages.at(-2) : undefined;
+    return this.isUsable && options === this.#options && previous?.role === "assistant" && previous.parts === this.#lastAnswer;
   }
 
   async answer({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<Generated> {
@@ -93,21 +93,21 @@ export class LiveSession {
     const deferred = defer<Generated>();
     this.#turn = { deferred, onText };
     if (signal.aborted) this.#fail(cancelled);
-    else if (!this.usable) this.#fail(programFault("it exited between two answers"));
-    const cancel = (): void => this.#fail(cancelled);
-    signal.addEventListener("abort", cancel, { once: true });
-    const isKnown = this.#last !== null;
+    else if (!this.isUsable) this.#fail(programFault("it exited between two answers"));
+    const onAbort = (): void => this.#fail(cancelled);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const hasAnswered = this.#lastAnswer !== null;
     if (message.role === "user") this.#inbox.add(message.text);
-    else if (message.role === "tool" && isKnown) {
-      this.#submitted = true;
-      for (const result of message.results) this.#resultOf(result.tool_use_id).resolve(result);
+    else if (message.role === "tool" && hasAnswered) {
+      this.#hasResults = true;
+      for (const result of message.results) this.#deferredResult(result.tool_use_id).resolve(result);
     } else this.#inbox.add(continuation);
     const generated = await deferred.promise;
-    signal.removeEventListener("abort", cancel);
+    signal.removeEventListener("abort", onAbort);
     return generated;
   }
 
-  /** Kills the process instead of closing it: after an interrupted tool call it would make another request. */
+  /** Kills the process. If it were only closed, it would make another request after an interrupted tool call. */
   async close(): Promise<void> {
     this.#fail(cancelled);
     this.#spawned?.kill();
@@ -117,35 +117,35 @@ export class LiveSession {
   }
 
   #spawn(request: SpawnRequest, start: ProviderHost["start"]): SdkProcess {
-    if (!this.usable) throw new Error("The session was closed before its program was started.");
+    if (!this.isUsable) throw new Error("The session was closed before its program was started.");
     this.#spawned = new SdkProcess(request, start);
     return this.#spawned;
   }
 
-  /** Uses the low-level server, which passes JSON Schemas on unchanged. A call waits until its result is submitted. */
-  #toolServer(): Server {
+  /** Serves the tools over MCP. A call waits until the loop submits its result. Uses the low-level server, which passes on JSON Schemas unchanged. */
+  #createToolServer(): Server {
     const server = new Server({ name: "drover", version: "1" }, { capabilities: { tools: {} } });
     server.setRequestHandler("tools/list", () => ({
       tools: this.#options.tools.map(({ name, description, input_schema }) => ({
         name: wireName(name),
         description,
         inputSchema: { ...input_schema, type: "object" as const },
-        // read-only calls are passed on concurrently, others one by one
+        // Claude Code makes read-only calls concurrently, others one at a time
         annotations: { readOnlyHint: true },
-        _meta: { "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": maxResult },
+        _meta: { "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": maxResultCharacters },
       })),
     }));
     server.setRequestHandler("tools/call", async ({ params }) => {
-      const { output, is_error } = await this.#resultOf(String(params._meta?.["claudecode/toolUseId"])).promise;
+      const { output, is_error } = await this.#deferredResult(String(params._meta?.["claudecode/toolUseId"])).promise;
       return { content: [{ type: "text" as const, text: output }], isError: is_error };
     });
     return server;
   }
 
-  #resultOf(tool_use_id: string): Deferred<ToolResult> {
-    const known = this.#results.get(tool_use_id) ?? defer<ToolResult>();
-    this.#results.set(tool_use_id, known);
-    return known;
+  #deferredResult(tool_use_id: string): Deferred<ToolResult> {
+    const deferred = this.#results.get(tool_use_id) ?? defer<ToolResult>();
+    this.#results.set(tool_use_id, deferred);
+    return deferred;
   }
 
   async #read(): Promise<void> {
@@ -153,7 +153,7 @@ export class LiveSession {
       for await (const message of this.#query) if (message.parent_tool_use_id == null) this.#receive(message);
       this.#fail(programFault("it exited without an answer"));
     } catch (error) {
-      this.#fail(this.#failure ? faultOf(this.#failure) : programFault(error));
+      this.#fail(this.#failure ? toProviderFault(this.#failure) : programFault(error));
     }
   }
 
@@ -171,14 +171,14 @@ export class LiveSession {
           };
         break;
       case "system":
-        // it would retry by itself, unrecorded
+        // fail instead of letting Claude Code retry, because Drover could not record that
         if (message.subtype === "api_retry")
           this.#fail(
-            faultOf({
+            toProviderFault({
               kind: message.error,
               status: message.error_status,
               text: `${message.error_status ?? "connection failed"}: ${message.error ?? "unknown"}`,
-              retryMs: message.retry_delay_ms,
+              retryAfterMs: message.retry_delay_ms,
             }),
           );
         break;
@@ -192,28 +192,28 @@ export class LiveSession {
   #receiveEvent(event: Extract<SdkMessage, { type: "stream_event" }>["event"]): void {
     if (event.type === "message_start") {
       this.#answer = new StreamedAnswer();
-      this.#submitted = false;
+      this.#hasResults = false;
     }
     const text = this.#answer.add(event);
     if (text !== "") this.#turn?.onText?.(text);
     const { stopReason } = this.#answer;
-    // after a normal end, the result follows with the cost
+    // after a normal end, the result follows, with the cost
     if (event.type !== "message_stop" || stopReason === "end_turn" || stopReason === "stop_sequence") return;
-    // without a stop reason it broke off, and a later message says why
+    // without a stop reason the answer was cut off, and a later message gives the reason
     if (stopReason !== null) this.#finish(null);
   }
 
   #receiveResult(result: Extract<SdkMessage, { type: "result" }>): void {
     if (result.is_error || this.#failure)
       return this.#fail(
-        faultOf({
+        toProviderFault({
           kind: this.#failure?.kind,
           status: result.api_error_status,
           text: result.result ?? result.errors?.join("; ") ?? this.#failure?.text ?? "no message",
         }),
       );
     if (this.#answer.stopReason === null) return this.#fail(unusableAnswer(setup, "it was cut off"));
-    // the total covers everything this process has requested
+    // the total covers all requests of this process
     const cost = result.total_cost_usd - this.#costUsd;
     this.#costUsd = result.total_cost_usd;
     this.#finish(cost);
@@ -222,14 +222,14 @@ export class LiveSession {
   #finish(costUsd: number | null): void {
     const { stopReason } = this.#answer;
     const parts = this.#answer.parts(this.#names);
-    this.#last = parts;
-    // Claude Code continues by itself after an answer that is too long, and answers calls that it rejects.
+    this.#lastAnswer = parts;
+    // By itself, Claude Code continues after an answer that is too long, and answers calls that it rejects.
     const isWaiting = stopReason === "tool_use" && parts.every((part) => this.#isCallable(part));
-    if (costUsd === null && !isWaiting) this.usable = false;
+    if (costUsd === null && !isWaiting) this.isUsable = false;
     const stop = stopReason === "max_tokens" ? "length" : stopReason === "refusal" ? "refused" : "end";
     this.#settle({ ok: true, parts, usage: this.#answer.usage(costUsd), stop });
     this.#answer = new StreamedAnswer();
-    if (!this.usable) this.#spawned?.kill();
+    if (!this.isUsable) this.#spawned?.kill();
   }
 
   #isCallable(part: Part): boolean {
@@ -237,7 +237,7 @@ export class LiveSession {
   }
 
   #fail(error: Extract<Generated, { ok: false }>["error"]): void {
-    this.usable = false;
+    this.isUsable = false;
     this.#settle({ ok: false, error });
   }
 

@@ -5,7 +5,7 @@ import type { ProviderHost } from "../definition.ts";
 import type { SpawnRequest } from "./sdk.ts";
 
 /**
- * Runs the SDK's program as a recorded process of the run. The SDK expects a process at once, but Drover starts it only
+ * Runs the SDK's program as a recorded process of the run. The SDK expects a process immediately, but Drover starts it only
  * after recording the start, so the pipes buffer until then.
  */
 export class SdkProcess extends EventEmitter {
@@ -14,7 +14,7 @@ export class SdkProcess extends EventEmitter {
   killed = false;
   exitCode: number | null = null;
   signalCode: string | null = null;
-  /** Settles once no process of it is left. Never rejects. */
+  /** Resolves when the process and its children have exited. Never rejects. */
   readonly ended: Promise<void>;
   readonly #running: Promise<Running>;
 
@@ -42,7 +42,7 @@ export class SdkProcess extends EventEmitter {
   kill(): boolean {
     if (this.killed) return false;
     this.killed = true;
-    // a process that could not be started has already reported that
+    // the "error" event has already reported a process that could not be started
     void this.#running.then((running) => running.kill("shutdown")).catch(() => undefined);
     return true;
   }
@@ -50,7 +50,7 @@ export class SdkProcess extends EventEmitter {
   async #connect(onStderr: ((chunk: Uint8Array) => void) | undefined): Promise<void> {
     const running = await this.#running;
     const { stdin, stdout, stderr, result } = running;
-    // the exit event reports a program that is gone
+    // the "exit" event reports that the program is gone
     stdin?.on("error", () => this.stdin.destroy());
     if (stdin) this.stdin.pipe(stdin);
     if (onStderr) stderr?.on("data", onStderr);

@@ -79,7 +79,7 @@ export interface TokenCounts {
   output_tokens?: number | null;
 }
 
-/** What the SDK passes to the function that starts its program. It expects something like a ChildProcess in return. */
+/** The argument of the function that starts the SDK's program. The function returns an object like a ChildProcess. */
 export interface SpawnRequest {
   command: string;
   args: string[];

@@ -1,5 +1,5 @@
 import type { Part } from "../conversation.ts";
-import { readInput } from "../tool-input.ts";
+import { parseInput } from "../tool-input.ts";
 import type { Block, Delta, StreamEvent, TokenCounts } from "./sdk.ts";
 
 type OpenBlock = Block & { json?: string };
@@ -20,7 +20,7 @@ export class StreamedAnswer {
         this.#blocks[event.index] = { ...event.content_block };
         return "";
       case "content_block_delta":
-        return addTo(this.#blocks[event.index], event.delta);
+        return applyDelta(this.#blocks[event.index], event.delta);
       case "message_delta":
         this.stopReason = event.delta.stop_reason;
         this.#counts = { ...this.#counts, ...event.usage };
@@ -30,7 +30,7 @@ export class StreamedAnswer {
     }
   }
 
-  /** `names` maps the model's names of tools to Drover's. */
+  /** `names` maps the model's tool names to Drover's. */
   parts(names: ReadonlyMap<string, string>): Part[] {
     return this.#blocks.flatMap((block): Part[] => {
       switch (block.type) {
@@ -42,7 +42,7 @@ export class StreamedAnswer {
           return [{ type: "reasoning", text: "", meta: { anthropic: { redactedData: block.data } } }];
         case "tool_use": {
           const name = names.get(block.name) ?? block.name;
-          return [{ type: "tool_use", tool_use_id: block.id, name, ...readInput(block.json ?? "") }];
+          return [{ type: "tool_use", tool_use_id: block.id, name, ...parseInput(block.json ?? "") }];
         }
         default:
           return [];
@@ -60,7 +60,7 @@ export class StreamedAnswer {
   }
 }
 
-function addTo(block: OpenBlock | undefined, delta: Delta): string {
+function applyDelta(block: OpenBlock | undefined, delta: Delta): string {
   if (delta.type === "text_delta" && block?.type === "text") {
     block.text += delta.text;
     return delta.text;

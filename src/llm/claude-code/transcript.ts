@@ -6,11 +6,11 @@ const prefix = "mcp__drover__";
 export const wireName = (name: string): string => name.replaceAll(".", "_");
 export const fullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${wireName(name)}`);
 
-/** Sent after results that a new process finds in its history, because it makes no request without a message. */
+/** Sent if a new process finds the results of its calls in its history, because it makes no request without a message. */
 export const continuation = "The results of your tool calls are above. Continue.";
 
-/** Converts a conversation to the lines of Claude Code's own transcript, from which it resumes. */
-export function transcriptOf(session_id: string, messages: readonly Message[], cwd: string): { type: string }[] {
+/** Converts a conversation to the lines of a Claude Code transcript, so that Claude Code can resume it. */
+export function toTranscript(session_id: string, messages: readonly Message[], cwd: string): { type: string }[] {
   const timestamp = new Date().toISOString();
   let parentUuid: string | null = null;
   return messages.map((message) => {
@@ -68,16 +68,16 @@ function wirePart(part: Part): unknown[] {
       return [{ type: "tool_use", id: part.tool_use_id, name: fullName(part.name), input }];
     }
     case "reasoning": {
-      const { signature, redactedData } = reasoningMeta(part);
+      const { signature, redactedData } = readReasoningMeta(part);
       if (redactedData !== undefined) return [{ type: "redacted_thinking", data: redactedData }];
-      // the service refuses a thinking block without its signature
+      // the service rejects a thinking block without its signature
       return signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature }];
     }
   }
 }
 
 /** Uses the metadata format of the provider `anthropic`, so that a session can switch between the two. */
-function reasoningMeta({ meta }: Part): { signature?: string; redactedData?: string } {
-  const own: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, "anthropic") : undefined;
-  return typeof own === "object" && own !== null ? own : {};
+function readReasoningMeta({ meta }: Part): { signature?: string; redactedData?: string } {
+  const anthropicMeta: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, "anthropic") : undefined;
+  return typeof anthropicMeta === "object" && anthropicMeta !== null ? anthropicMeta : {};
 }
