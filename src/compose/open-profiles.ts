@@ -165,7 +165,9 @@ function createProfileHost(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
     missing: (type, config, directory) =>
-      type === "claude-sdk" ? describeMissingPackage(agentSdk, { directory, env }) : findMissingProgram(type, config, env),
+      type === "claude-sdk"
+        ? describeMissingPackage(agentSdk, { directory, env })
+        : findMissingProgram(type, config, env),
     hasCommand(command, directory) {
       if (isProceduralExec(command)) return true;
       const split = splitWords(command);

@@ -8,9 +8,9 @@ import type {
 } from "./types.ts";
 
 /**
- * Runs an agent until it finishes, in this process on the record of a state directory, or through a coordinator. A
- * failed run resolves to a result with an `error`. Rejects only if no run could be created: with a RequestError for a
- * bad request, with a SessionError for a session that cannot be continued.
+ * Runs an agent until it finishes: in this process, with the record in a state directory, or through a coordinator. A
+ * failed run resolves to a result with an `error`. Rejects only if the run could not be created: with a RequestError for a
+ * bad request, or with a SessionError for a session that cannot be continued.
  */
 export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
   // loaded lazily, so that importing the package stays fast
@@ -18,7 +18,7 @@ export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<Run
   return run(options);
 }
 
-/** Runs agents on the record of one state directory. Any number of runs may be active at once. */
+/** Runs agents with the record in one state directory. Any number of runs may be active at the same time. */
 export class AgentRunner {
   readonly #stateDir: string;
 
@@ -31,15 +31,15 @@ export class AgentRunner {
   }
 
   /** Continues a session with a new prompt. */
-  resume(sessionId: string, agent: Resumable, prompt: string, options: ResumeOptions = {}): Promise<RunnerResult> {
+  resume(sessionId: string, agent: AgentReference, prompt: string, options: ResumeOptions = {}): Promise<RunnerResult> {
     return this.run({ ...options, agent, prompt, resume: sessionId });
   }
 
   /** Continues a copy of a session. The original is not changed. */
-  fork(sessionId: string, agent: Resumable, prompt: string, options: ResumeOptions = {}): Promise<RunnerResult> {
+  fork(sessionId: string, agent: AgentReference, prompt: string, options: ResumeOptions = {}): Promise<RunnerResult> {
     return this.run({ ...options, agent, prompt, fork: sessionId });
   }
 }
 
-type Resumable = ResolvedAgentConfig | AgentFile | string;
+type AgentReference = ResolvedAgentConfig | AgentFile | string;
 type ResumeOptions = Omit<RunnerOptions, "agent" | "prompt" | "stateDir" | "resume" | "fork"> & RunnerCallbacks;

@@ -1,12 +1,12 @@
 import type { Decision } from "../model/executor.ts";
 import type { AgentQuestion, RunnerCallbacks, SDKMessage } from "./types.ts";
 
-/** The caller's functions. Errors they throw are collected and printed; they do not end the run. */
+/** Wraps the caller's functions. Collects and prints the errors they throw, which do not stop the run. */
 export interface Callbacks {
-  message(message: unknown): Promise<void>;
+  onMessage(message: unknown): Promise<void>;
   /** null if the caller does not answer questions. */
-  question: ((question: AgentQuestion) => Promise<Decision>) | null;
-  /** Collects and prints an error that the callback of this name threw or caused. */
+  onQuestion: ((question: AgentQuestion) => Promise<Decision>) | null;
+  /** Collects and prints an error that the named callback threw or caused. */
   report(name: string, thrown: unknown): void;
   readonly errors: readonly Error[];
   /** The last SDK message that was a result or contained an error. */
@@ -27,9 +27,9 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
     get lastResultOrError() {
       return lastResultOrError;
     },
-    async message(given) {
-      // the SDK's declarations say that every message is an object with a type
-      const message = given as SDKMessage;
+    async onMessage(sdkMessage) {
+      // the SDK declares every message as an object with a type
+      const message = sdkMessage as SDKMessage;
       if (message.type === "result" || message.error !== undefined) lastResultOrError = message;
       try {
         await onMessage?.(message);
@@ -37,12 +37,12 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
         report("onMessage", error);
       }
     },
-    question:
+    onQuestion:
       onQuestion === undefined
         ? null
         : async (question) => {
             try {
-              return checked(await onQuestion(question));
+              return checkDecision(await onQuestion(question));
             } catch (error) {
               report("onQuestion", error);
               return { decision: "deny", message: "The program that answers questions failed." };
@@ -52,12 +52,12 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
 }
 
 /** Validates at run time, for callers in plain JavaScript. */
-function checked(decision: Decision): Decision {
-  const { decision: given, ...more }: Partial<Decision> & Record<string, unknown> = decision ?? {};
-  const allowed = given === "allow" ? ["input", "remember"] : ["message"];
-  if (given !== "allow" && given !== "deny" && given !== "stop")
+function checkDecision(decision: Decision): Decision {
+  const { decision: kind, ...fields }: Partial<Decision> & Record<string, unknown> = decision ?? {};
+  const allowedFields = kind === "allow" ? ["input", "remember"] : ["message"];
+  if (kind !== "allow" && kind !== "deny" && kind !== "stop")
     throw new TypeError('A decision must be { decision: "allow" }, { decision: "deny" } or { decision: "stop" }');
-  const wrong = Object.keys(more).find((key) => more[key] !== undefined && !allowed.includes(key));
-  if (wrong !== undefined) throw new TypeError(`A decision to ${given} has no ${wrong}`);
+  const unknownField = Object.keys(fields).find((key) => fields[key] !== undefined && !allowedFields.includes(key));
+  if (unknownField !== undefined) throw new TypeError(`A decision to ${kind} cannot have the field ${unknownField}`);
   return decision;
 }

@@ -1,7 +1,7 @@
 import type { SDKMessage } from "./types.ts";
 
-/** `instanceof` compares names for our classes, because the bundle that runs agents has its own copy of them. */
-const namesOf: Readonly<Record<string, readonly string[]>> = {
+/** For these classes `instanceof` compares names, because the bundle that runs agents has its own copy of them. */
+const matchingNames: Readonly<Record<string, readonly string[]>> = {
   RunnerError: ["RunnerError", "SDKError", "SessionError"],
   SDKError: ["SDKError"],
   SessionError: ["SessionError"],
@@ -9,12 +9,12 @@ const namesOf: Readonly<Record<string, readonly string[]>> = {
 };
 
 function isInstance(type: { name: string }, value: unknown): boolean {
-  const names = namesOf[type.name];
+  const names = matchingNames[type.name];
   if (names !== undefined) return value instanceof Error && names.includes(value.name);
   return Function.prototype[Symbol.hasInstance].call(type, value);
 }
 
-/** A run did not succeed. `jobId` is empty if there was no run yet. */
+/** A run did not succeed. `jobId` is empty if the run was not created. */
 export class RunnerError extends Error {
   override readonly name: string = "RunnerError";
   readonly jobId: string;
@@ -33,7 +33,7 @@ export class RunnerError extends Error {
 /** The Claude Agent SDK, or the model behind it, reported a failure. */
 export class SDKError extends RunnerError {
   override readonly name = "SDKError";
-  /** The SDK message that reported the failure, if there was one. */
+  /** The SDK message that reported the failure, if any. */
   readonly sdkMessage?: SDKMessage;
   constructor(message: string, jobId: string, agentName: string, sdkMessage?: SDKMessage) {
     super(message, jobId, agentName);

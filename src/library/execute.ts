@@ -21,9 +21,11 @@ export async function execute(
   checkOptions(options, signal);
   const capture = { ...captureDefaults, ...options.capture };
   const { maxBytes, mode, onLimit } = capture;
-  if (!Number.isInteger(maxBytes) || maxBytes < 0) throw wrong("capture.maxBytes", "is not a whole number of bytes");
-  if (!["both", "merged", "none", "file"].includes(mode)) throw wrong("capture.mode", "is unknown");
-  if (!["truncate", "fail"].includes(onLimit)) throw wrong("capture.onLimit", "is neither truncate nor fail");
+  if (!Number.isInteger(maxBytes) || maxBytes < 0)
+    throw invalidOption("capture.maxBytes", "must be a whole number of bytes");
+  if (!["both", "merged", "none", "file"].includes(mode))
+    throw invalidOption("capture.mode", "must be both, merged, none or file");
+  if (!["truncate", "fail"].includes(onLimit)) throw invalidOption("capture.onLimit", "must be truncate or fail");
   return executeCommand(toCommand(command, options), { ...options, capture }, signal);
 }
 
@@ -46,15 +48,15 @@ function toCommand(command: string | Command, { parentEnvironment = process.env 
 
 /** Validates at run time, for callers in plain JavaScript. */
 function checkOptions(options: unknown, signal: unknown): void {
-  if (typeof options !== "object" || options === null) throw wrong("options", "are not an object");
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrong("signal", "is not an AbortSignal");
+  if (typeof options !== "object" || options === null) throw invalidOption("options", "must be an object");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal", "must be an AbortSignal");
 }
 
-function wrong(field: string, what: string): RequestError {
+function invalidOption(field: string, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field,
-    message: `${field} ${what}.`,
+    message: `${field} ${problem}.`,
     next: 'Call it like execute("npm test") or execute({ executable: "npm", arguments: ["test"] }).',
   });
 }

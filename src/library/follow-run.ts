@@ -20,35 +20,35 @@ export async function followRun(
   callbacks: Callbacks,
   { signal, messages }: FollowOptions,
 ): Promise<RunnerResult> {
-  const stop = (): void =>
+  const onAbort = (): void =>
     void client.runs.stop(run.run_id).catch((error: unknown) => {
       process.emitWarning(`The run ${run.run_id} could not be stopped: ${String(error)}`, "DroverWarning");
     });
   const questions = answerQuestions(client, run, callbacks);
-  signal?.addEventListener("abort", stop, { once: true });
-  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", onAbort, { once: true });
+  if (signal?.aborted) onAbort();
   try {
     for await (const stored of client.runs.follow(run.run_id)) {
       const { event } = stored;
-      if (messages === "log" && "raw" in event && event.raw !== undefined) await callbacks.message(event.raw);
+      if (messages === "log" && "raw" in event && event.raw !== undefined) await callbacks.onMessage(event.raw);
       if (event.type === "permission_request") questions?.ask(event);
       if (isParked(stored) && (await staysParked(client, run.run_id))) break;
     }
   } finally {
     questions?.close();
-    signal?.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", onAbort);
   }
   return toRunnerResult(await client.runs.get(run.run_id), executor, callbacks);
 }
 
 /** Passes questions to the caller and sends back the answers. Returns null if the caller does not answer questions. */
-function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Run, { question, report }: Callbacks) {
-  if (question === null || !attended) return null;
-  /** Questions the caller is deciding on. A run that was parked asks them again meanwhile. */
+function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Run, { onQuestion, report }: Callbacks) {
+  if (onQuestion === null || !attended) return null;
+  /** Questions that the caller is deciding on. A run that was parked may ask them again in the meantime. */
   const pending = new Set<string>();
-  let open = true;
+  let isOpen = true;
   async function answer({ request_id, tool, input, effect, input_schema }: PermissionRequestEvent): Promise<void> {
-    const decision = await question!({
+    const decision = await onQuestion!({
       jobId: run_id,
       requestId: request_id,
       agentName: agent_name,
@@ -58,14 +58,14 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
       ...(input_schema === undefined ? {} : { inputSchema: input_schema }),
     });
     pending.delete(request_id);
-    if (!open) return;
+    if (!isOpen) return;
     try {
       await client.questions.answer(run_id, request_id, decision);
     } catch (error) {
-      if (!open || isClosed(error)) return;
-      // deny, so that a refused answer does not leave the run waiting
+      if (!isOpen || isQuestionClosed(error)) return;
+      // deny, so that a rejected answer does not leave the run waiting
       report("onQuestion", error);
-      const message = "The coordinator refused the answer.";
+      const message = "Denied: the coordinator rejected the answer from onQuestion.";
       await client.questions.answer(run_id, request_id, { decision: "deny", message });
     }
   }
@@ -74,17 +74,17 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
       if (pending.has(event.request_id)) return;
       pending.add(event.request_id);
       answer(event).catch((error: unknown) => {
-        if (open && !isClosed(error)) report("onQuestion", error);
+        if (isOpen && !isQuestionClosed(error)) report("onQuestion", error);
       });
     },
     close(): void {
-      open = false;
+      isOpen = false;
     },
   };
 }
 
-/** Somebody else answered first, or the question is no longer open. */
-function isClosed(error: unknown): boolean {
+/** Reports whether the question was answered by another client, or is no longer open. */
+function isQuestionClosed(error: unknown): boolean {
   return error instanceof RequestError && ["DROVER-API-031", "DROVER-API-032"].includes(error.code);
 }
 
@@ -92,7 +92,7 @@ function isParked({ event }: StoredEvent): boolean {
   return event.type === "status" && event.status === "parked";
 }
 
-/** Whether the run stays parked until somebody resumes it: it waits neither for an answer nor for a point in time. */
+/** Reports whether the run stays parked until a person resumes it, because it waits neither for an answer nor for a time. */
 async function staysParked(client: ApiClient, run_id: string): Promise<boolean> {
   const { status, parked_why, parked_until } = await client.runs.get(run_id);
   return status === "parked" && parked_why !== "approval" && parked_until === null;

@@ -13,34 +13,35 @@ import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types
 
 export interface PreparedAgent {
   agent: Agent;
-  /** The MCP servers that run in this process. The record contains only their names. */
+  /** The MCP servers that run in this process. The record holds only their names. */
   mcpServers: Record<string, InProcessMcpServer>;
 }
 
-/** Loads, validates and completes an agent given as a definition or a file. Throws a RequestError that lists all faults. */
-export async function prepareAgent(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
+/** Loads and validates an agent from a definition or a file, and fills in defaults. Throws a RequestError that lists all faults. */
+export async function prepareAgent(source: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
   const schemas = openSchemaChecker();
   try {
-    if ("path" in given) return { agent: complete(await agentFromFile(given, cwd, schemas), cwd), mcpServers: {} };
-    const { plain, mcpServers } = splitServers(given);
+    if ("path" in source)
+      return { agent: withDefaults(await loadAgentFile(source, cwd, schemas), cwd), mcpServers: {} };
+    const { plain, mcpServers } = splitServers(source);
     const checked = await checkSchemas(checkAgent(plain), schemas);
-    if (!checked.ok) throw refused(checked.faults);
-    return { agent: complete(checked.agent, cwd), mcpServers };
+    if (!checked.ok) throw invalidAgent(checked.faults);
+    return { agent: withDefaults(checked.agent, cwd), mcpServers };
   } finally {
     await schemas.stop();
   }
 }
 
-async function agentFromFile(
+async function loadAgentFile(
   { path, name }: AgentFile,
   cwd: string,
   schemas: Parameters<typeof loadAgentFiles>[1],
 ): Promise<Agent> {
   const file = resolve(cwd, path);
   const { agents, faults } = await loadAgentFiles([file], schemas);
-  const found = agents.filter(({ agent }) => name === undefined || agent.name === name);
-  if (found.length === 1) return found[0]!.agent;
-  if (faults.length > 0) throw refused(faults);
+  const matches = agents.filter(({ agent }) => name === undefined || agent.name === name);
+  if (matches.length === 1) return matches[0]!.agent;
+  if (faults.length > 0) throw invalidAgent(faults);
   const names = agents.map(({ agent }) => agent.name);
   const near = name === undefined ? undefined : suggest(name, names);
   throw new RequestError({
@@ -49,13 +50,13 @@ async function agentFromFile(
     message:
       name === undefined
         ? `${path} defines ${names.length} agents.`
-        : `${path} defines no agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
-    next: `Name one of: ${names.join(", ")}.`,
+        : `${path} does not define the agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+    next: `Set agent.name to one of: ${names.join(", ")}.`,
   });
 }
 
 /** An agent without an executor uses the Agent SDK. A relative working directory is relative to the caller's. */
-function complete(agent: Agent, cwd: string): Agent {
+function withDefaults(agent: Agent, cwd: string): Agent {
   const { working_directory, executor } = agent;
   return {
     ...agent,
@@ -66,21 +67,27 @@ function complete(agent: Agent, cwd: string): Agent {
   };
 }
 
-function splitServers(given: ResolvedAgentConfig): {
+function splitServers(config: ResolvedAgentConfig): {
   plain: Record<string, unknown>;
   mcpServers: PreparedAgent["mcpServers"];
 } {
-  const servers = Object.entries(given.mcp_servers ?? {});
+  const servers = Object.entries(config.mcp_servers ?? {});
   const inProcess = servers.filter((entry): entry is [string, InProcessMcpServer] => "instance" in entry[1]);
-  if (inProcess.length === 0) return { plain: given, mcpServers: {} };
-  const named = servers.map(([key, server]) => [key, "instance" in server ? { type: "sdk", name: key } : server]);
-  return { plain: { ...given, mcp_servers: Object.fromEntries(named) }, mcpServers: Object.fromEntries(inProcess) };
+  if (inProcess.length === 0) return { plain: config, mcpServers: {} };
+  const references = servers.map(([key, server]) => [key, "instance" in server ? { type: "sdk", name: key } : server]);
+  return {
+    plain: { ...config, mcp_servers: Object.fromEntries(references) },
+    mcpServers: Object.fromEntries(inProcess),
+  };
 }
 
-/** The caller may give the agent any variable, but a variable that is not set is a mistake. */
+/** Allows the agent to use any variable, but rejects variables that are not set. */
 export function checkVariables(agent: Agent, env: Environment): void {
-  const all = { allowed: variablesIn(agent), env };
-  const faults = [...expandAgent(agent, all).faults, ...expandText(agent.command ?? "", "command", all).faults];
+  const variables = { allowed: variablesIn(agent), env };
+  const faults = [
+    ...expandAgent(agent, variables).faults,
+    ...expandText(agent.command ?? "", "command", variables).faults,
+  ];
   const [first] = faults;
   if (first === undefined) return;
   throw new RequestError({
@@ -93,7 +100,7 @@ export function checkVariables(agent: Agent, env: Environment): void {
   });
 }
 
-function refused(faults: readonly DefinitionFault[]): RequestError {
+function invalidAgent(faults: readonly DefinitionFault[]): RequestError {
   const [first] = faults;
   return new RequestError({
     code: first!.code,

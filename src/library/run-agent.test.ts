@@ -180,7 +180,7 @@ describe("runAgent", () => {
     for (const name of [undefined, "twoo"])
       await expect(runAgent({ agent: { path, ...(name && { name }) }, prompt: "x", stateDir })).rejects.toMatchObject({
         field: "agent.name",
-        next: "Name one of: one, two.",
+        next: "Set agent.name to one of: one, two.",
       });
   });
 

@@ -10,10 +10,10 @@ import { prepareAgent, checkVariables, type PreparedAgent } from "./prepare-agen
 import { followRun, type FollowOptions } from "./follow-run.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { RunnerError, SessionError } from "./errors.ts";
-import { executorProfile } from "./executor-profile.ts";
+import { findExecutorProfile } from "./find-executor-profile.ts";
 import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
 
-/** The id of the run once it is submitted. Errors after that become the run's result. */
+/** The id of the run, or null until it is submitted. Later errors become the run's result. */
 interface SubmittedRun {
   jobId: string | null;
 }
@@ -26,10 +26,10 @@ export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<Run
   const name = typeof options.agent === "string" ? options.agent : (options.agent.name ?? "");
   try {
     return await (options.coordinator === undefined
-      ? inThisProcess(options, callbacks, submitted)
-      : throughCoordinator(options, callbacks, submitted));
+      ? runInThisProcess(options, callbacks, submitted)
+      : runThroughCoordinator(options, callbacks, submitted));
   } catch (error) {
-    if ((options.resume ?? options.fork) !== undefined && isSessionFault(error)) {
+    if ((options.resume ?? options.fork) !== undefined && isSessionError(error)) {
       throw new SessionError(`${error.message} ${error.next ?? ""}`.trim(), "", name, options.resume ?? options.fork);
     }
     if (submitted.jobId === null || !(error instanceof Error)) throw error;
@@ -38,7 +38,7 @@ export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<Run
   }
 }
 
-async function inThisProcess(
+async function runInThisProcess(
   options: RunnerOptionsWithCallbacks,
   callbacks: Callbacks,
   submitted: SubmittedRun,
@@ -46,8 +46,8 @@ async function inThisProcess(
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   if (typeof options.agent === "string") throw needsCoordinator(options.agent);
-  const own = await prepareAgent(options.agent, cwd);
-  checkVariables(own.agent, env);
+  const prepared = await prepareAgent(options.agent, cwd);
+  checkVariables(prepared.agent, env);
   const local = await findLocal({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
   describeUntrusted(findUntrusted({ cwd, env, options: {} }, local, { profiles: true }), env).forEach(warn);
@@ -57,36 +57,38 @@ async function inThisProcess(
       env,
       cwd,
       agentsDirectory: null,
-      target: { spec: { profile: executorProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
+      target: {
+        spec: { profile: findExecutorProfile(prepared.agent, { cwd, config: local.config, env }), workspace: cwd },
+      },
       name: "runAgent",
-      inProcess: { mcpServers: own.mcpServers, onMessage: callbacks.message },
+      inProcess: { mcpServers: prepared.mcpServers, onMessage: callbacks.onMessage },
       onNotice: warn,
       onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
       onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
     },
-    (client) => submitAndFollow(client, own, { ...options, messages: "executor" }, callbacks, submitted),
+    (client) => submitAndFollow(client, prepared, { ...options, messages: "executor" }, callbacks, submitted),
   );
 }
 
-async function throughCoordinator(
+async function runThroughCoordinator(
   options: RunnerOptionsWithCallbacks,
   callbacks: Callbacks,
   submitted: SubmittedRun,
 ): Promise<RunnerResult> {
-  const client = createClient(addressOf(options));
+  const client = createClient(readTarget(options));
   if (typeof options.agent === "string") {
     const agent = await client.agents.get(options.agent);
     return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, submitted);
   }
-  const own = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
-  const [inProcess] = Object.keys(own.mcpServers);
+  const prepared = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
+  const [inProcess] = Object.keys(prepared.mcpServers);
   if (inProcess !== undefined)
-    throw refused(
+    throw invalidOption(
       `agent.mcp_servers.${inProcess}`,
-      "runs in this process, where a coordinator's runners cannot reach it",
+      "is an in-process server, which a coordinator's runners cannot reach",
     );
-  await client.agents.put(own.agent.name, own.agent);
-  return submitAndFollow(client, own, { ...options, messages: "log" }, callbacks, submitted);
+  await client.agents.put(prepared.agent.name, prepared.agent);
+  return submitAndFollow(client, prepared, { ...options, messages: "log" }, callbacks, submitted);
 }
 
 async function submitAndFollow(
@@ -96,18 +98,18 @@ async function submitAndFollow(
   callbacks: Callbacks,
   submitted: SubmittedRun,
 ): Promise<RunnerResult> {
-  const run = await client.submit(submissionOf(agent, options));
+  const run = await client.submit(toSubmission(agent, options));
   submitted.jobId = run.run_id;
   return followRun(client, run, agent.executor ?? null, callbacks, options);
 }
 
-function submissionOf(
+function toSubmission(
   { name, working_directory }: PreparedAgent["agent"],
   options: RunnerOptionsWithCallbacks,
 ): Submission {
   const { resume, fork, forkAtTurn, prompt, schedule, parameters } = options;
   const session_id = resume ?? fork;
-  // if neither is given, the agent's own setting applies
+  // without either option, the agent's own setting applies
   const attended = options.attended ?? (options.onQuestion === undefined ? undefined : true);
   return {
     agent_name: name,
@@ -123,15 +125,15 @@ function submissionOf(
   };
 }
 
-function addressOf({ coordinator, env = process.env }: RunnerOptionsWithCallbacks): Target {
+function readTarget({ coordinator, env = process.env }: RunnerOptionsWithCallbacks): Target {
   const allowHttp = env["DROVER_ALLOW_HTTP"] === "1";
   if (typeof coordinator === "object") return { allowHttp, ...coordinator, token: coordinator.token ?? null };
   const url = env["DROVER_API_URL"];
-  if (!url) throw refused("coordinator", 'is "environment", but DROVER_API_URL is not set');
+  if (!url) throw invalidOption("coordinator", 'is "environment", but DROVER_API_URL is not set');
   return { url, token: env["DROVER_API_KEY"] || null, allowHttp };
 }
 
-function isSessionFault(error: unknown): error is RequestError {
+function isSessionError(error: unknown): error is RequestError {
   const codes = ["DROVER-SUB-002", "DROVER-SUB-003", "DROVER-SUB-005", "DROVER-SUB-006"];
   return error instanceof RequestError && codes.includes(error.code);
 }
@@ -140,31 +142,33 @@ function isSessionFault(error: unknown): error is RequestError {
 function checkOptions(options: RunnerOptionsWithCallbacks): void {
   const { agent, prompt, stateDir, resume, fork, coordinator, signal } = options;
   if ((typeof agent !== "object" || agent === null) && (typeof agent !== "string" || agent === ""))
-    throw refused("agent", "is not a definition, a file or a name");
-  if (typeof prompt !== "string") throw refused("prompt", "is not a string");
+    throw invalidOption("agent", "must be a definition, a file or a name");
+  if (typeof prompt !== "string") throw invalidOption("prompt", "must be a string");
   if (coordinator === undefined && (typeof stateDir !== "string" || stateDir === ""))
-    throw refused("stateDir", "is not a path");
-  if (resume !== undefined && fork !== undefined) throw refused("fork", "and resume exclude each other");
-  if (options.forkAtTurn !== undefined && fork === undefined) throw refused("forkAtTurn", "is only for a fork");
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw refused("signal", "is not an AbortSignal");
+    throw invalidOption("stateDir", "must be a path");
+  if (resume !== undefined && fork !== undefined) throw invalidOption("fork", "cannot be combined with resume");
+  if (options.forkAtTurn !== undefined && fork === undefined)
+    throw invalidOption("forkAtTurn", "can only be used with fork");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal", "must be an AbortSignal");
   for (const name of ["onMessage", "onQuestion"] as const)
-    if (options[name] !== undefined && typeof options[name] !== "function") throw refused(name, "is not a function");
+    if (options[name] !== undefined && typeof options[name] !== "function")
+      throw invalidOption(name, "must be a function");
 }
 
 function needsCoordinator(agent: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "agent",
-    message: `The agent ${agent} is given by name, which needs a coordinator.`,
-    next: "Give its definition, its file as { path, name }, or a coordinator.",
+    message: `The agent ${agent} is a name, and only a coordinator can look it up.`,
+    next: "Pass its definition, its file as { path, name }, or a coordinator.",
   });
 }
 
-function refused(field: string, what: string): RequestError {
+function invalidOption(field: string, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field,
-    message: `${field} ${what}.`,
+    message: `${field} ${problem}.`,
     next: 'Call it like runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: "/var/lib/helper" }).',
   });
 }

@@ -7,7 +7,7 @@ import type { RunnerResult } from "./types.ts";
 export function toRunnerResult(run: Run, executor: string | null, callbacks: Callbacks): RunnerResult {
   const { started_at, created_at, finished_at } = run;
   const seconds = finished_at === null ? null : (Date.parse(finished_at) - Date.parse(started_at ?? created_at)) / 1000;
-  const error = run.status === "completed" ? null : errorOf(run, executor, callbacks);
+  const error = run.status === "completed" ? null : toError(run, executor, callbacks);
   return {
     success: error === null,
     jobId: run.run_id,
@@ -20,7 +20,7 @@ export function toRunnerResult(run: Run, executor: string | null, callbacks: Cal
   };
 }
 
-function errorOf(run: Run, executor: string | null, { lastResultOrError }: Callbacks): Error {
+function toError(run: Run, executor: string | null, { lastResultOrError }: Callbacks): Error {
   const { run_id, agent_name, reason } = run;
   const message = describe(run);
   if (reason === "session_not_found") return new SessionError(message, run_id, agent_name, run.session_id ?? undefined);
@@ -42,9 +42,9 @@ const sdkReasons: ReadonlySet<string> = new Set([
 ]);
 
 function describe({ run_id, agent_name, status, reason, error, parked_why, parked_until }: Run): string {
-  const which = `The run ${run_id} of the agent ${agent_name}`;
-  if (status === "cancelled") return `${which} was stopped.`;
+  const subject = `The run ${run_id} of the agent ${agent_name}`;
+  if (status === "cancelled") return `${subject} was stopped.`;
   if (status === "parked")
-    return `${which} is parked (${parked_why}${parked_until === null ? "" : ` until ${parked_until}`}). Continue it: drover runs resume ${run_id}`;
-  return `${which} ${status}${reason === null ? "" : ` (${reason})`}${error === null ? "" : `: ${error}`}`;
+    return `${subject} is parked (${parked_why}${parked_until === null ? "" : ` until ${parked_until}`}). Continue it: drover runs resume ${run_id}`;
+  return `${subject} ${status}${reason === null ? "" : ` (${reason})`}${error === null ? "" : `: ${error}`}`;
 }

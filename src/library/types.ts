@@ -26,7 +26,7 @@ export interface AgentFile {
 
 export type TriggerType = (typeof callerTriggers)[number];
 
-/** A message of the Agent SDK, unchanged. */
+/** An unchanged message of the Agent SDK. */
 export interface SDKMessage {
   type: string;
   subtype?: string;
@@ -56,7 +56,7 @@ export interface RunnerOptions {
   prompt: string;
   /** Drover's state directory, created if missing. Not used with a `coordinator`. */
   stateDir: string;
-  /** What triggered the run. Defaults to `manual`. */
+  /** The run's trigger. Defaults to `manual`. */
   triggerType?: TriggerType;
   /** The name of the schedule that triggered the run. */
   schedule?: string;
@@ -67,7 +67,7 @@ export interface RunnerOptions {
   /** How many turns from the start of the session the copy keeps. Defaults to all. */
   forkAtTurn?: number;
   parameters?: Record<string, unknown>;
-  /** Whether a person answers questions. Defaults to true if `onQuestion` is given. */
+  /** Whether someone answers questions. Defaults to true if `onQuestion` is set. */
   attended?: boolean;
   /** Runs the agent through this coordinator instead of in this process. `environment` uses DROVER_API_URL and DROVER_API_KEY. */
   coordinator?: { url: string; token?: string | null; allowHttp?: boolean } | "environment";
@@ -95,11 +95,11 @@ export interface RunnerResult {
   sessionId?: string;
   /** At most 500 characters of the agent's last message. */
   summary?: string;
-  /** Why the run did not succeed. */
+  /** The reason, if the run did not succeed. */
   error?: Error;
   durationSeconds?: number;
-  /** Errors thrown by callbacks. They do not end the run. */
+  /** Errors thrown by callbacks. They do not stop the run. */
   callbackErrors?: Error[];
-  /** The run as recorded. Missing if it could not be read. */
+  /** The recorded run. Missing if it could not be read. */
   run?: Run;
 }

@@ -143,7 +143,8 @@ function toPrompt({ options, messages }: Conversation): LanguageModelV3Prompt {
     options.system_prompt === null ? [] : [{ role: "system", content: options.system_prompt }];
   for (const message of messages) {
     if (message.role === "assistant")
-      for (const part of message.parts) if (part.type === "tool_use") names.set(part.tool_use_id, toWireName(part.name));
+      for (const part of message.parts)
+        if (part.type === "tool_use") names.set(part.tool_use_id, toWireName(part.name));
     prompt.push(toWireMessage(message, names));
   }
   return prompt;
@@ -173,7 +174,13 @@ function toWirePart(part: Part) {
   const metadata = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
   if (part.type !== "tool_use") return { type: part.type, text: part.text, ...metadata };
   const input = part.fault === undefined ? part.input : {};
-  return { type: "tool-call" as const, toolCallId: part.tool_use_id, toolName: toWireName(part.name), input, ...metadata };
+  return {
+    type: "tool-call" as const,
+    toolCallId: part.tool_use_id,
+    toolName: toWireName(part.name),
+    input,
+    ...metadata,
+  };
 }
 
 /** Model services do not allow dots in tool names. */

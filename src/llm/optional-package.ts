@@ -30,7 +30,10 @@ export function findPackage({ name }: OptionalPackage, { directory, env }: Packa
 }
 
 /** Returns a message about a missing package and how to install it; null if it is installed. */
-export function describeMissingPackage(wanted: OptionalPackage, host: PackageHost): { message: string; next: string } | null {
+export function describeMissingPackage(
+  wanted: OptionalPackage,
+  host: PackageHost,
+): { message: string; next: string } | null {
   if (findPackage(wanted, host) !== null) return null;
   return {
     message: `it needs the package ${wanted.name}, which is not installed`,

@@ -42,7 +42,9 @@ export const scripted: ProviderDefinition = {
 /** Used if no script file is configured. */
 const builtInScript: Script = {
   turns: [
-    { text: "This is the built-in script of the scripted provider. Set `script` to a file with turns to change its answers." },
+    {
+      text: "This is the built-in script of the scripted provider. Set `script` to a file with turns to change its answers.",
+    },
   ],
 };
 

@@ -3,11 +3,11 @@ import type { Matcher, Verdict, View } from "./matcher.ts";
 import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
-const nameEnd = byteClass("A-Za-z0-9_-");
+const nameEndBytes = byteClass("A-Za-z0-9_-");
 const blanks = byteClass(" \t");
 const letters = byteClass("A-Za-z");
-const bareValue = visibleExcept("\"'`,;&|()<>{}[]\\");
-const quotedValue = visibleExcept("\"'`\\");
+const bareValueBytes = visibleExcept("\"'`,;&|()<>{}[]\\");
+const quotedValueBytes = visibleExcept("\"'`\\");
 const maxNameLength = 64;
 
 /** Matches values of sensitive names: `password=…`, `"api_key": "…"`, `--token …`, `Authorization: Scheme …`. */
@@ -15,9 +15,9 @@ export const assignmentMatcher: Matcher = {
   anchors: () => anchors,
   startsInAnchor: false,
   match(text, at) {
-    const afterName = readRun(text, at, nameEnd, 1, maxNameLength);
+    const afterName = readRun(text, at, nameEndBytes, 1, maxNameLength);
     if (afterName < 0) return undefined;
-    const name = latin1(text.bytes, startOfName(text, at), afterName);
+    const name = latin1(text.bytes, findNameStart(text, at), afterName);
     const afterSign = readSign(text, afterName, name.includes("--"));
     if (afterSign < 0) return undefined;
     const word = sensitiveWord(name);
@@ -36,13 +36,13 @@ const anchors = (
   "_key _KEY -key -Key -KEY .key ikey iKey IKEY iKEY skey sKey SKEY tKey tkey TKEY eKey ekey EKEY gKey gkey GKEY nKey nkey NKEY hKey hkey HKEY rKey rkey RKEY"
 ).split(" ");
 
-function startOfName(text: View, at: number): number {
+function findNameStart(text: View, at: number): number {
   let start = at;
   while (start > 0 && at - start < maxNameLength && nameBytes[text.bytes[start - 1]!] === 1) start--;
   return start;
 }
 
-/** Reads `:`, `=`, `=>`, `:=` or `==`, perhaps after a closing quote. A flag's value may follow a space instead. */
+/** Reads `:`, `=`, `=>`, `:=` or `==`, with or without a closing quote before it. A flag's value may follow a space instead. */
 function readSign(text: View, at: number, isFlag: boolean): number {
   const afterQuote = readQuote(text, at);
   if (afterQuote < 0) return afterQuote;
@@ -57,7 +57,7 @@ function readSign(text: View, at: number, isFlag: boolean): number {
 const signs = byteClass(":=");
 const secondSigns = byteClass("=>");
 
-/** Reads a quote, which may be escaped once or twice. Returns `at` if there is none. */
+/** Reads a quote, which may be escaped once or twice. Returns `at` if no quote is there. */
 function readQuote(text: View, at: number): number {
   const afterSlashes = readRun(text, at, backslashes, 0, 3);
   if (afterSlashes < 0) return afterSlashes;
@@ -68,7 +68,7 @@ function readQuote(text: View, at: number): number {
 const backslashes = byteClass("\\");
 const quotes = byteClass("\"'`");
 
-/** Reads a scheme such as `Bearer`, `token` or `ApiKey` and the space after it. Returns `at` if there is none. */
+/** Reads a scheme such as `Bearer`, `token` or `ApiKey` and the space after it. Returns `at` if no scheme is there. */
 function readScheme(text: View, at: number): number {
   const afterWord = readRun(text, at, letters, 1, 20);
   if (afterWord < 0) return afterWord === more ? more : at;
@@ -76,14 +76,14 @@ function readScheme(text: View, at: number): number {
   return blank === failed ? at : blank;
 }
 
-function readValue(text: View, start: number, quoted: boolean, word: string): Verdict {
-  const end = readRun(text, start, quoted ? quotedValue : bareValue, 6, 4096);
+function readValue(text: View, start: number, isQuoted: boolean, word: string): Verdict {
+  const end = readRun(text, start, isQuoted ? quotedValueBytes : bareValueBytes, 6, 4096);
   if (end === more) return { undecidedFrom: start };
   if (end === failed || !isLikelySecretAt(text, start, end)) return undefined;
   return { start, end, mark: markOf(word), rank: 2 };
 }
 
-/** Checks the value like `isLikelySecret`, but reads only the head of a long one, because a text can have many long values. */
+/** Checks the value like `isLikelySecret`, but reads only the head of a long value, because a text can have many of them. */
 function isLikelySecretAt(text: View, start: number, end: number): boolean {
   if (end - start <= headLength) return isLikelySecret(latin1(text.bytes, start, end));
   if (!hasOther(text, start, end, withoutSigns)) return false;

@@ -5,55 +5,64 @@ import { type SchemaSecrets, findSchemaSecrets } from "./schema-secrets.ts";
 import { markOf } from "./matcher.ts";
 import type { NamedValue } from "./secret-values.ts";
 
-export interface Concealed extends RunInput {
-  /** Values that are entirely secret. They are also redacted in everything that the run writes. */
+export interface ConcealedInput extends RunInput {
+  /** Values that are entirely secret. Drover redacts them in the run's output too. */
   secrets: NamedValue[];
 }
 
 /**
- * Removes the secrets from a run's input: parameters that the schema marks as secret, and what the redactor recognizes
- * itself. Returns null if there are none.
+ * Removes the secrets from a run's input: parameters that the schema marks as secret, and secrets that the redactor
+ * recognizes. Returns null if the input has none.
  */
-export function conceal(schema: object | undefined, input: RunInput, redactor: Redactor): Concealed | null {
+export function conceal(schema: object | undefined, input: RunInput, redactor: Redactor): ConcealedInput | null {
   const secrets: NamedValue[] = [];
-  const marks = findSchemaSecrets(schema);
-  const marked = marks === null ? input.parameters : replaceMarked(input.parameters, marks, marks.root, "", secrets);
-  const parameters = redactor.value(marked);
+  const schemaSecrets = findSchemaSecrets(schema);
+  const replaced =
+    schemaSecrets === null
+      ? input.parameters
+      : replaceMarked(input.parameters, schemaSecrets, schemaSecrets.root, "", secrets);
+  const parameters = redactor.value(replaced);
   const prompt = input.prompt === null ? null : redactor.text(input.prompt);
   if (parameters === input.parameters && prompt === input.prompt) return null;
-  collectWhole(marked, parameters, secrets);
+  collectReplaced(replaced, parameters, secrets);
   // the shape is unchanged: only strings were replaced, by strings
   return { parameters: parameters as RunInput["parameters"], prompt, secrets };
 }
 
-/** Returns the same object if nothing in it is marked. */
+/** Replaces the values that the schema marks as secret. Returns the same object if it has none. */
 function replaceMarked(
   value: unknown,
-  marks: SchemaSecrets,
+  schemaSecrets: SchemaSecrets,
   schemas: SchemaSecrets["root"],
   name: string,
   secrets: NamedValue[],
 ): unknown {
-  if (name !== "" && value !== null && marks.isSecret(schemas)) {
+  if (name !== "" && value !== null && schemaSecrets.isSecret(schemas)) {
     collectAll(value, name, secrets);
     return markOf(name);
   }
   if (typeof value !== "object" || value === null || schemas.length === 0) return value;
-  let changed = false;
+  let isChanged = false;
   const walk = (part: unknown, key: string | number): unknown => {
-    const result = replaceMarked(part, marks, marks.below(schemas, key), nameOf(name, key), secrets);
-    changed ||= result !== part;
+    const result = replaceMarked(
+      part,
+      schemaSecrets,
+      schemaSecrets.childSchemas(schemas, key),
+      nameOf(name, key),
+      secrets,
+    );
+    isChanged ||= result !== part;
     return result;
   };
   if (Array.isArray(value)) {
     const list = value.map(walk);
-    return changed ? list : value;
+    return isChanged ? list : value;
   }
   const record = Object.entries(value).map(([key, part]) => [key, walk(part, key)]);
-  return changed ? Object.fromEntries(record) : value;
+  return isChanged ? Object.fromEntries(record) : value;
 }
 
-/** The items of a list have the name of the list. */
+/** Items of a list get the name of the list. */
 function nameOf(parent: string, key: string | number): string {
   return typeof key === "number" ? parent || "item" : key || "parameter";
 }
@@ -66,14 +75,14 @@ function collectAll(value: unknown, name: string, secrets: NamedValue[]): void {
 }
 
 /** Collects strings that the redactor replaced entirely. */
-function collectWhole(before: unknown, after: unknown, secrets: NamedValue[]): void {
+function collectReplaced(before: unknown, after: unknown, secrets: NamedValue[]): void {
   if (before === after) return;
   if (typeof before === "string" && typeof after === "string") {
-    // under the name in the mark
+    // the mark contains the name
     if (isRedactionMark(after)) secrets.push({ name: after.slice(redactionMarkStart.length, -1), value: before });
     return;
   }
   if (typeof before !== "object" || before === null || typeof after !== "object" || after === null) return;
   const parts = Object.values(after);
-  Object.values(before).forEach((part, at) => collectWhole(part, parts[at], secrets));
+  Object.values(before).forEach((part, index) => collectReplaced(part, parts[index], secrets));
 }

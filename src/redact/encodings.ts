@@ -1,21 +1,21 @@
 /**
- * One encoding of a value, as a sequence of units. Each unit can be written in a few ways. No way of writing a unit is a
- * prefix of another way of the same unit, so matching needs no backtracking.
+ * One encoding of a value, as a sequence of units. Each unit has a few spellings. No spelling of a unit is a
+ * prefix of another spelling of the same unit, so matching needs no backtracking.
  */
 export interface Needle {
   length: number;
-  /** The ways of writing a unit, as Latin-1 strings. */
+  /** The spellings of a unit, as Latin-1 strings. */
   unit(at: number): readonly string[];
-  /** Line ends may occur between units, because `base64` and `xxd` wrap lines. */
+  /** Whether line ends may occur between units, because `base64` and `xxd` wrap lines. */
   wraps: boolean;
-  /** The first four bytes in every way they can be written, if that is easy to list. */
+  /** The first four bytes in all spellings, if they are easy to list. */
   prefixes?: string[];
-  /** Bits of the last byte that reach into one more base64 character, whose value must start with them. */
+  /** The bits of the last byte that reach into one more base64 character. Its value must start with them. */
   spill?: { bits: number; value: number };
 }
 
-/** Units are computed on demand, because most needles are never compared beyond their first bytes. */
-export function needlesOf(value: string): Needle[] {
+/** Returns the value's encodings. Their units are computed on demand, because most are never compared beyond the first bytes. */
+export function createNeedles(value: string): Needle[] {
   const bytes = Buffer.from(value, "utf8");
   const points = Array.from(value);
   const needles: Needle[] = [
@@ -41,7 +41,7 @@ export function needlesOf(value: string): Needle[] {
   return needles;
 }
 
-/** Shorter needles would also match base64 of other data. */
+/** Shorter needles would match base64 of other data too. */
 const minBase64Length = 6;
 
 function jsonUnit(point: string): string[] {
@@ -52,9 +52,9 @@ function jsonUnit(point: string): string[] {
   return escaped;
 }
 
-/** JSON as a string inside JSON. */
+/** JSON that is a string inside JSON. */
 function nestedJsonUnit(point: string): string[] {
-  return jsonUnit(point).map((written) => written.replace(/["\\]/g, "\\$&"));
+  return jsonUnit(point).map((spelling) => spelling.replace(/["\\]/g, "\\$&"));
 }
 
 function mustEscape(point: string): boolean {
@@ -73,29 +73,29 @@ const shortEscapes: Record<string, string> = {
 };
 
 function unicodeEscape(point: string, capitals = false): string {
-  let written = "";
+  let spelling = "";
   for (let i = 0; i < point.length; i++) {
     const digits = point.charCodeAt(i).toString(16).padStart(4, "0");
-    written += `\\u${capitals ? digits.toUpperCase() : digits}`;
+    spelling += `\\u${capitals ? digits.toUpperCase() : digits}`;
   }
-  return written;
+  return spelling;
 }
 
 function urlUnit(byte: number): string[] {
   const lower = `%${byte.toString(16).padStart(2, "0")}`;
-  const written = [lower, lower.toUpperCase()];
-  if (byte === 0x20) written.push("+");
-  if (byte !== 0x25) written.push(String.fromCharCode(byte));
-  return written;
+  const spellings = [lower, lower.toUpperCase()];
+  if (byte === 0x20) spellings.push("+");
+  if (byte !== 0x25) spellings.push(String.fromCharCode(byte));
+  return spellings;
 }
 
 function hexUnit(bytes: Buffer, at: number): string[] {
   const digit = at % 2 === 0 ? bytes[at >> 1]! >> 4 : bytes[at >> 1]! & 15;
-  const written = digit.toString(16);
-  return digit > 9 ? [written, written.toUpperCase()] : [written];
+  const spelling = digit.toString(16);
+  return digit > 9 ? [spelling, spelling.toUpperCase()] : [spelling];
 }
 
-/** Base64 of the bytes after `skipped` others, as far as it depends on these bytes alone. */
+/** The base64 digits of the bytes, if `skipped` other bytes come before them. Omits digits that depend on other bytes. */
 function base64Needle(bytes: Buffer, skipped: number): Needle {
   const first = Math.ceil((skipped * 8) / 6);
   const bits = (skipped + bytes.length) * 8;

@@ -1,11 +1,11 @@
-import { base64Value, needlesOf, type Needle } from "./encodings.ts";
+import { base64Value, createNeedles, type Needle } from "./encodings.ts";
 import { failed, markOf, more, readLiteral, type Matcher, type View } from "./matcher.ts";
 
 /** Matches one value in every encoding. */
 export function exactMatchers(name: string, value: string): Matcher[] {
   const mark = markOf(name);
   const matchers: Matcher[] = [];
-  for (const needle of needlesOf(value).map(memoized)) {
+  for (const needle of createNeedles(value).map(memoizeUnits)) {
     matchers.push(needleMatcher(needle, mark));
     if (needle.wraps && needle.length >= minWrappedLength) matchers.push(needleMatcher(withoutFirstFour(needle), mark));
   }
@@ -13,12 +13,12 @@ export function exactMatchers(name: string, value: string): Matcher[] {
 }
 
 /** Computes each unit only once. */
-function memoized(needle: Needle): Needle {
+function memoizeUnits(needle: Needle): Needle {
   const units: (readonly string[])[] = [];
   return { ...needle, unit: (at) => (units[at] ??= needle.unit(at)) };
 }
 
-/** A line end within the first four digits hides them from the search, so search for the rest too. */
+/** A line end within the first four digits hides them from the search, so the rest is searched for too. */
 function withoutFirstFour(needle: Needle): Needle {
   return { ...needle, length: needle.length - 4, unit: (at) => needle.unit(at + 4) };
 }
@@ -27,7 +27,7 @@ const minWrappedLength = 16;
 
 function needleMatcher(needle: Needle, mark: string): Matcher {
   return {
-    anchors: () => prefixesOf(needle),
+    anchors: () => listPrefixes(needle),
     startsInAnchor: true,
     match(text, at) {
       const end = readNeedle(text, at, needle);
@@ -37,40 +37,41 @@ function needleMatcher(needle: Needle, mark: string): Matcher {
   };
 }
 
-/** Lists how the first four bytes can be written: letters and digits as they are, or everything escaped. */
-function prefixesOf(needle: Needle): string[] {
+/** Lists the spellings of the first four bytes: with letters and digits unescaped, or everything escaped. */
+function listPrefixes(needle: Needle): string[] {
   if (needle.prefixes !== undefined) return needle.prefixes;
-  const found: string[] = [];
-  addPrefixes(found, needle, "", 0, false);
-  if (needle.unit(0).some((written) => written.length > 1)) addPrefixes(found, needle, "", 0, true);
-  return found;
+  const prefixes: string[] = [];
+  addPrefixes(prefixes, needle, "", 0, false);
+  if (needle.unit(0).some((spelling) => spelling.length > 1)) addPrefixes(prefixes, needle, "", 0, true);
+  return prefixes;
 }
 
-function addPrefixes(found: string[], needle: Needle, written: string, at: number, escaped: boolean): void {
-  if (written.length >= 4) {
-    found.push(written.slice(0, 4));
+function addPrefixes(prefixes: string[], needle: Needle, prefix: string, at: number, isEscaped: boolean): void {
+  if (prefix.length >= 4) {
+    prefixes.push(prefix.slice(0, 4));
     return;
   }
   if (at === needle.length) return;
   const unit = needle.unit(at);
   const plain = unit.at(-1)!;
-  if (!escaped && isLetterOrDigit(plain)) {
-    addPrefixes(found, needle, written + plain, at + 1, escaped);
-    if (needle.wraps && unit.length > 1) addPrefixes(found, needle, written + unit[0]!, at + 1, escaped);
+  if (!isEscaped && isLetterOrDigit(plain)) {
+    addPrefixes(prefixes, needle, prefix + plain, at + 1, isEscaped);
+    if (needle.wraps && unit.length > 1) addPrefixes(prefixes, needle, prefix + unit[0]!, at + 1, isEscaped);
     return;
   }
-  for (const form of unit) {
-    if (!escaped || form.length > 1 || unit.length === 1) addPrefixes(found, needle, written + form, at + 1, escaped);
+  for (const spelling of unit) {
+    if (!isEscaped || spelling.length > 1 || unit.length === 1)
+      addPrefixes(prefixes, needle, prefix + spelling, at + 1, isEscaped);
   }
 }
 
-function isLetterOrDigit(written: string): boolean {
-  if (written.length !== 1) return false;
-  const code = written.charCodeAt(0) | 0x20;
-  return (code >= 0x61 && code <= 0x7a) || (written >= "0" && written <= "9");
+function isLetterOrDigit(spelling: string): boolean {
+  if (spelling.length !== 1) return false;
+  const code = spelling.charCodeAt(0) | 0x20;
+  return (code >= 0x61 && code <= 0x7a) || (spelling >= "0" && spelling <= "9");
 }
 
-/** Line ends, also as JSON escapes them. */
+/** Line ends, plain and escaped as in JSON. */
 const lineEnds = ["\n", "\r\n", "\\n", "\\r\\n"];
 
 function readNeedle(text: View, at: number, needle: Needle): number {
@@ -89,19 +90,19 @@ function readWrapped(text: View, at: number, unit: readonly string[]): number {
 }
 
 function readOneOf(text: View, at: number, literals: readonly string[]): number {
-  let undecided = false;
+  let isUndecided = false;
   const first = text.bytes[at];
   for (const literal of literals) {
     if (first !== undefined && first !== literal.charCodeAt(0)) continue;
     if (literal.length === 1 && first !== undefined) return at + 1;
     const end = readLiteral(text, at, literal);
     if (end >= 0) return end;
-    if (end === more) undecided = true;
+    if (end === more) isUndecided = true;
   }
-  return undecided ? more : failed;
+  return isUndecided ? more : failed;
 }
 
-/** Also consumes the character that the last byte reaches into, and padding, so that no bit of the value is left. */
+/** Consumes the character that the last byte reaches into, and padding, so that no bit of the value remains. */
 function readSpill(text: View, at: number, spill: { bits: number; value: number }): number {
   const { bytes } = text;
   if (at === bytes.length) return text.open ? more : at;

@@ -2,7 +2,7 @@ import { byteClass, failed, latin1, markOf, more, readLiteral, readRun, visibleE
 import type { ByteClass, Matcher } from "./matcher.ts";
 import { isPlaceholder } from "./secret-heuristics.ts";
 
-/** Matches logins that are recognized by their context instead of by a name. */
+/** Matches logins by their context instead of by a name. */
 export function loginMatchers(): Matcher[] {
   return [userinfoMatcher, bearerMatcher, basicMatcher, botMatcher];
 }
@@ -43,7 +43,7 @@ const basicMatcher = schemeMatcher({
   accepts: (token) => /^[\x20-\x7e]*:/.test(Buffer.from(token, "base64").toString("latin1")),
 });
 
-/** If `accepts` holds for a text, it must hold for a longer one too, so that redacting twice changes nothing. */
+/** If `accepts` returns true for a text, it must do so for a longer one, so that redacting twice changes nothing. */
 interface Scheme {
   word: string;
   bytes: ByteClass;
@@ -73,7 +73,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
 
 const blanks = byteClass(" \t");
 
-/** Matches a Telegram bot's `123456789:AA…`. The number stays, because it is the bot's public id. */
+/** Matches a Telegram bot's `123456789:AA…`. The number is kept, because it is the bot's public id. */
 const botMatcher: Matcher = {
   anchors: () => [":AAE", ":AAF", ":AAG", ":AAH"],
   startsInAnchor: true,

@@ -3,7 +3,7 @@ import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./m
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 
-/** Keeps earlier marks whole, whatever a name or a value spells, so that redacting twice changes nothing. */
+/** Keeps the marks of earlier redactions whole, even if they contain a secret's value, so that redacting twice changes nothing. */
 export const markMatcher: Matcher = {
   anchors: () => [redactionMarkStart.slice(0, 4)],
   startsInAnchor: true,

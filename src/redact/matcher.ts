@@ -1,9 +1,9 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
 
 /**
- * Recognizes one kind of secret. A matcher names the four bytes that its text starts with. The scan finds those and the
- * matcher decides from there. It may look back at most `leftContext` bytes from the start of its secret. If the text
- * ends too early to decide, it says so, which makes streaming exact.
+ * Recognizes one kind of secret. Each text that it matches contains an anchor of four bytes. The scan finds the anchor,
+ * and the matcher decides from there. It may look back at most `leftContext` bytes from the start of its secret. If the
+ * text ends too early to decide, it returns an `Undecided`, which makes streaming exact.
  */
 export interface Matcher {
   /** Latin-1 strings of exactly four characters. */
@@ -15,30 +15,31 @@ export interface Matcher {
 
 export interface View {
   bytes: Uint8Array;
-  /** More bytes may follow. */
+  /** Whether more bytes may follow. */
   open: boolean;
   /** The end of the secrets that start before the current position. */
   coveredEnd: number;
-  /** The last run of each class. It keeps a text with many anchors from being read again from each of them. */
+  /** A cache of the last run of each class, so that a text with many anchors is not read again for each of them. */
   runs: Map<ByteClass, { start: number; end: number }>;
 }
 
-export function viewOf(bytes: Uint8Array, open: boolean, coveredEnd = 0): View {
+export function createView(bytes: Uint8Array, open: boolean, coveredEnd = 0): View {
   return { bytes, open, coveredEnd, runs: new Map() };
 }
 
 /**
- * Found, undecided (a possible secret starts there or later), or nothing. If the text ends before any byte of the secret
- * itself, the verdict is nothing too: the context keeps the anchor, so the next chunk tries it again.
+ * A secret, undecided (a secret may start at that position or later), or `undefined` for no secret. If the text ends
+ * before the first byte of the secret itself, the verdict is `undefined` too: the stream keeps the anchor as context, so
+ * the next chunk tries it again.
  */
 export type Verdict = Span | Undecided | undefined;
 
 export interface Span {
   start: number;
   end: number;
-  /** `undefined` for the mark of an earlier redaction, which stays as it is. */
+  /** `undefined` for the mark of an earlier redaction, which is kept. */
   mark: string | undefined;
-  /** Which name wins if two start together: exact values, then shapes, then assignments. */
+  /** If two secrets start together, the mark of the lower rank is used: exact values, then shapes, then assignments. */
   rank: number;
 }
 
@@ -53,7 +54,7 @@ export const failed = -1;
 /** The text ends too early to decide. */
 export const more = -2;
 
-/** Returns the offset after `literal` if it is at `at`, `failed` if it is not, or `more` if the text ends within it. */
+/** Returns the offset after `literal` if the text has it at `at`, `failed` if not, or `more` if the text ends within it. */
 export function readLiteral(text: View, at: number, literal: string): number {
   const { bytes } = text;
   const available = Math.min(literal.length, bytes.length - at);
@@ -64,14 +65,14 @@ export function readLiteral(text: View, at: number, literal: string): number {
   return text.open ? more : failed;
 }
 
-/** Reads as many bytes of a class as there are, without backtracking. Stops before an earlier mark. */
-export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: number, max: number): number {
+/** Reads the longest run of bytes of a class, without backtracking. Stops before the mark of an earlier redaction. */
+export function readRun(text: View, at: number, allowedBytes: ByteClass, min: number, max: number): number {
   const { bytes } = text;
   const limit = Math.min(bytes.length, at + max);
-  const known = max < longRun ? undefined : text.runs.get(bytesAllowed);
-  const within = known !== undefined && known.start <= at && at <= known.end;
-  let end = within ? Math.min(known.end, limit) : at;
-  while (end < limit && bytesAllowed[bytes[end]!] === 1) {
+  const cachedRun = max < minCachedRun ? undefined : text.runs.get(allowedBytes);
+  const isCached = cachedRun !== undefined && cachedRun.start <= at && at <= cachedRun.end;
+  let end = isCached ? Math.min(cachedRun.end, limit) : at;
+  while (end < limit && allowedBytes[bytes[end]!] === 1) {
     if (bytes[end] === openingBracket) {
       const mark = readLiteral(text, end, redactionMarkStart);
       if (mark === more) return more;
@@ -79,16 +80,16 @@ export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: nu
     }
     end++;
   }
-  if (max >= longRun && !(within && end <= known.end))
-    text.runs.set(bytesAllowed, { start: within ? known.start : at, end });
+  if (max >= minCachedRun && !(isCached && end <= cachedRun.end))
+    text.runs.set(allowedBytes, { start: isCached ? cachedRun.start : at, end });
   if (end === bytes.length && end < at + max && text.open) return more;
   return end - at < min ? failed : end;
 }
 
-/** Shorter runs are not cached. */
-const longRun = 1024;
+/** Runs with a lower maximum are not cached. */
+const minCachedRun = 1024;
 
-/** Is there a byte of another class? */
+/** Reports whether the range contains a byte of another class. */
 export function hasOther(text: View, at: number, end: number, bytes: ByteClass): boolean {
   return readRun({ ...text, open: false }, at, bytes, 0, Infinity) < end;
 }
@@ -111,7 +112,7 @@ export function complement(bytes: ByteClass): ByteClass {
   return bytes.map((member) => 1 - member);
 }
 
-/** Every byte except spaces, control characters and the given ones. */
+/** All bytes except spaces, control characters and the excluded ones. */
 export function visibleExcept(excluded: string): ByteClass {
   const table = new Uint8Array(256).fill(1, 0x21);
   table[0x7f] = 0;

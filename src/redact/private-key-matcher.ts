@@ -2,8 +2,8 @@ import { byteClass, failed, latin1, markOf, more, readLiteral, readRun } from ".
 import type { Matcher, View } from "./matcher.ts";
 
 /**
- * Matches the body between `-----BEGIN … PRIVATE KEY-----` and its end. The frame stays, to show what was there. An
- * incomplete block is redacted as far as its lines look like a key.
+ * Matches the body between the `-----BEGIN … PRIVATE KEY-----` line and the end line, which are kept. An
+ * incomplete block is redacted up to the first line that does not look like a key.
  */
 export const privateKeyMatcher: Matcher = {
   anchors: () => ["VATE"],
@@ -42,7 +42,7 @@ function readBody(text: View, start: number): number {
   return end;
 }
 
-/** Reads line ends, also escaped ones, and the quotes of a block that spans several strings. */
+/** Reads line ends, plain or escaped, and the quotes of a block that spans several strings. */
 function readGap(text: View, at: number): number {
   let end = at;
   for (;;) {
@@ -60,11 +60,11 @@ function readGap(text: View, at: number): number {
 
 /** Reads a line of base64, a short last line before the end, or a header such as `Proc-Type: 4,ENCRYPTED`. */
 function readLine(text: View, at: number): number {
-  const digits = readRun(text, at, base64, 1, 8192);
+  const digits = readRun(text, at, base64Bytes, 1, 8192);
   if (digits === more || (digits !== failed && digits - at >= 16)) return digits;
-  const name = readRun(text, at, headerName, 3, 30);
+  const name = readRun(text, at, headerNameBytes, 3, 30);
   const header = name < 0 ? name : readLiteral(text, name, ": ");
-  if (header !== failed) return header === more ? more : readRun(text, header, headerValue, 0, 200);
+  if (header !== failed) return header === more ? more : readRun(text, header, headerValueBytes, 0, 200);
   if (digits === failed) return failed;
   const afterGap = readGap(text, digits);
   const frame = afterGap < 0 ? afterGap : readLiteral(text, afterGap, "-----END");
@@ -72,9 +72,9 @@ function readLine(text: View, at: number): number {
   return frame !== failed || afterGap === text.bytes.length ? digits : failed;
 }
 
-const base64 = byteClass("A-Za-z0-9+/=");
+const base64Bytes = byteClass("A-Za-z0-9+/=");
 const gapBytes = byteClass(" \t\r\n\"',");
 const backslash = byteClass("\\");
 const escapeLetters = byteClass("nrt\"'");
-const headerName = byteClass("A-Za-z-");
-const headerValue = byteClass(" -Z^-~");
+const headerNameBytes = byteClass("A-Za-z-");
+const headerValueBytes = byteClass(" -Z^-~");

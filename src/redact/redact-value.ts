@@ -2,8 +2,8 @@ import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { markOf } from "./matcher.ts";
 import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
 
-/** Redacts a text at once, or a long one piece by piece. */
-export interface RedactText {
+/** Redacts a text in one step, or a long text piece by piece. */
+export interface TextRedactor {
   text(text: string): string;
   inPieces(text: string): Generator<undefined, string>;
 }
@@ -13,27 +13,27 @@ export interface RedactText {
  * of arguments. Returns the same object if nothing changed. Yields after each piece of work, so that it does not block
  * the event loop.
  */
-export function redactValue(value: unknown, by: RedactText): Generator<undefined, unknown> {
-  return walk(value, { by, parents: [], left: pieceWork });
+export function redactValue(value: unknown, redactor: TextRedactor): Generator<undefined, unknown> {
+  return walk(value, { redactor, parents: [], remainingWork: pieceWork });
 }
 
 interface Walk {
-  by: RedactText;
+  redactor: TextRedactor;
   parents: object[];
-  /** The work left in this piece. */
-  left: number;
+  /** The work that remains in this piece. */
+  remainingWork: number;
 }
 
 const maxDepth = 256;
-/** In characters; takes a millisecond or two. */
+/** In characters. One piece takes a millisecond or two. */
 const pieceWork = 64 * 1024;
 /** The cost of a member, in addition to its characters. */
 const memberWork = 20;
 
 function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
-  if (typeof value === "string") return yield* redacted(value, context);
+  if (typeof value === "string") return yield* redactText(value, context);
   if (typeof value !== "object" || value === null) return value;
-  // data that cannot be read to its end is not passed on
+  // replace data that cannot be read completely
   if (context.parents.includes(value)) return markOf("circular");
   if (context.parents.length >= maxDepth) return markOf("too-deep");
   context.parents.push(value);
@@ -46,43 +46,43 @@ function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
   return result;
 }
 
-function* redacted(text: string, context: Walk): Generator<undefined, string> {
-  if (text.length > pieceWork) return yield* context.by.inPieces(text);
-  context.left -= text.length;
-  return context.by.text(text);
+function* redactText(text: string, context: Walk): Generator<undefined, string> {
+  if (text.length > pieceWork) return yield* context.redactor.inPieces(text);
+  context.remainingWork -= text.length;
+  return context.redactor.text(text);
 }
 
 function* walkList(list: readonly unknown[], context: Walk): Generator<undefined, unknown> {
-  let changed = false;
+  let isChanged = false;
   const results: unknown[] = [];
-  for (const [at, item] of list.entries()) {
-    if ((context.left -= memberWork) <= 0) yield* nextPiece(context);
-    const before = list[at - 1];
+  for (const [index, item] of list.entries()) {
+    if ((context.remainingWork -= memberWork) <= 0) yield* startNextPiece(context);
+    const previous = list[index - 1];
     const flag =
-      typeof before === "string" && /^--?[A-Za-z][\w.-]*$/.test(before) ? before.replace(/^-+/, "") : undefined;
+      typeof previous === "string" && /^--?[A-Za-z][\w.-]*$/.test(previous) ? previous.replace(/^-+/, "") : undefined;
     const result = isText(item) || isBranch(item) ? yield* walkNamed(flag, item, context) : item;
-    changed ||= result !== item;
+    isChanged ||= result !== item;
     results.push(result);
   }
-  return changed ? results : list;
+  return isChanged ? results : list;
 }
 
 function* walkRecord(record: object, context: Walk): Generator<undefined, unknown> {
-  let changed = false;
+  let isChanged = false;
   const results = new Map<string, unknown>();
   for (const [key, item] of Object.entries(record)) {
-    if ((context.left -= memberWork) <= 0) yield* nextPiece(context);
+    if ((context.remainingWork -= memberWork) <= 0) yield* startNextPiece(context);
     const result = isText(item) || isBranch(item) ? yield* walkNamed(key, item, context) : item;
-    const newKey = unusedKey(yield* redacted(key, context), results);
-    changed ||= result !== item || newKey !== key;
+    const newKey = toUniqueKey(yield* redactText(key, context), results);
+    isChanged ||= result !== item || newKey !== key;
     results.set(newKey, result);
   }
-  // not by assignment, because a key may be __proto__
-  return changed ? Object.fromEntries(results) : record;
+  // Object.fromEntries is safe for a key such as __proto__; assignment is not
+  return isChanged ? Object.fromEntries(results) : record;
 }
 
-function* nextPiece(context: Walk): Generator<undefined, void> {
-  context.left = pieceWork;
+function* startNextPiece(context: Walk): Generator<undefined, void> {
+  context.remainingWork = pieceWork;
   yield;
 }
 
@@ -94,8 +94,8 @@ function isBranch(value: unknown): boolean {
   return typeof value === "object" && value !== null;
 }
 
-/** Two keys may become the same mark. */
-function unusedKey(key: string, used: ReadonlyMap<string, unknown>): string {
+/** Makes a key unique, because two keys may become the same mark. */
+function toUniqueKey(key: string, used: ReadonlyMap<string, unknown>): string {
   let candidate = key;
   for (let count = 2; used.has(candidate); count++) candidate = `${key}#${count}`;
   return candidate;

@@ -5,27 +5,27 @@ import { loginMatchers } from "./login-matchers.ts";
 import { markMatcher } from "./mark-matcher.ts";
 import { redactValue } from "./redact-value.ts";
 import { privateKeyMatcher } from "./private-key-matcher.ts";
-import { addMatchers, emptyIndex, type Index } from "./scan.ts";
-import { secretValues, type NamedValue } from "./secret-values.ts";
+import { addMatchers, createIndex, type Index } from "./scan.ts";
+import { chooseSecretValues, type NamedValue } from "./secret-values.ts";
 import { shapeMatchers } from "./shape-matchers.ts";
 import { openStream, redactBytes } from "./stream.ts";
 
 export interface RedactorOptions {
-  /** Only those with a sensitive name count. */
+  /** Of these, only variables with a sensitive name are redacted. */
   variables: Readonly<Record<string, string | undefined>>;
-  /** Secrets of any name. */
+  /** Values to redact, whatever their names. */
   values?: readonly NamedValue[];
 }
 
-/** Copies the variables now. Builds everything else when the first text needs it. */
+/** Copies the variables immediately. Builds the index when the first text needs it. */
 export function createRedactor({ variables, values = [] }: RedactorOptions): Redactor {
-  const given = { variables: { ...variables }, values };
-  const indexFor = lazyIndex(given);
+  const secrets = { variables: { ...variables }, values };
+  const indexFor = createLazyIndex(secrets);
   let exact: Index | null = null;
-  const minLength = values.length > 0 ? minValueLength : minFoundLength;
+  const minTextLength = values.length > 0 ? minValueLength : minSecretLength;
 
   function text(plain: string): string {
-    if (plain.length < minLength) return plain;
+    if (plain.length < minTextLength) return plain;
     const bytes = Buffer.from(plain, "utf8");
     const redacted = redactBytes(indexFor(bytes.length), bytes);
     return redacted.length === bytes.length && bytes.equals(redacted) ? plain : Buffer.from(redacted).toString("utf8");
@@ -37,13 +37,13 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
 
   function* inPieces(plain: string): Generator<undefined, string> {
     const bytes = Buffer.from(plain, "utf8");
-    const open = stream();
+    const redactStream = stream();
     const pieces: Uint8Array[] = [];
     for (let from = 0; from < bytes.length; from += pieceBytes) {
-      pieces.push(open.push(bytes.subarray(from, from + pieceBytes)));
+      pieces.push(redactStream.push(bytes.subarray(from, from + pieceBytes)));
       yield;
     }
-    const redacted = Buffer.concat([...pieces, open.end()]);
+    const redacted = Buffer.concat([...pieces, redactStream.end()]);
     return redacted.equals(bytes) ? plain : redacted.toString("utf8");
   }
 
@@ -66,37 +66,37 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
     value,
     valueInPieces,
     stream,
-    exactBytes: (bytes) => redactBytes((exact ??= exactIndex(given)), bytes),
+    exactBytes: (bytes) => redactBytes((exact ??= createExactIndex(secrets)), bytes),
   };
 }
 
 const pieceBytes = 64 * 1024;
-/** The search works on four bytes, and no given value is shorter. */
+/** The search compares four bytes, and values in `values` are at least as long. */
 const minValueLength = 4;
-/** No variable's value and no shape is shorter, so shorter texts need no search. */
-const minFoundLength = 6;
+/** Redacted variables and token shapes are at least this long, so shorter texts need no search. */
+const minSecretLength = 6;
 
-function exactIndex({ variables, values }: Required<RedactorOptions>): Index {
-  const index = emptyIndex();
-  for (const { name, value } of secretValues(variables, values)) addMatchers(index, exactMatchers(name, value));
+function createExactIndex({ variables, values }: Required<RedactorOptions>): Index {
+  const index = createIndex();
+  for (const { name, value } of chooseSecretValues(variables, values)) addMatchers(index, exactMatchers(name, value));
   return index;
 }
 
-/** Adds the secrets only for texts at least as long as the shortest one, so that short command lines stay cheap. */
-function lazyIndex(options: Required<RedactorOptions>): (length: number) => Index {
-  const index = emptyIndex();
+/** Adds the exact values only for texts that are at least as long as the shortest value, so that short command lines stay cheap. */
+function createLazyIndex(options: Required<RedactorOptions>): (length: number) => Index {
+  const index = createIndex();
   let secrets: NamedValue[] | undefined;
-  let shortest = 0;
-  let complete = false;
+  let shortestLength = 0;
+  let isComplete = false;
   return (length) => {
     if (secrets === undefined) {
-      secrets = secretValues(options.variables, options.values);
-      shortest = secrets.reduce((least, { value }) => Math.min(least, value.length), Infinity);
+      secrets = chooseSecretValues(options.variables, options.values);
+      shortestLength = secrets.reduce((min, { value }) => Math.min(min, value.length), Infinity);
       addMatchers(index, [markMatcher, ...shapeMatchers(), privateKeyMatcher, ...loginMatchers(), assignmentMatcher]);
     }
-    if (!complete && length >= shortest) {
+    if (!isComplete && length >= shortestLength) {
       for (const { name, value } of secrets) addMatchers(index, exactMatchers(name, value));
-      complete = true;
+      isComplete = true;
     }
     return index;
   };

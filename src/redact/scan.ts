@@ -3,29 +3,29 @@ import type { Matcher, Span, View } from "./matcher.ts";
 
 /** The search index, built once from all matchers. */
 export interface Index {
-  /** One byte per hash of an anchor. It rules out most ordinary text. */
+  /** One byte for each hash, set if an anchor has it. Rules out most ordinary text. */
   hashes: Uint8Array;
   byHash: Map<number, Anchor[]>;
-  /** The first one, two and three bytes of anchors whose secret starts with them. Built for the first stream. */
+  /** The first one, two and three bytes of anchors that a secret starts in. Built for the first stream. */
   prefixes: Set<number> | undefined;
-  /** Used for long texts, and compiled for the first one. */
+  /** Used for long texts. Compiled for the first of them. */
   fastSearch: FastSearch | undefined;
 }
 
 interface Anchor {
-  /** The four bytes, with the first one lowest. */
+  /** The four bytes as a little-endian number. */
   key: number;
   matcher: Matcher;
 }
 
-export interface Scanned {
-  /** Sorted by start. They may overlap. */
+export interface ScanResult {
+  /** Sorted by start. Spans may overlap. */
   spans: Span[];
-  /** No secret can start before this position any more. */
+  /** All secrets that start before this position have been found. */
   decided: number;
 }
 
-export function emptyIndex(): Index {
+export function createIndex(): Index {
   return { hashes: new Uint8Array(hashCount), byHash: new Map(), prefixes: undefined, fastSearch: undefined };
 }
 
@@ -41,19 +41,19 @@ function addAnchor({ hashes, byHash }: Index, anchor: string, matcher: Matcher):
   const key =
     anchor.charCodeAt(0) | (anchor.charCodeAt(1) << 8) | (anchor.charCodeAt(2) << 16) | (anchor.charCodeAt(3) << 24);
   const hash = hashOf(key);
-  const known = byHash.get(hash);
-  if (known === undefined) byHash.set(hash, [{ key, matcher }]);
-  else if (!known.some((other) => other.key === key && other.matcher === matcher)) known.push({ key, matcher });
+  const anchors = byHash.get(hash);
+  if (anchors === undefined) byHash.set(hash, [{ key, matcher }]);
+  else if (!anchors.some((added) => added.key === key && added.matcher === matcher)) anchors.push({ key, matcher });
   hashes[hash] = 1;
 }
 
-/** Finds every secret that starts at `from` or later. Earlier bytes are context. */
-export function scan(index: Index, text: View, from: number): Scanned {
-  const search: Search = { index, text, from, spans: [], ahead: [], decided: text.bytes.length, markEnd: 0 };
-  if (text.bytes.length < longText) scanShort(search);
+/** Finds all secrets that start at `from` or later. Earlier bytes are context. */
+export function scan(index: Index, text: View, from: number): ScanResult {
+  const search: Search = { index, text, from, spans: [], aheadSpans: [], decided: text.bytes.length, markEnd: 0 };
+  if (text.bytes.length < minLongTextBytes) scanShort(search);
   else scanLong(search);
   if (text.open) holdBackPrefix(search);
-  search.spans.sort(bySpanStart);
+  search.spans.sort(compareSpans);
   return search;
 }
 
@@ -81,15 +81,15 @@ function keysOf({ byHash }: Index): number[] {
   return Array.from(byHash.values(), (anchors) => anchors.map(({ key }) => key)).flat();
 }
 
-const longText = 4096;
+const minLongTextBytes = 4096;
 
-interface Search extends Scanned {
+interface Search extends ScanResult {
   index: Index;
   text: View;
   from: number;
   /** Found secrets that start after the current position. */
-  ahead: Span[];
-  /** The end of the last earlier mark. */
+  aheadSpans: Span[];
+  /** The end of the last mark of an earlier redaction. */
   markEnd: number;
 }
 
@@ -97,11 +97,11 @@ function tryAnchor(search: Search, at: number, key: number): void {
   if (at >= search.decided || at < search.markEnd) return;
   const anchors = search.index.byHash.get(hashOf(key));
   if (anchors === undefined) return;
-  cover(search, at);
-  for (const anchor of anchors) if (anchor.key === key) apply(search, anchor.matcher, at);
+  updateCoveredEnd(search, at);
+  for (const anchor of anchors) if (anchor.key === key) applyMatcher(search, anchor.matcher, at);
 }
 
-function apply(search: Search, matcher: Matcher, at: number): void {
+function applyMatcher(search: Search, matcher: Matcher, at: number): void {
   if (matcher.startsInAnchor && at < search.from) return;
   const verdict = matcher.match(search.text, at);
   if (verdict === undefined) return;
@@ -111,14 +111,14 @@ function apply(search: Search, matcher: Matcher, at: number): void {
     search.markEnd = verdict.end;
   } else if (verdict.start >= search.from) {
     search.spans.push(verdict);
-    search.ahead.push(verdict);
+    search.aheadSpans.push(verdict);
   }
 }
 
-/** SchemaSecrets the text that secrets starting before `at` cover. */
-function cover(search: Search, at: number): void {
-  if (search.ahead.length === 0) return;
-  search.ahead = search.ahead.filter((span) => {
+/** Updates the end of the text that is covered by secrets starting before `at`. */
+function updateCoveredEnd(search: Search, at: number): void {
+  if (search.aheadSpans.length === 0) return;
+  search.aheadSpans = search.aheadSpans.filter((span) => {
     if (span.start < at) search.text.coveredEnd = Math.max(search.text.coveredEnd, span.end);
     return span.start >= at;
   });
@@ -127,9 +127,9 @@ function cover(search: Search, at: number): void {
 /** Holds back the last bytes if they may be the start of an anchor. */
 function holdBackPrefix(search: Search): void {
   const { bytes } = search.text;
-  const prefixes = (search.index.prefixes ??= prefixesOf(search.index));
-  const first = Math.max(bytes.length - 3, search.from, search.markEnd, 0);
-  for (let at = first; at < bytes.length && at < search.decided; at++) {
+  const prefixes = (search.index.prefixes ??= collectPrefixes(search.index));
+  const start = Math.max(bytes.length - 3, search.from, search.markEnd, 0);
+  for (let at = start; at < bytes.length && at < search.decided; at++) {
     const [a, b, c] = [bytes[at]!, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
     const size = bytes.length - at;
     const key =
@@ -138,7 +138,7 @@ function holdBackPrefix(search: Search): void {
   }
 }
 
-function prefixesOf({ byHash }: Index): Set<number> {
+function collectPrefixes({ byHash }: Index): Set<number> {
   const prefixes = new Set<number>();
   for (const anchors of byHash.values()) {
     for (const { key, matcher } of anchors) {
@@ -152,11 +152,11 @@ function prefixesOf({ byHash }: Index): Set<number> {
   return prefixes;
 }
 
-function bySpanStart(left: Span, right: Span): number {
-  return left.start - right.start || left.rank - right.rank || right.end - left.end;
+function compareSpans(a: Span, b: Span): number {
+  return a.start - b.start || a.rank - b.rank || b.end - a.end;
 }
 
-// distinguishes prefixes of different lengths within one set of small integers
+// added to a prefix, so that prefixes of different lengths differ in one set of small integers
 const oneByte = 0x1_000_000;
 const twoBytes = 0x2_000_000;
 const threeBytes = 0x3_000_000;

@@ -1,5 +1,5 @@
 /**
- * Is the value of a sensitive name a secret or ordinary text? `token: string`, `password=getPassword`,
+ * Reports whether the value of a sensitive name is a secret and not ordinary text. `token: string`, `password=getPassword`,
  * `secret: ${{ secrets.X }}` and `tokens: 123` are ordinary. An unknown value counts as a secret only if it cannot be an
  * identifier, a number, a placeholder, a path or an address: at least six characters, with a digit or a symbol, not only
  * digits. Ordinary text is recognized by its start, before any digit or symbol, so that any part of it stays ordinary and
@@ -7,16 +7,16 @@
  */
 export function isLikelySecret(value: string): boolean {
   if (value.length < 6 || !/[0-9!@#$%^*+?]/.test(value) || /^[\d.,:_-]+$/.test(value)) return false;
-  return !ordinary.test(value);
+  return !ordinaryText.test(value);
 }
 
-/** Is this a placeholder for a value? */
+/** Reports whether this is a placeholder for a value. */
 export function isPlaceholder(value: string): boolean {
   return placeholder.test(value);
 }
 
 const placeholder = /^(?:\$\{|\$\(|\$[A-Za-z_]|\{\{|%\(|%[A-Z_]{4}|<|\*{3}|x{4}|X{4}|\.{3}|%s|%v|\{[a-z_]*\})/;
-const ordinary = new RegExp(
+const ordinaryText = new RegExp(
   [
     placeholder.source,
     String.raw`^(?:\.{0,2}|~)/[a-z_.-]*/`,

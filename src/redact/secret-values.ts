@@ -6,12 +6,12 @@ export interface NamedValue {
 }
 
 /**
- * Chooses the values to redact. A variable with a secret's name often holds none: a switch, a number, the path of a key
- * file, an address. Redacting those would garble ordinary text and protect nothing. A variable's value must therefore
+ * Chooses the values to redact. A variable with a sensitive name often holds no secret but a switch, a number, the path of a key
+ * file or an address. Redacting those would garble ordinary text and protect nothing. A variable's value must therefore
  * have at least six characters, must not be a common word or a number below eight digits, and a path or address must
- * have a part that looks random. Values given by name need only four characters.
+ * have a part that looks random. Entries of `values` need only four characters.
  */
-export function secretValues(
+export function chooseSecretValues(
   variables: Readonly<Record<string, string | undefined>>,
   values: readonly NamedValue[],
 ): NamedValue[] {
@@ -22,25 +22,25 @@ export function secretValues(
     const value = variables[name];
     if (value !== undefined && isWorthHiding(value.trim())) chosen.push({ name, value });
   }
-  return withLines(chosen);
+  return addLines(chosen);
 }
 
-/** Adds each line of a value that is long enough to be searched alone. */
-function withLines(chosen: readonly NamedValue[]): NamedValue[] {
-  const all = new Map<string, string>();
+/** Adds the lines of multi-line values that are long enough to be redacted on their own. */
+function addLines(chosen: readonly NamedValue[]): NamedValue[] {
+  const namesByValue = new Map<string, string>();
   const add = (value: string, name: string): void => {
-    if (!all.has(value)) all.set(value, name);
+    if (!namesByValue.has(value)) namesByValue.set(value, name);
   };
   for (const { name, value } of chosen) add(value.trim(), name);
   for (const { name, value } of chosen) {
     if (!value.includes("\n")) continue;
-    for (const line of value.split("\n")) if (line.trim().length >= 16 && !isFrame(line)) add(line.trim(), name);
+    for (const line of value.split("\n")) if (line.trim().length >= 16 && !isPemFrame(line)) add(line.trim(), name);
   }
-  return Array.from(all, ([value, name]) => ({ name, value }));
+  return Array.from(namesByValue, ([value, name]) => ({ name, value }));
 }
 
-/** The first and last lines of a PEM block are the same for everyone. */
-function isFrame(line: string): boolean {
+/** Recognizes the first and last lines of a PEM block, which are not secret. */
+function isPemFrame(line: string): boolean {
   return line.trimStart().startsWith("-----");
 }
 

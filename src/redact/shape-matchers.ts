@@ -17,11 +17,11 @@ import {
 interface Shape {
   name: string;
   prefixes: readonly string[];
-  /** What follows the prefix: literals and runs of bytes. */
+  /** The literals and runs of bytes that follow the prefix. */
   rest: readonly (string | Run)[];
-  /** Bytes that must not come directly before it. */
+  /** Bytes that must not come directly before the token. */
   notAfter?: ByteClass;
-  /** If this holds for a text, it must hold for a longer one too. */
+  /** If this returns true for a text, it must do so for a longer one. */
   accepts?: (text: View, at: number, end: number) => boolean;
 }
 
@@ -88,7 +88,7 @@ export function shapeMatchers(): Matcher[] {
 function shapeMatcher(shape: Shape): Matcher {
   const mark = markOf(shape.name);
   return {
-    anchors: () => shape.prefixes.flatMap(anchorsOf),
+    anchors: () => shape.prefixes.flatMap(listAnchors),
     startsInAnchor: true,
     match(text, at) {
       if (!canStartToken(text, at, shape.notAfter ?? alphanumeric)) return undefined;
@@ -109,14 +109,14 @@ function shapeMatcher(shape: Shape): Matcher {
   };
 }
 
-/** Anchors have four bytes, so a prefix of three is extended by every character that may follow it. */
-function anchorsOf(prefix: string): string[] {
+/** Extends a prefix of three bytes by every character that may follow it, because anchors have four bytes. */
+function listAnchors(prefix: string): string[] {
   if (prefix.length >= 4) return [prefix.slice(0, 4)];
   return Array.from(prefix === "eyJ" ? jsonKeyStarts : lettersAndDigits, (next) => prefix + next);
 }
 
 const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/** What follows in base64 of a JSON object whose first key starts with a lower-case letter. */
+/** The next character in base64 of a JSON object whose first key starts with a lower-case letter. */
 const jsonKeyStarts = "hijklmnopqrstuvwxyz0123456";
 
 function slackPrefixes(): string[] {

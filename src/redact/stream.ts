@@ -1,35 +1,35 @@
 import type { RedactStream } from "../model/process.ts";
-import { leftContext, type Span, viewOf } from "./matcher.ts";
+import { leftContext, type Span, createView } from "./matcher.ts";
 import { scan, type Index } from "./scan.ts";
 
 /**
- * Redacts a stream. Holds back what may still become a secret, with `leftContext` bytes before it. The output is the
+ * Redacts a stream. Holds back bytes that may turn out to be a secret, and keeps `leftContext` bytes before them. The output is the
  * same as that of `redactBytes` for the whole text, however it is split into chunks.
  */
 export function openStream(index: () => Index): RedactStream {
-  /** The last emitted bytes (unredacted), then those held back. */
-  let kept = empty;
-  let emitted = 0;
-  /** The end of the last secret, relative to the start of `kept`. */
+  /** The last emitted bytes (unredacted), followed by the bytes held back. */
+  let buffered = empty;
+  let emittedBytes = 0;
+  /** The end of the last secret, relative to the start of `buffered`. */
   let coveredEnd = 0;
 
   function advance(chunk: Uint8Array, open: boolean): Uint8Array {
-    const bytes = kept.length === 0 ? chunk : Buffer.concat([kept, chunk]);
-    const { spans, decided } = scan(index(), viewOf(bytes, open, coveredEnd), emitted);
-    const written = applySpans(bytes, { spans, from: emitted, to: decided, coveredEnd });
+    const bytes = buffered.length === 0 ? chunk : Buffer.concat([buffered, chunk]);
+    const { spans, decided } = scan(index(), createView(bytes, open, coveredEnd), emittedBytes);
+    const redacted = applySpans(bytes, { spans, from: emittedBytes, to: decided, coveredEnd });
     const keepFrom = Math.max(0, decided - leftContext);
-    kept = Buffer.from(bytes.subarray(keepFrom));
-    emitted = decided - keepFrom;
-    coveredEnd = Math.max(0, written.coveredEnd - keepFrom);
-    return written.bytes;
+    buffered = Buffer.from(bytes.subarray(keepFrom));
+    emittedBytes = decided - keepFrom;
+    coveredEnd = Math.max(0, redacted.coveredEnd - keepFrom);
+    return redacted.bytes;
   }
 
   return {
     push: (chunk) => (chunk.length === 0 ? empty : advance(chunk, true)),
     end() {
       const rest = advance(empty, false);
-      kept = empty;
-      emitted = 0;
+      buffered = empty;
+      emittedBytes = 0;
       coveredEnd = 0;
       return rest;
     },
@@ -37,7 +37,7 @@ export function openStream(index: () => Index): RedactStream {
 }
 
 export function redactBytes(index: Index, bytes: Uint8Array): Uint8Array {
-  const { spans } = scan(index, viewOf(bytes, false), 0);
+  const { spans } = scan(index, createView(bytes, false), 0);
   return applySpans(bytes, { spans, from: 0, to: bytes.length, coveredEnd: 0 }).bytes;
 }
 
@@ -48,7 +48,7 @@ interface SpanRange {
   coveredEnd: number;
 }
 
-/** Replaces overlapping secrets together with the first one's mark, so that no part of one is left. */
+/** Replaces overlapping secrets with the mark of the first one, so that no part of a secret remains. */
 function applySpans(
   bytes: Uint8Array,
   { spans, from, to, coveredEnd }: SpanRange,

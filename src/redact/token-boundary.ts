@@ -1,18 +1,18 @@
 import type { ByteClass, View } from "./matcher.ts";
 
 /**
- * Can a token start at `at`? Not in the middle of a word. But the letter before it can be the end of an escape, such as
- * `\n`, `%3D` or the `m` of a terminal color. A token can also start directly after another secret.
+ * Reports whether a token can start at `at`. It cannot start in the middle of a word, but the letter before it may end an escape, such as
+ * `\n`, `%3D` or the `m` of a terminal color. A token can start directly after another secret too.
  */
 export function canStartToken(text: View, at: number, notAfter: ByteClass): boolean {
   const { bytes } = text;
   if (at === 0 || at <= text.coveredEnd) return true;
-  const before = bytes[at - 1]!;
-  if (notAfter[before] === 0) return true;
+  const previous = bytes[at - 1]!;
+  if (notAfter[previous] === 0) return true;
   const second = bytes[at - 2] ?? 0;
-  if (second === backslash) return isEscapeLetter(before);
-  if (before === letterM) return isDigit(second) || second === semicolon || second === openingBracket;
-  return bytes[at - 3] === percentSign && isHexDigit(before) && isHexDigit(second);
+  if (second === backslash) return isEscapeLetter(previous);
+  if (previous === letterM) return isDigit(second) || second === semicolon || second === openingBracket;
+  return bytes[at - 3] === percentSign && isHexDigit(previous) && isHexDigit(second);
 }
 
 function isEscapeLetter(byte: number): boolean {

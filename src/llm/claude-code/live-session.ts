@@ -84,7 +84,12 @@ export class LiveSession {
   /** Reports whether this process has the whole conversation except its last message. */
   canContinue({ options, messages }: Conversation): boolean {
     const previous = messages.length === this.#length + 1 ? messages.at(-2) : undefined;
-    return this.isUsable && options === this.#options && previous?.role === "assistant" && previous.parts === this.#lastAnswer;
+    return (
+      this.isUsable &&
+      options === this.#options &&
+      previous?.role === "assistant" &&
+      previous.parts === this.#lastAnswer
+    );
   }
 
   async answer({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<Generated> {

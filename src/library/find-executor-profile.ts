@@ -18,15 +18,15 @@ interface ProfileContext {
 }
 
 /**
- * The profile that runs the agent: the project's profile named like its executor, else one without settings. The caller
- * is the operator, so the agent may use any variable and work in any directory.
+ * Returns the profile that runs the agent: the project's profile with the name of the agent's executor, or one without
+ * settings. The caller is the operator, so the agent may use any variable and work in any directory.
  */
-export function executorProfile(agent: Agent, { cwd, config, env }: ProfileContext): RunnerProfile {
+export function findExecutorProfile(agent: Agent, { cwd, config, env }: ProfileContext): RunnerProfile {
   const executor = agent.executor ?? "procedural";
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
-  const found = loadProfile(executor, findProfileDirectories(cwd, config, false, env), host);
-  if (!found.ok && (found.faults[0]?.code !== "DROVER-PRF-001" || !isBuiltIn(executor))) {
-    const [fault] = found.faults;
+  const result = loadProfile(executor, findProfileDirectories(cwd, config, false, env), host);
+  if (!result.ok && (result.faults[0]?.code !== "DROVER-PRF-001" || !isBuiltIn(executor))) {
+    const [fault] = result.faults;
     throw new RequestError({
       code: fault!.code,
       field: "agent.executor",
@@ -34,7 +34,7 @@ export function executorProfile(agent: Agent, { cwd, config, env }: ProfileConte
       next: fault!.next,
     });
   }
-  const loaded = found.ok && !isBundled(found.profile) ? found.profile : bareProfile(executor, cwd);
+  const loaded = result.ok && !isBundled(result.profile) ? result.profile : createBareProfile(executor, cwd);
   return {
     agents: [agent],
     loaded: {
@@ -50,7 +50,7 @@ export function executorProfile(agent: Agent, { cwd, config, env }: ProfileConte
   };
 }
 
-/** Whether this is one of the profiles that ship with Drover for a built-in executor. They have no settings. */
+/** Reports whether this profile ships with Drover for a built-in executor. Such profiles have no settings. */
 function isBundled({ file, profile: { command, module } }: LoadedProfile): boolean {
   const bundled = findPackageDirectory("bundled");
   return (
@@ -62,7 +62,7 @@ function isBuiltIn(executor: string): boolean {
   return builtInExecutors.some((name) => name === executor);
 }
 
-function bareProfile(type: string, directory: string): LoadedProfile {
+function createBareProfile(type: string, directory: string): LoadedProfile {
   return {
     name: type,
     file: type,
