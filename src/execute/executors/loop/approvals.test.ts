@@ -149,7 +149,7 @@ it("does not call a tool whose edited input does not match its schema", async ()
   expect(await attempt({ decision: "allow", input: { command: 1 } })).toMatchObject({ status: "completed" });
   expect(log()).toEqual([]);
   expect(outputs()).toEqual([
-    expect.stringMatching(/permission_denied.*it does not match the schema \(command: not a string\)/),
+    expect.stringMatching(/permission_denied.*which no longer matches the schema \(command: not a string\)/),
   ]);
 });
 

@@ -5,7 +5,7 @@ import type { RunEvent } from "../../../model/event.ts";
 import type { Invocation } from "../../../model/executor.ts";
 import { call, closing, executor, invocation, run } from "../../../../test/fixtures/execute/model-run.ts";
 
-describe("a conversation that outgrows the model's window", () => {
+describe("a conversation that outgrows the model's context window", () => {
   const isSummary = (asked: { tools: readonly unknown[] }): boolean => asked.tools.length === 0;
   const compactions = (events: readonly RunEvent[]) =>
     events.flatMap((event) => (event.type === "system" && event.subtype === "compacted" ? [event.data] : []));
@@ -64,7 +64,7 @@ describe("a conversation that outgrows the model's window", () => {
     expect(outcome).toMatchObject({
       status: "failed",
       reason: "provider_invalid_response",
-      message: expect.stringContaining("larger window"),
+      message: expect.stringContaining("larger context window"),
     });
     expect(requests).toHaveLength(1);
   });
