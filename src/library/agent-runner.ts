@@ -9,8 +9,8 @@ import type {
 
 /**
  * Runs an agent until it finishes: in this process, with the record in a state directory, or through a coordinator. A
- * failed run resolves to a result with an `error`. Rejects only if the run could not be created: with a RequestError for a
- * bad request, or with a SessionError for a session that cannot be continued.
+ * failed run resolves to a result with an `error`. Rejects only if the run could not be created: with a RequestError
+ * for a bad request, or with a SessionError for a session that cannot be continued.
  */
 export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
   // loaded lazily, so that importing the package stays fast

@@ -92,7 +92,10 @@ function isParked({ event }: StoredEvent): boolean {
   return event.type === "status" && event.status === "parked";
 }
 
-/** Reports whether the run stays parked until a person resumes it, because it waits neither for an answer nor for a time. */
+/**
+ * Reports whether the run stays parked until a person resumes it, because it waits neither for an answer nor for a
+ * time.
+ */
 async function staysParked(client: ApiClient, run_id: string): Promise<boolean> {
   const { status, parked_why, parked_until } = await client.runs.get(run_id);
   return status === "parked" && parked_why !== "approval" && parked_until === null;

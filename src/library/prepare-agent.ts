@@ -17,7 +17,10 @@ export interface PreparedAgent {
   mcpServers: Record<string, InProcessMcpServer>;
 }
 
-/** Loads and validates an agent from a definition or a file, and fills in defaults. Throws a RequestError that lists all faults. */
+/**
+ * Loads and validates an agent from a definition or a file, and fills in defaults. Throws a RequestError that lists all
+ * faults.
+ */
 export async function prepareAgent(source: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
   const schemas = openSchemaChecker();
   try {
@@ -43,14 +46,14 @@ async function loadAgentFile(
   if (matches.length === 1) return matches[0]!.agent;
   if (faults.length > 0) throw invalidAgent(faults);
   const names = agents.map(({ agent }) => agent.name);
-  const near = name === undefined ? undefined : suggest(name, names);
+  const suggestion = name === undefined ? undefined : suggest(name, names);
   throw new RequestError({
     code: "DROVER-AGT-001",
     field: "agent.name",
     message:
       name === undefined
         ? `${path} defines ${names.length} agents.`
-        : `${path} does not define the agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+        : `${path} does not define the agent ${name}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     next: `Set agent.name to one of: ${names.join(", ")}.`,
   });
 }

@@ -69,7 +69,10 @@ export interface RunnerOptions {
   parameters?: Record<string, unknown>;
   /** Whether someone answers questions. Defaults to true if `onQuestion` is set. */
   attended?: boolean;
-  /** Runs the agent through this coordinator instead of in this process. `environment` uses DROVER_API_URL and DROVER_API_KEY. */
+  /**
+   * Runs the agent through this coordinator instead of in this process. `environment` uses DROVER_API_URL and
+   * DROVER_API_KEY.
+   */
   coordinator?: { url: string; token?: string | null; allowHttp?: boolean } | "environment";
   /** Stops the run. */
   signal?: AbortSignal;

@@ -14,7 +14,10 @@ export interface Vendor extends Setup {
   providerOptions?: SharedV3ProviderOptions;
 }
 
-/** Generates the next answer with a vendor's low-level model. Does not retry, because the agent loop retries and records it. */
+/**
+ * Generates the next answer with a vendor's low-level model. Does not retry, because the agent loop retries and records
+ * it.
+ */
 export function generateWith(vendor: Vendor): Generate {
   return async (conversation, options) => {
     try {

@@ -63,7 +63,10 @@ export async function compact(
   };
 }
 
-/** Returns the index of the first message to keep. It is an answer, at the latest the last one, whose calls may still need results. */
+/**
+ * Returns the index of the first message to keep. It is an answer, at the latest the last one, whose calls may still
+ * need results.
+ */
 function findTailStart(messages: readonly Message[]): number {
   const lengths = messages.map((message) => textOf(message).length);
   const maxTailCharacters = lengths.reduce((sum, length) => sum + length, 0) * keptShare;

@@ -3,7 +3,10 @@ import type { Conversation } from "./message.ts";
 
 export type FirstTurns =
   | { ok: true; conversation: Conversation }
-  /** `turns` is the number of turns in the conversation; null if its start was summarized, so that the number is unknown. */
+  /**
+   * `turns` is the number of turns in the conversation; null if its start was summarized, so that the number is
+   * unknown.
+   */
   | { ok: false; turns: number | null };
 
 /** Returns the first `turns` messages of the user, each with everything up to its answer. */

@@ -6,7 +6,9 @@ export interface Conversation {
   format: typeof conversationFormat;
   options: SessionOptions;
   messages: Message[];
-  /** The parts that the summary in the first message replaces: the original first message, and the number of answers. */
+  /**
+   * The parts that the summary in the first message replaces: the original first message, and the number of answers.
+   */
   compacted?: { task: string; answers: number };
   /** Set if this is a request to summarize another conversation. */
   purpose?: "summary";

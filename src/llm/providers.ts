@@ -60,11 +60,11 @@ async function isReady(definition: ProviderDefinition, host: Pick<ProviderHost, 
 
 export async function findProvider(name: string): Promise<ProviderDefinition> {
   if (Object.hasOwn(loaders, name)) return loaders[name]!();
-  const near = suggest(name, providerNames);
+  const suggestion = suggest(name, providerNames);
   throw new RequestError({
     code: "DROVER-LLM-001",
     field: "provider",
-    message: `Unknown provider: ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+    message: `Unknown provider: ${name}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     next: `Use one of ${providerNames.join(", ")}.`,
   });
 }

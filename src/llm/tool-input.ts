@@ -1,4 +1,7 @@
-/** Parses the input of a tool call. If the model's answer was cut off, the input is invalid, and the loop answers the call with the fault. */
+/**
+ * Parses the input of a tool call. If the model's answer was cut off, the input is invalid, and the loop answers the
+ * call with the fault.
+ */
 export function parseInput(text: string): { input: unknown; fault?: string } {
   try {
     return { input: JSON.parse(text === "" ? "{}" : text) };

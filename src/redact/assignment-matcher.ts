@@ -42,7 +42,10 @@ function findNameStart(text: View, at: number): number {
   return start;
 }
 
-/** Reads `:`, `=`, `=>`, `:=` or `==`, with or without a closing quote before it. A flag's value may follow a space instead. */
+/**
+ * Reads `:`, `=`, `=>`, `:=` or `==`, with or without a closing quote before it. A flag's value may follow a space
+ * instead.
+ */
 function readSign(text: View, at: number, isFlag: boolean): number {
   const afterQuote = readQuote(text, at);
   if (afterQuote < 0) return afterQuote;
@@ -83,7 +86,10 @@ function readValue(text: View, start: number, isQuoted: boolean, word: string): 
   return { start, end, mark: markOf(word), rank: 2 };
 }
 
-/** Checks the value like `isLikelySecret`, but reads only the head of a long value, because a text can have many of them. */
+/**
+ * Checks the value like `isLikelySecret`, but reads only the head of a long value, because a text can have many of
+ * them.
+ */
 function isLikelySecretAt(text: View, start: number, end: number): boolean {
   if (end - start <= headLength) return isLikelySecret(latin1(text.bytes, start, end));
   if (!hasOther(text, start, end, withoutSigns)) return false;

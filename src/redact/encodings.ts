@@ -14,7 +14,10 @@ export interface Needle {
   spill?: { bits: number; value: number };
 }
 
-/** Returns the value's encodings. Their units are computed on demand, because most are never compared beyond the first bytes. */
+/**
+ * Returns the value's encodings. Their units are computed on demand, because most are never compared beyond the first
+ * bytes.
+ */
 export function createNeedles(value: string): Needle[] {
   const bytes = Buffer.from(value, "utf8");
   const points = Array.from(value);
@@ -95,7 +98,9 @@ function hexUnit(bytes: Buffer, at: number): string[] {
   return digit > 9 ? [spelling, spelling.toUpperCase()] : [spelling];
 }
 
-/** The base64 digits of the bytes, if `skipped` other bytes come before them. Omits digits that depend on other bytes. */
+/**
+ * The base64 digits of the bytes, if `skipped` other bytes come before them. Omits digits that depend on other bytes.
+ */
 function base64Needle(bytes: Buffer, skipped: number): Needle {
   const first = Math.ceil((skipped * 8) / 6);
   const bits = (skipped + bytes.length) * 8;

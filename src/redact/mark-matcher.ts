@@ -3,7 +3,10 @@ import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./m
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 
-/** Keeps the marks of earlier redactions whole, even if they contain a secret's value, so that redacting twice changes nothing. */
+/**
+ * Keeps the marks of earlier redactions whole, even if they contain a secret's value, so that redacting twice changes
+ * nothing.
+ */
 export const markMatcher: Matcher = {
   anchors: () => [redactionMarkStart.slice(0, 4)],
   startsInAnchor: true,

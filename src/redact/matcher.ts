@@ -29,8 +29,8 @@ export function createView(bytes: Uint8Array, open: boolean, coveredEnd = 0): Vi
 
 /**
  * A secret, undecided (a secret may start at that position or later), or `undefined` for no secret. If the text ends
- * before the first byte of the secret itself, the verdict is `undefined` too: the stream keeps the anchor as context, so
- * the next chunk tries it again.
+ * before the first byte of the secret itself, the verdict is `undefined` too: the stream keeps the anchor as context,
+ * so the next chunk tries it again.
  */
 export type Verdict = Span | Undecided | undefined;
 
@@ -54,7 +54,9 @@ export const failed = -1;
 /** The text ends too early to decide. */
 export const more = -2;
 
-/** Returns the offset after `literal` if the text has it at `at`, `failed` if not, or `more` if the text ends within it. */
+/**
+ * Returns the offset after `literal` if the text has it at `at`, `failed` if not, or `more` if the text ends within it.
+ */
 export function readLiteral(text: View, at: number, literal: string): number {
   const { bytes } = text;
   const available = Math.min(literal.length, bytes.length - at);

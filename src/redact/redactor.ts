@@ -82,7 +82,10 @@ function createExactIndex({ variables, values }: Required<RedactorOptions>): Ind
   return index;
 }
 
-/** Adds the exact values only for texts that are at least as long as the shortest value, so that short command lines stay cheap. */
+/**
+ * Adds the exact values only for texts that are at least as long as the shortest value, so that short command lines
+ * stay cheap.
+ */
 function createLazyIndex(options: Required<RedactorOptions>): (length: number) => Index {
   const index = createIndex();
   let secrets: NamedValue[] | undefined;

@@ -10,7 +10,10 @@ export interface SchemaSecrets {
   childSchemas(schemas: ApplicableSchemas, key: string | number): ApplicableSchemas;
 }
 
-/** The most schemas visited for one value. Beyond that, everything counts as secret, which bounds the cost of a hostile schema. */
+/**
+ * The most schemas visited for one value. Beyond that, everything counts as secret, which bounds the cost of a hostile
+ * schema.
+ */
 const maxVisitedSchemas = 10_000;
 
 const secretMark = /"writeOnly":true|"format":"password"/;
@@ -20,7 +23,10 @@ const conditionals = ["if", "then", "else"] as const;
 const itemKeywords = ["contains", "additionalItems", "unevaluatedItems"] as const;
 const propertyKeywords = ["additionalProperties", "unevaluatedProperties"] as const;
 
-/** Finds which parameters a JSON Schema marks as secret with `"format": "password"` or `"writeOnly": true`; null if none. */
+/**
+ * Finds which parameters a JSON Schema marks as secret with `"format": "password"` or `"writeOnly": true`; null if
+ * none.
+ */
 export function findSchemaSecrets(schema: object | undefined): SchemaSecrets | null {
   if (schema === undefined || !secretMark.test(JSON.stringify(schema))) return null;
   const anchors = collectAnchors(schema);

@@ -3,8 +3,8 @@ import { leftContext, type Span, createView } from "./matcher.ts";
 import { scan, type Index } from "./scan.ts";
 
 /**
- * Redacts a stream. Holds back bytes that may turn out to be a secret, and keeps `leftContext` bytes before them. The output is the
- * same as that of `redactBytes` for the whole text, however it is split into chunks.
+ * Redacts a stream. Holds back bytes that may turn out to be a secret, and keeps `leftContext` bytes before them. The
+ * output is the same as that of `redactBytes` for the whole text, however it is split into chunks.
  */
 export function openStream(index: () => Index): RedactStream {
   /** The last emitted bytes (unredacted), followed by the bytes held back. */

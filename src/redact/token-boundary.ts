@@ -1,8 +1,8 @@
 import type { ByteClass, View } from "./matcher.ts";
 
 /**
- * Reports whether a token can start at `at`. It cannot start in the middle of a word, but the letter before it may end an escape, such as
- * `\n`, `%3D` or the `m` of a terminal color. A token can start directly after another secret too.
+ * Reports whether a token can start at `at`. It cannot start in the middle of a word, but the letter before it may end
+ * an escape, such as `\n`, `%3D` or the `m` of a terminal color. A token can start directly after another secret too.
  */
 export function canStartToken(text: View, at: number, notAfter: ByteClass): boolean {
   const { bytes } = text;

@@ -24,12 +24,12 @@ export async function callTool(tools: readonly Tool[], call: unknown, context: T
   const tool = tools.find((candidate) => candidate.name === name);
   if (tool) return tool.run(input, context);
   const names = tools.map((candidate) => candidate.name);
-  const near = suggest(name, names);
+  const suggestion = suggest(name, names);
   return {
     ok: false,
     error: {
       code: "unknown_tool",
-      message: `Unknown tool: ${name}.${near ? ` Did you mean ${near}?` : ""} Available tools: ${names.join(", ")}.`,
+      message: `Unknown tool: ${name}.${suggestion ? ` Did you mean ${suggestion}?` : ""} Available tools: ${names.join(", ")}.`,
     },
   };
 }

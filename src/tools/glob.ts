@@ -1,7 +1,7 @@
 /**
  * Compiles a glob pattern: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\` before a literal
- * character. Matching takes time proportional to pattern length times path length. It uses no regular expression, because a pattern
- * from a model could make a regular expression take exponential time.
+ * character. Matching takes time proportional to pattern length times path length. It uses no regular expression,
+ * because a pattern from a model could make a regular expression take exponential time.
  */
 export function compileGlob(pattern: string): (path: string) => boolean {
   const alternatives = expandBraces(pattern.replace(/^\.\//, "")).map((alternative) =>

@@ -37,7 +37,10 @@ interface Range {
   signal: AbortSignal;
 }
 
-/** Reads whole lines, starting with line `offset`, up to `limit` lines and maxBytes. Uses bounded memory for any file size. */
+/**
+ * Reads whole lines, starting with line `offset`, up to `limit` lines and maxBytes. Uses bounded memory for any file
+ * size.
+ */
 async function readLines(file: FileHandle, { size, offset, limit, signal }: Range) {
   const start = await findLineStart(file, offset, signal);
   const length = Math.min(maxBytes, Math.max(0, size - start));

@@ -3,7 +3,10 @@ import { resolve, sep } from "node:path";
 import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
 import { errnoOf, explainErrno, ToolFailure } from "./tool-failure.ts";
 
-/** The only directory that file tools can access. Paths are opened one part at a time, so that the kernel follows no link. */
+/**
+ * The only directory that file tools can access. Paths are opened one part at a time, so that the kernel follows no
+ * link.
+ */
 export interface Workspace {
   readonly root: string;
   /** Resolves a path, following links inside the workspace. Its parent directories stay open while `use` runs. */
@@ -137,7 +140,9 @@ class PathWalker {
 
 const dotDot = Buffer.from("..");
 
-/** Returns null if the name is not a link. Calls stat first, because an error from readlink costs more than the stat. */
+/**
+ * Returns null if the name is not a link. Calls stat first, because an error from readlink costs more than the stat.
+ */
 async function readLinkTarget(directory: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
   try {
     return (await directory.stat(name)).isSymbolicLink() ? await directory.link(name) : null;

@@ -28,8 +28,8 @@ const maxLineBytes = 48 * 1024 * 1024;
 /**
  * Runs a program in any language. The first line of its stdin is the invocation, with the saved `session_state` if it
  * continues a session. Later lines are `{"stop": reason}`, `{"answer": {request_id, answer}}`, `{"input": {text}}`,
- * `{"saved": ...}` and `{"over_budget": true}`. Each line of its stdout is an event, `{"type": "save", "state": ...}` or
- * `{"type": "parked", "why": ...}`. The outcome is its `result` event or its `parked` line, or else its exit code.
+ * `{"saved": ...}` and `{"over_budget": true}`. Each line of its stdout is an event, `{"type": "save", "state": ...}`
+ * or `{"type": "parked", "why": ...}`. The outcome is its `result` event or its `parked` line, or else its exit code.
  */
 export function createCommandExecutor(options: CommandExecutorOptions): Executor {
   const { name, can = {} } = options;

@@ -48,7 +48,9 @@ export async function loadModuleExecutor(options: ModuleOptions): Promise<Execut
 
 type Description = Pick<Executor, "name" | "can" | "variables">;
 
-/** Loads the file directly if Node can. Compiles TypeScript, and files that import `drover` without having it installed. */
+/**
+ * Loads the file directly if Node can. Compiles TypeScript, and files that import `drover` without having it installed.
+ */
 async function load(file: string, options: ModuleOptions): Promise<{ module: HostedModule; description: Description }> {
   const { cacheDirectory, config } = options;
   const host = {

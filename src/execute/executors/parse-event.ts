@@ -25,8 +25,8 @@ function describe(value: unknown, issues: readonly Issue[], types: readonly stri
   const type: unknown = Reflect.get(value, "type");
   if (typeof type !== "string") return "an event must have a type";
   if (!types.includes(type)) {
-    const near = suggest(type, types);
-    return `unknown event type ${JSON.stringify(type.slice(0, 100))}${near === undefined ? "" : `; did you mean ${near}?`}`;
+    const suggestion = suggest(type, types);
+    return `unknown event type ${JSON.stringify(type.slice(0, 100))}${suggestion === undefined ? "" : `; did you mean ${suggestion}?`}`;
   }
   return `${type}: ${issues.map(({ path, message }) => `${path.map(String).join(".")}: ${describeIssue(message)}`).join("; ")}`;
 }

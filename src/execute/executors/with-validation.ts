@@ -3,7 +3,9 @@ import { failureReasons } from "../../model/states.ts";
 import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
 
-/** Validates the events and the outcome of third-party code, so that the log holds nothing the coordinator would refuse. */
+/**
+ * Validates the events and the outcome of third-party code, so that the log holds nothing the coordinator would refuse.
+ */
 export async function withValidation(executor: Executor): Promise<Executor> {
   const parse = await loadEventParser();
   return {
@@ -118,6 +120,6 @@ function validateParked(
 
 function unknownReason(reason: unknown, name: string): string {
   const text = String(reason).slice(0, 100);
-  const near = suggest(text, failureReasons);
-  return `The executor ${name} failed with the unknown reason ${JSON.stringify(text)}, which is reported as internal.${near === undefined ? "" : ` Did you mean ${near}?`} See docs/states.md for the list.`;
+  const suggestion = suggest(text, failureReasons);
+  return `The executor ${name} failed with the unknown reason ${JSON.stringify(text)}, which is reported as internal.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`} See docs/states.md for the list.`;
 }

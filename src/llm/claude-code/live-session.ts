@@ -127,7 +127,10 @@ export class LiveSession {
     return this.#spawned;
   }
 
-  /** Serves the tools over MCP. A call waits until the loop submits its result. Uses the low-level server, which passes on JSON Schemas unchanged. */
+  /**
+   * Serves the tools over MCP. A call waits until the loop submits its result. Uses the low-level server, which passes
+   * on JSON Schemas unchanged.
+   */
   #createToolServer(): Server {
     const server = new Server({ name: "drover", version: "1" }, { capabilities: { tools: {} } });
     server.setRequestHandler("tools/list", () => ({

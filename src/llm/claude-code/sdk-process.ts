@@ -5,8 +5,8 @@ import type { ProviderHost } from "../definition.ts";
 import type { SpawnRequest } from "./sdk.ts";
 
 /**
- * Runs the SDK's program as a recorded process of the run. The SDK expects a process immediately, but Drover starts it only
- * after recording the start, so the pipes buffer until then.
+ * Runs the SDK's program as a recorded process of the run. The SDK expects a process immediately, but Drover starts it
+ * only after recording the start, so the pipes buffer until then.
  */
 export class SdkProcess extends EventEmitter {
   readonly stdin = new PassThrough();

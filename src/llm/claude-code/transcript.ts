@@ -6,7 +6,9 @@ const prefix = "mcp__drover__";
 export const wireName = (name: string): string => name.replaceAll(".", "_");
 export const fullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${wireName(name)}`);
 
-/** Sent if a new process finds the results of its calls in its history, because it makes no request without a message. */
+/**
+ * Sent if a new process finds the results of its calls in its history, because it makes no request without a message.
+ */
 export const continuation = "The results of your tool calls are above. Continue.";
 
 /** Converts a conversation to the lines of a Claude Code transcript, so that Claude Code can resume it. */

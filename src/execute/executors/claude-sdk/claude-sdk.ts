@@ -12,7 +12,10 @@ import { converse } from "./converse.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
 import { modeOf } from "./options.ts";
 
-/** Runs Claude Code through its Agent SDK: logs each message as it arrives, asks people, and moves sessions between runners. */
+/**
+ * Runs Claude Code through its Agent SDK: logs each message as it arrives, asks people, and moves sessions between
+ * runners.
+ */
 export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
   return defineExecutor({
     name: "claude-sdk",
@@ -48,7 +51,10 @@ async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<Agen
   }
 }
 
-/** Returns the variables that the SDK needs. The runner adds its base list, `variables` above and the profile's variables. */
+/**
+ * Returns the variables that the SDK needs. The runner adds its base list, `variables` above and the profile's
+ * variables.
+ */
 async function openEnvironment(
   { invocation, homeDir, tmpDir }: Job,
   { env, isRoot }: ClaudeSdkHost,

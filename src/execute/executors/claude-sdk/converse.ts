@@ -93,7 +93,10 @@ function createConversation(
   const toolCalls = createCallTracker((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
   let hasCheckedTools = false;
 
-  /** Call this once the SDK has listed its tools and servers. Reports failed servers and notes which tools are read-only. */
+  /**
+   * Call this once the SDK has listed its tools and servers. Reports failed servers and notes which tools are
+   * read-only.
+   */
   async function checkTools(init: Fields, query: Query): Promise<void> {
     hasCheckedTools = true;
     const names = Object.keys(mcpServers);

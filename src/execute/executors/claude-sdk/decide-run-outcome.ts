@@ -23,7 +23,9 @@ export interface RunEnd {
   writer: EventWriter;
 }
 
-/** Decides the outcome of a run: first by people's answers, then by budgets and limits, then by Claude Code's result. */
+/**
+ * Decides the outcome of a run: first by people's answers, then by budgets and limits, then by Claude Code's result.
+ */
 export function decideRunOutcome({ agent, end, result, gate, exceeded, limitResetsAt, reader, writer }: RunEnd): Done {
   const text = textOf(result["result"]) || undefined;
   const toFailure = (reason: RunFailure["reason"], message: string): RunFailure =>

@@ -142,7 +142,10 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
   };
 }
 
-/** Reports whether a pattern names the tool: exactly, by a wildcard, or with a rule such as `Bash(git *)`, which the SDK checks. */
+/**
+ * Reports whether a pattern names the tool: exactly, by a wildcard, or with a rule such as `Bash(git *)`, which the SDK
+ * checks.
+ */
 function isListed(tool: string, patterns: readonly string[]): boolean {
   return matchesAny(tool, patterns) || patterns.some((pattern) => pattern.startsWith(`${tool}(`));
 }

@@ -2,7 +2,10 @@ import { relative, resolve } from "node:path";
 import type { Effect } from "../../../model/tool.ts";
 import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
-/** The effects of Claude Code's built-in tools. Starting a subagent counts as `read`, because its calls are checked separately. */
+/**
+ * The effects of Claude Code's built-in tools. Starting a subagent counts as `read`, because its calls are checked
+ * separately.
+ */
 const effectsByTool: Readonly<Record<string, Effect>> = {
   Read: "read",
   Glob: "read",

@@ -42,7 +42,10 @@ export interface Transcript {
   /** The SDK options that start or resume the session. */
   session(): Record<string, string | boolean>;
   progress: Progress;
-  /** Assigns an id to a message, so that it can be recognized in the transcript. Returns nothing for a message that has one. */
+  /**
+   * Assigns an id to a message, so that it can be recognized in the transcript. Returns nothing for a message that has
+   * one.
+   */
   expect(input: UserInput): Prompt[];
   /** The SDK reads from this store and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
@@ -127,7 +130,10 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
       return [{ text, uuid }];
     },
     store: {
-      /** Writes the transcript to Claude Code's own directory and returns null. The SDK would write a returned transcript, with the login, to another directory. */
+      /**
+       * Writes the transcript to Claude Code's own directory and returns null. The SDK would write a returned
+       * transcript, with the login, to another directory.
+       */
       async load({ projectKey, sessionId }) {
         const content = isFork && sessionId === source ? origin : entries;
         await writeTranscript(options, projectKey, `${sessionId}.jsonl`, content);
@@ -167,7 +173,10 @@ function messageIdOf(entry: Entry): string {
   return textOf(attachment["source_uuid"] ?? entry.uuid);
 }
 
-/** Marks a deferred call as cancelled. Claude Code repeats a deferred call when the session is resumed, but not a cancelled one. */
+/**
+ * Marks a deferred call as cancelled. Claude Code repeats a deferred call when the session is resumed, but not a
+ * cancelled one.
+ */
 function withoutDeferral(entry: Entry): Entry {
   const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
   if (attachment["type"] !== "hook_deferred_tool") return entry;

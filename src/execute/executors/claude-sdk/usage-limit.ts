@@ -10,7 +10,10 @@ export function createUsageLimit() {
       // a later request may succeed, under another limit or after a wait
       resetsAt = info["status"] === "rejected" ? numberOf(info["resetsAt"]) : null;
     },
-    /** Returns when the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is unknown. */
+    /**
+     * Returns when the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is
+     * unknown.
+     */
     resetTime(result: Fields): string | null {
       if (result["is_error"] !== true) return null;
       const seconds = resetsAt ?? parseResetSeconds(textOf(result["result"]));

@@ -2,7 +2,9 @@ import { randomUUID } from "node:crypto";
 import { firstLines } from "./claude-transcript.ts";
 import type { ConversationFiles } from "./definition.ts";
 
-/** Claude searches every directory in `projects` for a session, starting with the one named after the working directory. */
+/**
+ * Claude searches every directory in `projects` for a session, starting with the one named after the working directory.
+ */
 export const claudeConversation: ConversationFiles = {
   directory: ".claude",
   overridePath: (env) => env["CLAUDE_CONFIG_DIR"],

@@ -28,7 +28,10 @@ export function firstLines(text: string, turns: number, session: string): FirstE
   return { ok: true, entries: kept.entries.map((entry) => JSON.stringify(withSession(entry))) };
 }
 
-/** Reports whether this is a prompt from the user. Claude Code records tool results, reminders and summaries as user entries too. */
+/**
+ * Reports whether this is a prompt from the user. Claude Code records tool results, reminders and summaries as user
+ * entries too.
+ */
 function isPrompt(entry: unknown): boolean {
   const { type, message, isMeta, isSidechain, isCompactSummary } = fieldsOf(entry);
   if (type !== "user" || isMeta === true || isSidechain === true || isCompactSummary === true) return false;

@@ -27,7 +27,10 @@ export function createUsageMeter() {
       reported.cost_usd = sinceResult;
       return { input_tokens: 0, output_tokens: 0, cost_usd };
     },
-    /** Adds a result. Returns the usage since the last result that was not reported yet. Other totals in it cover the whole session. */
+    /**
+     * Adds a result. Returns the usage since the last result that was not reported yet. Other totals in it cover the
+     * whole session.
+     */
     addResult(result: Fields): Usage | null {
       const models = Object.values(fieldsOf(result["model_usage_since_last_result"] ?? result["modelUsage"])).map(
         fieldsOf,

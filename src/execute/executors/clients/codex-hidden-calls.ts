@@ -3,7 +3,10 @@ import { type Fields, fieldsOf, textOf } from "./fields.ts";
 
 type Denied = Extract<ClientMessage, { type: "denied" }>;
 
-/** Finds tool calls that codex's sandbox blocked. Codex omits them from its stream but records them in the thread's file. */
+/**
+ * Finds tool calls that codex's sandbox blocked. Codex omits them from its stream but records them in the thread's
+ * file.
+ */
 export interface HiddenCalls {
   /** Notes an item that appeared in the stream. */
   addShown(item: Fields): void;

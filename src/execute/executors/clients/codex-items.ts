@@ -24,7 +24,10 @@ export function toToolUse(item: Fields): ToolUse | null {
   }
 }
 
-/** Converts a completed item to a tool result. `denied` is the reason if the sandbox blocked the call or codex declined it. */
+/**
+ * Converts a completed item to a tool result. `denied` is the reason if the sandbox blocked the call or codex declined
+ * it.
+ */
 export function toToolResult(item: Fields): { result: ToolResult; denied: string | null } {
   const output = textOf(item["aggregated_output"]);
   const exit = item["exit_code"];

@@ -44,7 +44,10 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
     return messages;
   };
 
-  /** Prefers the usage of this turn from the thread's file. The stream's totals cover the whole thread, including earlier runs. */
+  /**
+   * Prefers the usage of this turn from the thread's file. The stream's totals cover the whole thread, including
+   * earlier runs.
+   */
   const reportUsage = (): readonly ClientMessage[] => {
     if (turnUsage !== null) return [{ type: "usage", usage: turnUsage }];
     if (threadUsage === null) return [];

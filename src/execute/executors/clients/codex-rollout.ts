@@ -41,7 +41,10 @@ async function findRollout(sessions: string, thread: string): Promise<string | n
   return null;
 }
 
-/** Codex stores a thread under its local start date. The id starts with the time in UTC, so this returns the adjacent days too. */
+/**
+ * Codex stores a thread under its local start date. The id starts with the time in UTC, so this returns the adjacent
+ * days too.
+ */
 export function rolloutDays(thread: string): string[] {
   const startMs = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
   if (!Number.isFinite(startMs)) return [];

@@ -42,7 +42,10 @@ export const codex = defineClient({
   },
 });
 
-/** Puts the options before `resume` and `fork`, which accept fewer of them than `exec`. Values follow `=` so that none is parsed as an option. */
+/**
+ * Puts the options before `resume` and `fork`, which accept fewer of them than `exec`. Values follow `=` so that none
+ * is parsed as an option.
+ */
 export function codexArgs(
   { invocation, mode, session, fork }: Turn,
   workDir: string,
@@ -81,7 +84,10 @@ function withParents(path: string): string[] {
   return parent === path ? [path] : [path, ...withParents(parent)];
 }
 
-/** Returns the CODEX_HOME. For a session with its own HOME it is `.codex` in that HOME, whatever the runner's CODEX_HOME is. */
+/**
+ * Returns the CODEX_HOME. For a session with its own HOME it is `.codex` in that HOME, whatever the runner's CODEX_HOME
+ * is.
+ */
 async function openHome(turn: Turn): Promise<{ env: Record<string, string>; codexHome: string }> {
   const operatorCodexHome = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
   if (!(await hasOwnHome(turn))) return { env: {}, codexHome: operatorCodexHome };
@@ -98,7 +104,10 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
   return { env: { CODEX_HOME: codexHome }, codexHome };
 }
 
-/** Codex's index of threads holds absolute paths. In a copied HOME they point to the original HOME, so codex must rebuild the index. */
+/**
+ * Codex's index of threads holds absolute paths. In a copied HOME they point to the original HOME, so codex must
+ * rebuild the index.
+ */
 async function removeThreadIndex(codexHome: string): Promise<void> {
   for (const name of await readdir(codexHome))
     if (/^state_\d+\.sqlite/.test(name)) await rm(join(codexHome, name), { force: true });

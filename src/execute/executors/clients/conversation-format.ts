@@ -16,8 +16,8 @@ export interface SavedConversation {
 }
 
 /**
- * Writes a line of JSON, followed by the files. Redaction changes the files' lengths afterwards, so each file starts with
- * a unique boundary line instead of a length.
+ * Writes a line of JSON, followed by the files. Redaction changes the files' lengths afterwards, so each file starts
+ * with a unique boundary line instead of a length.
  */
 export function packConversation({ files, ...head }: SavedConversation): Buffer {
   const boundary = randomUUID();

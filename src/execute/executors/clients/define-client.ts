@@ -133,7 +133,10 @@ async function readOutputLines(job: Job, command: readonly [string, ...string[]]
   }
 }
 
-/** Rejects an id that does not match the client's pattern: the client could parse it as an option, or silently start a new session. */
+/**
+ * Rejects an id that does not match the client's pattern: the client could parse it as an option, or silently start a
+ * new session.
+ */
 function sessionToContinue(definition: ClientDefinition, { invocation }: Job): string | null {
   if (invocation.mode === "start" && !invocation.continues) return null;
   const id = invocation.executor_session_id;

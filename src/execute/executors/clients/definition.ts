@@ -103,7 +103,9 @@ export interface Prepared {
 export interface Reader {
   /** Returns null for an unknown message. It must not throw on any input. */
   read(message: Record<string, unknown>): readonly ClientMessage[] | null;
-  /** Called after the process exits. Returns the result that the client itself reported, or null if it reported none. */
+  /**
+   * Called after the process exits. Returns the result that the client itself reported, or null if it reported none.
+   */
   conclude(end: { exitCode: number | null; stderr: string }): Conclusion | null;
 }
 

@@ -8,7 +8,10 @@ export interface ExitGrace {
   stop(): void;
 }
 
-/** How long a client may keep running after it reports its result, to run the operator's hooks and save the conversation. */
+/**
+ * How long a client may keep running after it reports its result, to run the operator's hooks and save the
+ * conversation.
+ */
 export const exitGraceMs = 10_000;
 
 /**

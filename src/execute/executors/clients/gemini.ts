@@ -42,7 +42,10 @@ export function geminiArgs({ invocation, mode, session }: Turn, policies: readon
   return args;
 }
 
-/** Gemini reads these from the repository's `.env`, even if untrusted, unless they are set. It treats an empty value as no value, but does not replace it. */
+/**
+ * Gemini reads these from the repository's `.env`, even if untrusted, unless they are set. It treats an empty value as
+ * no value, but does not replace it.
+ */
 const readFromRepository = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"];
 
 export function geminiEnv({ invocation, env, homeDir }: Turn, isOwnHome: boolean): Record<string, string> {
@@ -83,8 +86,8 @@ const loginFiles = [
 ].map((name) => `.gemini/${name}`);
 
 /**
- * Turns off folder trust in a session's own HOME. Drover decides for each run whether to trust the repository, and with folder trust
- * gemini refuses to work in an untrusted directory.
+ * Turns off folder trust in a session's own HOME. Drover decides for each run whether to trust the repository, and with
+ * folder trust gemini refuses to work in an untrusted directory.
  */
 async function openHome(turn: Turn): Promise<void> {
   const directory = await openSubdirectory(turn.homeDir, ".gemini");

@@ -36,7 +36,10 @@ function unsafeFilters(problem: string): RunFailure {
 
 export type GitSetting = readonly [key: string, value: string];
 
-/** Passes each setting both in numbered variables and in the variable of `git -c`, because some programs drop one or the other. */
+/**
+ * Passes each setting both in numbered variables and in the variable of `git -c`, because some programs drop one or the
+ * other.
+ */
 export function gitVariables(settings: readonly GitSetting[]): Record<string, string> {
   if (settings.length === 0) return {};
   const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;

@@ -5,7 +5,9 @@ import type { Environment } from "../../../model/environment.ts";
 
 type Program = Pick<ClientDefinition, "name" | "program" | "binVariable" | "install">;
 
-/** Returns the client's path. If the client is missing, fails the run with a message that explains how to install it. */
+/**
+ * Returns the client's path. If the client is missing, fails the run with a message that explains how to install it.
+ */
 export function requireClient(definition: Program, config: Record<string, unknown>, env: Environment): string {
   const client = locateClient(definition, config, env);
   if (client.ok) return client.path;

@@ -74,7 +74,9 @@ export async function runHosted(
   }
 }
 
-/** Loads the module in another process and describes its executor, so that a module that hangs does not hang the runner. */
+/**
+ * Loads the module in another process and describes its executor, so that a module that hangs does not hang the runner.
+ */
 export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
   const excerpt = createStderrExcerpt();
   running.stderr?.on("data", (chunk: Buffer) => excerpt.push(chunk));

@@ -17,8 +17,8 @@ export interface ConverseOptions {
 /**
  * Runs the agent loop: sends a message, then tool results, until the model calls no more tools. Returns its last text.
  * Messages that people send in the meantime go out with the next request, and the run continues until all are sent.
- * Each step is saved, so that a run whose runner was lost, or a session whose last run was stopped, can continue between
- * any two steps.
+ * Each step is saved, so that a run whose runner was lost, or a session whose last run was stopped, can continue
+ * between any two steps.
  */
 export async function converse(message: string, options: ConverseOptions): Promise<string> {
   const { session, model, tools, state, context } = options;

@@ -14,7 +14,10 @@ import type { BudgetKeeper } from "./budget-keeper.ts";
 import type { ModelAnswer } from "./loop-state.ts";
 import { RunParked } from "./run-parked.ts";
 
-/** Sends requests to the model. Retries transient errors, counts usage, and keeps the conversation within the context window. */
+/**
+ * Sends requests to the model. Retries transient errors, counts usage, and keeps the conversation within the context
+ * window.
+ */
 export interface ModelRequests {
   send(messages: readonly string[]): Promise<ModelAnswer>;
   /** `messages` are those that people sent in the meantime. */

@@ -31,8 +31,8 @@ export function gateTools(tools: readonly Tool[], permissions: Agent["permission
 }
 
 /**
- * A trailing `*` matches any suffix, and `mcp__SERVER` matches all tools of that server. A tool matches by its name in Drover
- * or by the spelling that model services use, with underscores for dots.
+ * A trailing `*` matches any suffix, and `mcp__SERVER` matches all tools of that server. A tool matches by its name in
+ * Drover or by the spelling that model services use, with underscores for dots.
  */
 export function matchesAny(name: string, patterns: readonly string[]): boolean {
   const spellings = [name, name.replaceAll(".", "_")];
@@ -44,7 +44,9 @@ export function matchesAny(name: string, patterns: readonly string[]): boolean {
   );
 }
 
-/** Warns about each wildcard or MCP tool in the permissions that matches no tool: it is misspelt, or its server failed. */
+/**
+ * Warns about each wildcard or MCP tool in the permissions that matches no tool: it is misspelt, or its server failed.
+ */
 export function warnAboutUnmatched(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
   return [...(permissions?.allowed_tools ?? []), ...(permissions?.denied_tools ?? [])]
     .map((pattern) => pattern.replace(/\(.*$/s, ""))

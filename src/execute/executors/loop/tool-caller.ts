@@ -58,8 +58,8 @@ export function createToolCaller({
   async function runTool({ name, input, fault, tool_use_id }: ToolUse): Promise<ToolAnswer> {
     const tool = tools.get(name);
     if (!tool) {
-      const near = suggest(name, [...tools.keys()]);
-      const hint = near ? ` Did you mean ${near}?` : "";
+      const suggestion = suggest(name, [...tools.keys()]);
+      const hint = suggestion ? ` Did you mean ${suggestion}?` : "";
       return toError("unknown_tool", `Unknown tool: ${name}.${hint} Available tools: ${[...tools.keys()].join(", ")}.`);
     }
     if (fault !== undefined) return toError("invalid_input", fault);

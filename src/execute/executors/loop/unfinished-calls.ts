@@ -13,8 +13,8 @@ export interface UnfinishedCalls {
 }
 
 /**
- * Answers calls that an earlier attempt or run left without a result. Calls are made in order, so only the first of them
- * can have started. Reads get no answer here, because they are repeated.
+ * Answers calls that an earlier attempt or run left without a result. Calls are made in order, so only the first of
+ * them can have started. Reads get no answer here, because they are repeated.
  */
 export function answerUnfinishedCalls({
   pending,

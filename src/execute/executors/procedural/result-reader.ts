@@ -18,8 +18,8 @@ export interface Withheld {
 const closingCharacters: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 
 /**
- * `text` is redacted before it is truncated, so that half a secret is never kept. `data` is parsed from the whole output
- * if it is JSON of at most `maxDataBytes`. Output that does not start like JSON is not buffered.
+ * `text` is redacted before it is truncated, so that half a secret is never kept. `data` is parsed from the whole
+ * output if it is JSON of at most `maxDataBytes`. Output that does not start like JSON is not buffered.
  */
 export function createResultReader(options: {
   maxTextBytes: number;
