@@ -128,7 +128,7 @@ describe("runAgent", () => {
     });
     expect(asked).toEqual([["command.run", ["command"]]]);
     expect(result.callbackErrors).toMatchObject([
-      { message: "The edited input does not fit the tool command.run.", field: "body.input.command" },
+      { message: "The edited input does not match the schema of the tool command.run.", field: "body.input.command" },
     ]);
     expect(existsSync(join(directory, "made"))).toBe(false);
     expect(result.run).toMatchObject({ result_text: "Thank you." });
