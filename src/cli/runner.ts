@@ -6,6 +6,7 @@ import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
+import { addressForCommands } from "./address-for-commands.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
@@ -68,12 +69,16 @@ async function runRunner(input: CommandInput): Promise<number> {
   const port = createHttpPort(target);
   if (target.token === null)
     onNotice(`no token is set, so ${url} cannot prove that it is your coordinator; this runner trusts it anyway`);
+  const apiUrl = env["DROVER_COMMANDS_URL"] || addressForCommands(target, places.stateDirectory, env);
+  if (apiUrl === null)
+    onNotice(
+      `Drover commands inside runs cannot reach the coordinator, because the directory of its socket ${url} is hidden from them; set DROVER_COMMANDS_URL to its http:// or https:// address`,
+    );
   const name = text(options, "name");
   const hurry = new AbortController();
   const runner = await startRunner({
     port,
-    // Commands cannot use the socket: it is inside the record, which is hidden from them.
-    apiUrl: env["DROVER_COMMANDS_URL"] || target.shownAs || url,
+    ...(apiUrl === null ? {} : { apiUrl }),
     profiles: profiles.profiles,
     stateDirectory: places.stateDirectory,
     projectDir: text(options, "project-dir") ?? cwd,

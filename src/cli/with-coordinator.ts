@@ -17,6 +17,7 @@ export async function withCoordinator(
 ): Promise<number> {
   const { client, local } = await connect(input);
   if (client) return work(client, false);
+  if (input.env["DROVER_NESTED_LOG"] && !input.env["DROVER_API_URL"]) throw noAddressInsideRun();
   if (input.env["DATABASE_URL"]) throw fleetNeedsCoordinator();
   // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
@@ -26,6 +27,16 @@ export async function withCoordinator(
 
 export function reportOnStderr(message: string): void {
   write(2, `drover: ${message}\n`);
+}
+
+/** The record is the outer Drover's, so this process cannot open it instead. */
+function noAddressInsideRun(): HostError {
+  return new HostError({
+    code: "DROVER-API-023",
+    field: "DROVER_API_URL",
+    message: "This command is inside a run whose runner gave it no address of the coordinator (DROVER_API_URL).",
+    next: "Start the runner with DROVER_COMMANDS_URL set to the coordinator's http:// or https:// address.",
+  });
 }
 
 /** A runner that lives for one command would get runs of the whole fleet and stop them when the command ends. */

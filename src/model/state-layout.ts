@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 /**
  * The layout of a state directory. It has two parts: the record, which commands inside runs must not see, and the
@@ -45,6 +45,9 @@ export const tmpDirectory = (runs: string): string => join(runs, "tmp");
  * and one with the socket of the Drover that started it. Names are short because socket paths are limited in length.
  */
 export const nestedDirectory = (runs: string): string => join(runs, "nested");
+/** Whether the path is a command's own directory in the nested directory of some state directory. */
+export const isNestedDirectory = (path: string): boolean =>
+  path === join(nestedDirectory(runsDirectory(dirname(dirname(dirname(path))))), basename(path));
 export const nestedLogFile = (runs: string, run_id: string, attempt: number): string =>
   join(nestedDirectory(runs), `${run_id.slice(-12)}.${attempt}`, `${run_id}.${attempt}`);
 export const nestedSocketName = "s";

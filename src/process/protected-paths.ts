@@ -27,7 +27,9 @@ export interface ProtectedPaths {
 export const nothingProtected: ProtectedPaths = { hidden: [], shown: [], frozen: [] };
 
 export function protectedPaths({ hide = [], show = [], readOnly = [] }: Protection): ProtectedPaths {
-  const candidates = realPaths(show);
+  // A directory that is hidden by name stays hidden, whatever else asks to show it.
+  const never = new Set(realPaths(hide));
+  const candidates = realPaths(show).filter((path) => !never.has(path));
   const hidden = pathsToHide(hide, candidates);
   const shown = candidates.filter((path) => hidden.some((directory) => isBelow(path, directory)));
   return { hidden, shown, frozen: realPaths(readOnly) };

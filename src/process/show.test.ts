@@ -142,6 +142,15 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     expect(ran.stdout.trim().split("\n").sort()).toEqual([odd, "own", "third", at("work")].sort());
   });
 
+  test("keeps a directory hidden that is both hidden and shown, even through a symlink", () => {
+    symlinkSync(at("nested", "own"), at("link"));
+    const hide = [at("nested"), at("nested", "own")];
+    for (const show of [at("nested", "own"), at("link")])
+      expect(
+        run('ls -A "$PLACE/nested" "$PLACE/nested/own" "$PLACE/link/"', how({ hide, show: [show] })).stdout,
+      ).not.toContain("log");
+  });
+
   test("starts nothing if a file replaces a shown directory", () => {
     rmSync(at("nested", "own"), { recursive: true });
     writeFileSync(at("nested", "own"), "");

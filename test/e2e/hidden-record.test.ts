@@ -1,9 +1,10 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { recordDirectory } from "../../src/model/state-layout.ts";
 import { hostHas } from "../fixtures/process/host.ts";
 import { bin, drover, folder, isRoot, nobody, type Ran } from "./drover.ts";
+import { startDrover } from "./start-drover.ts";
 
 const secret = "only-the-operator-knows";
 const levels = (["pid", "sandbox"] as const).filter((level) => hostHas(level));
@@ -156,6 +157,51 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
     expect((await run("one", "audit", "verify")).code).toBe(0);
   });
 });
+
+describe.each(subjects)(
+  "a runner that reaches its coordinator by the socket in the record, at $isolation as $who",
+  ({ isolation, uid }) => {
+    /** A coordinator with its record in the user state directory. */
+    async function start(beforeRunner: (record: string) => void) {
+      const { top, home, run } = homeOf(uid);
+      const cwd = join(top, "one");
+      const me = `'${process.execPath}' '${bin}'`;
+      for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
+      const profile = { type: "procedural", agents_dir: "./agents", isolation };
+      writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify(profile));
+      writeFileSync(join(cwd, "agents", "look.yaml"), `name: look\ncommand: sh ${join(cwd, "look.sh")}\n`);
+      writeFileSync(join(cwd, "agents", "child.yaml"), "name: child\ncommand: echo reached\n");
+      writeFileSync(
+        join(cwd, "look.sh"),
+        `find "$HOME" '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' ')'; ${me} run child 2>&1; echo done\n`,
+      );
+      if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
+      const place = { cwd, env: { HOME: home }, uid };
+      await startDrover(["coordinator", "--port", "0"], { ...place, ready: /^Serving \S+/m });
+      const record = dirname(below(home).find((path) => path.endsWith("/record/sock"))!);
+      const token = readFileSync(join(record, "token"), "utf8").trim();
+      beforeRunner(record);
+      const env = { HOME: home, DROVER_API_URL: `unix:${join(record, "sock")}`, DROVER_API_KEY: token };
+      const runner = await startDrover(["runner", "-x", "./profiles/here.json"], { ...place, env, ready: /^Offers /m });
+      const look = (): Promise<Ran> => drover(["run", "look"], { cwd, env, ...(uid === undefined ? {} : { uid }) });
+      return { run, runner, look };
+    }
+
+    it("shows commands nothing of the record, and they reach the coordinator by its port", async () => {
+      const { look, runner } = await start(() => undefined);
+      expect(await look()).toMatchObject({ code: 0, stdout: "reached\ndone\n" });
+      expect(runner.said).not.toContain("cannot reach");
+    });
+
+    it("shows commands nothing of the record if it announces no port, and both sides say what to do", async () => {
+      const { look, runner } = await start((record) => rmSync(join(record, "coordinator.json")));
+      const { stdout } = await look();
+      expect(stdout).toMatch(/^drover: This command is inside a run .*DROVER_API_URL.*\n.*DROVER_COMMANDS_URL/);
+      expect(stdout).not.toMatch(/\/record\/|\/heads\//);
+      expect(runner.said).toMatch(/cannot reach the coordinator.*DROVER_COMMANDS_URL/);
+    });
+  },
+);
 
 it.runIf(hostHas("pid"))(
   "a folder that one command closes is still protected from the next, which opens it",

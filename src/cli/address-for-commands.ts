@@ -1,0 +1,26 @@
+import { dirname } from "node:path";
+import { protectedPaths } from "../define/protected-paths.ts";
+import type { Environment } from "../model/environment.ts";
+import { isNestedDirectory } from "../model/state-layout.ts";
+import { isWithin, realPaths } from "../process/protected-paths.ts";
+import type { Target } from "../wire/http-transport.ts";
+import { readAnnouncement } from "./announcement.ts";
+
+/**
+ * The address at which commands inside a runner's runs reach the coordinator. A socket in a hidden directory, such as the
+ * record, is of no use to them, so they get the port that its coordinator announces. null if there is none.
+ */
+export function addressForCommands(
+  { url, shownAs = url }: Target,
+  stateDirectory: string,
+  env: Environment,
+): string | null {
+  if (!shownAs.startsWith("unix:")) return shownAs;
+  const socket = shownAs.slice("unix:".length);
+  const directory = dirname(socket);
+  const hidden = realPaths(protectedPaths(stateDirectory, env).hide);
+  const isHidden = realPaths([directory]).some((real) => hidden.some((path) => isWithin(real, path)));
+  if (!isHidden || isNestedDirectory(directory)) return shownAs;
+  const announcement = readAnnouncement(dirname(directory));
+  return announcement?.socket === socket ? announcement.url : null;
+}
