@@ -117,16 +117,16 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       now: dispatcher.storeNow,
       newId,
       version,
-      onFault: (error) => deps.onDefect(error, "webhooks"),
+      onError: (error) => deps.onDefect(error, "webhooks"),
     });
     stops.push(triggers.stop);
-    const onSocketFault = (error: unknown): void => deps.onDefect(error, `listening on ${options.socket}`);
+    const onSocketError = (error: unknown): void => deps.onDefect(error, `listening on ${options.socket}`);
     const server = await listen(app, {
       host,
       port,
       authEnabled,
       socket: options.socket ?? null,
-      onSocketFault,
+      onSocketError,
       stalledMs,
     });
     if (server.socket !== null) sockets.add(originOfSocket(server.socket));

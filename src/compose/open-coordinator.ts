@@ -124,7 +124,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     report:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
-    isBack: async () => (await probe?.fault()) === null && (await record?.storageFault()) === null,
+    isBack: async () => (await probe?.findError()) === null && (await record?.storageFault()) === null,
   });
   const onDefect = outages.report;
   let probe: RecordProbe | null = null;
@@ -133,8 +133,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
   try {
     const opened = (record = await openRecord(options, now, onDefect));
     stops.push(() => opened.close());
-    const { fault: answerFault } = (probe = createRecordProbe(opened.storeId));
-    const recordFault = async (): Promise<unknown> => (await opened.storageFault()) ?? answerFault();
+    const { findError: findProbeError } = (probe = createRecordProbe(opened.storeId));
+    const recordFault = async (): Promise<unknown> => (await opened.storageFault()) ?? findProbeError();
     stops.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
     const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));
@@ -167,7 +167,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       ? createScheduler({
           ...scheduling,
           isOnlyCoordinator: !options.database,
-          onFault: (error) => onDefect(error, "schedules"),
+          onError: (error) => onDefect(error, "schedules"),
         })
       : null;
     if (options.agentsDirectory)

@@ -92,7 +92,7 @@ test("type and command must agree", () => {
     path: "command",
     line: 2,
   });
-  expect(faultsOf("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("names a program");
+  expect(faultsOf("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("start with a program");
   expect(faultsOf("a.json", `{"name":"a","command":"sh -c 'x"}`)[0]?.message).toContain("never closed");
   expect(faultsOf("a.yaml", "name: a\ncommand: ls a\\")[0]).toMatchObject({
     line: 2,

@@ -19,10 +19,10 @@ export function positionOfAgent({
 }
 
 /** Compares text by its bytes, as the databases do. */
-export function compareAgentPositions(one: AgentPosition, other: AgentPosition): number {
-  return byBytes(one.name, other.name) || one.rank - other.rank || byBytes(one.runner_id, other.runner_id);
+export function compareAgentPositions(a: AgentPosition, b: AgentPosition): number {
+  return compareBytes(a.name, b.name) || a.rank - b.rank || compareBytes(a.runner_id, b.runner_id);
 }
 
-function byBytes(one: string, other: string): number {
-  return one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
+function compareBytes(a: string, b: string): number {
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -10,7 +10,7 @@ const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 /** A program and its arguments, with shell quoting. */
 export const commandSchema = z.string().check(({ value, issues }) => {
   const split = splitWords(value);
-  const message = !split.ok ? split.problem : split.words[0] ? null : "a command names a program";
+  const message = !split.ok ? split.problem : split.words[0] ? null : "a command must start with a program";
   if (message !== null) issues.push({ code: "custom", message, input: value });
 });
 
@@ -28,23 +28,23 @@ const limitsSchema = z.strictObject({
   files: limit,
 });
 
-const spend = {
+const spendingLimits = {
   cost_usd: z.number().positive().optional(),
   tokens: z.number().int().positive().optional(),
 };
 
-/** What one run may spend. `per_day` covers all runs of the agent in one UTC day. */
+/** The spending limits of one run. `per_day` covers all runs of the agent in one UTC day. */
 const budgetSchema = z
   .strictObject({
-    ...spend,
+    ...spendingLimits,
     turns: z.number().int().positive().optional(),
-    per_day: z.strictObject(spend).optional(),
+    per_day: z.strictObject(spendingLimits).optional(),
     /** What happens to a run that has used up its budget. The default is `park`. */
     when_spent: z.enum(["park", "fail"]).optional(),
   })
   .refine(
     ({ cost_usd, tokens, turns, per_day }) =>
-      [cost_usd, tokens, turns, per_day?.cost_usd, per_day?.tokens].some((most) => most !== undefined),
+      [cost_usd, tokens, turns, per_day?.cost_usd, per_day?.tokens].some((max) => max !== undefined),
     { message: "a budget limits cost_usd, tokens or turns" },
   );
 

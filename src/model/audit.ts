@@ -19,6 +19,6 @@ export const auditVerifiedSchema = z.object({
   head: z.string().describe("Head of the last intact batch"),
   faults: z
     .array(z.object({ what: z.string(), row_no: z.number().int().nullable(), batch_no: z.number().int().nullable() }))
-    .describe("The first place where the chain was altered; empty if the chain is intact"),
+    .describe("The first position where the chain was altered; empty if the chain is intact"),
 });
 export type AuditVerified = z.infer<typeof auditVerifiedSchema>;

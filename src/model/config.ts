@@ -22,7 +22,7 @@ export interface Config {
   agents_auto_accept: boolean;
   /** Absolute path of the directory searched first for profiles. null: `./profiles`. */
   profiles: string | null;
-  /** The model provider for agents and profiles that do not name one. null: the first that is configured. */
+  /** The model provider for agents and profiles that do not set one. null: the first that is configured. */
   provider: string | null;
   /** URLs under which the coordinator is reachable, in addition to loopback. */
   public_urls: string[];

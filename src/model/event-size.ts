@@ -4,17 +4,17 @@ import { findExceededLimit } from "./json-limits.ts";
 /** Maximum length of one event as JSON. Coordinators store events, and readers receive them, in one piece. */
 export const maxEventLength = 1024 * 1024;
 /** The depth is lower than that of a request, because a report nests its events a few levels deep. */
-const maxEvent = { depth: 56, values: 100_000, names: 5000 };
+const eventLimits = { depth: 56, values: 100_000, names: 5000 };
 /** Events up to this length are cheap to process, whatever they contain. */
-const uncheckedLength = 16 * 1024;
+const maxUncheckedLength = 16 * 1024;
 /** Length of a truncated text. Escaped as JSON it can be six times as long. */
-const cutLength = 128 * 1024;
+const maxTextLength = 128 * 1024;
 
 /** `json` is the event as JSON, or its line in a log. */
 export function isEventTooLarge({ type }: RunEvent, json: string): boolean {
   if (json.length > maxEventLength) return true;
-  // output events are flat, and two thirds of all events: skip the scan
-  return type !== "output" && findExceededLimit(Buffer.from(json), maxEvent) !== null;
+  // Skip the scan for output events: they are flat, and two thirds of all events.
+  return type !== "output" && findExceededLimit(Buffer.from(json), eventLimits) !== null;
 }
 
 /** The replacement for an event that was dropped. */
@@ -25,7 +25,7 @@ function tooLargeEvent({ type }: RunEvent): RunEvent {
 
 /** Truncates an event that is too large, or replaces it if truncating does not help. */
 export function shortenEvent(event: RunEvent): RunEvent {
-  for (const shorter of [withoutRaw(event), withTextsCut(event)])
+  for (const shorter of [withoutRaw(event), truncateTexts(event)])
     if (shorter !== null && !isEventTooLarge(shorter, JSON.stringify(shorter))) return shorter;
   return tooLargeEvent(event);
 }
@@ -35,29 +35,29 @@ export function boundEvent(numbered: NumberedEvent): NumberedEvent {
   const { event } = numbered;
   // The limits of a report already bound the depth. Escaped as JSON, a text can be six times as long as estimated.
   const size = estimateJsonSize(event, maxEventLength);
-  if (size <= uncheckedLength) return numbered;
+  if (size <= maxUncheckedLength) return numbered;
   if (size > maxEventLength) return { ...numbered, event: tooLargeEvent(event) };
   const json = JSON.stringify(event);
   return isEventTooLarge(event, json) ? { ...numbered, event: tooLargeEvent(event) } : numbered;
 }
 
-/** Estimates the length of a value as JSON without serializing it. Stops counting once the estimate exceeds `enough`. */
-export function estimateJsonSize(root: unknown, enough = Infinity): number {
+/** Estimates the length of a value as JSON without serializing it. Stops counting once the estimate exceeds `max`. */
+export function estimateJsonSize(root: unknown, max = Infinity): number {
   let size = 0;
-  const waiting: unknown[] = [root];
-  while (waiting.length > 0 && size <= enough) {
-    const value = waiting.pop();
+  const pending: unknown[] = [root];
+  while (pending.length > 0 && size <= max) {
+    const value = pending.pop();
     size += typeof value === "string" ? value.length + 3 : 6;
     if (typeof value !== "object" || value === null) continue;
-    // avoid copying a list whose length alone exceeds the limit
-    if (Array.isArray(value) && size + value.length > enough) return size + value.length;
+    // Do not copy a list whose length alone exceeds the limit.
+    if (Array.isArray(value) && size + value.length > max) return size + value.length;
     if (Array.isArray(value)) {
-      for (const inner of value as unknown[]) waiting.push(inner);
+      for (const inner of value as unknown[]) pending.push(inner);
       continue;
     }
     for (const [key, inner] of Object.entries(value)) {
       size += key.length + 3;
-      waiting.push(inner);
+      pending.push(inner);
     }
   }
   return size;
@@ -69,22 +69,27 @@ function withoutRaw(event: RunEvent): RunEvent | null {
   return { ...rest, truncated: true };
 }
 
-function withTextsCut(given: RunEvent): RunEvent | null {
-  const event = withoutRaw(given) ?? given;
+function truncateTexts(original: RunEvent): RunEvent | null {
+  const event = withoutRaw(original) ?? original;
   switch (event.type) {
     case "assistant":
-      return { ...event, text: head(event.text), truncated: true };
+      return { ...event, text: truncate(event.text), truncated: true };
     case "error":
-      return { ...event, message: head(event.message), truncated: true };
+      return { ...event, message: truncate(event.message), truncated: true };
     case "system":
-      return { ...event, data: headOf(event.data), truncated: true };
+      return { ...event, data: excerptOf(event.data), truncated: true };
     case "tool_use":
-      return { ...event, input: headOf(event.input), truncated: true };
+      return { ...event, input: excerptOf(event.input), truncated: true };
     case "tool_result":
-      return { ...event, output: headOf(event.output), truncated: true };
+      return { ...event, output: excerptOf(event.output), truncated: true };
     case "execution_started": {
       const { command, argv } = event.execution;
-      const execution = { ...event.execution, command: head(command), argv: firstOf(argv), truncated: true as const };
+      const execution = {
+        ...event.execution,
+        command: truncate(command),
+        argv: truncateArguments(argv),
+        truncated: true as const,
+      };
       return { ...event, execution };
     }
     default:
@@ -93,22 +98,22 @@ function withTextsCut(given: RunEvent): RunEvent | null {
 }
 
 /** Keeps the beginning of a value's text or JSON. */
-function headOf(value: unknown): string {
-  return head(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+function excerptOf(value: unknown): string {
+  return truncate(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }
 
-function head(text: string): string {
-  // never end with half of a surrogate pair
-  return text.slice(0, cutLength).replace(/[\ud800-\udbff]$/, "");
+function truncate(text: string): string {
+  // Do not end with half of a surrogate pair.
+  return text.slice(0, maxTextLength).replace(/[\ud800-\udbff]$/, "");
 }
 
-function firstOf(argv: readonly string[]): string[] {
+function truncateArguments(argv: readonly string[]): string[] {
   const kept: string[] = [];
-  let left = cutLength;
+  let remaining = maxTextLength;
   for (const word of argv) {
-    if (left <= 0 || kept.length >= 1000) break;
-    kept.push(word.length <= left ? word : head(word.slice(0, left)));
-    left -= word.length;
+    if (remaining <= 0 || kept.length >= 1000) break;
+    kept.push(word.length <= remaining ? word : truncate(word.slice(0, remaining)));
+    remaining -= word.length;
   }
   return kept;
 }

@@ -11,19 +11,21 @@ export function isExactNumber(text: string): boolean {
 /** Finds the first number in a JSON text that parsing would alter, and the path to it. */
 export function findInexactNumber(json: string): { path: (string | number)[]; text: string } | null {
   if (!/\d{16}|\d[eE]/.test(json)) return null;
-  const open: { list: boolean; index: number; key: [start: number, end: number] }[] = [];
+  const containers: { list: boolean; index: number; key: [start: number, end: number] }[] = [];
   const tokens = /["{}[\],:]|-?\d[\d.eE+-]*/g;
   let string: [start: number, end: number] = [0, 0];
-  for (let found = tokens.exec(json); found !== null; found = tokens.exec(json)) {
-    const token = found[0];
-    const inner = open.at(-1);
-    if (token === '"') tokens.lastIndex = (string = [found.index, endOfString(json, found.index)])[1];
-    else if (token === "{" || token === "[") open.push({ list: token === "[", index: 0, key: [0, 0] });
-    else if (token === "}" || token === "]") open.pop();
-    else if (token === ",") inner!.index++;
-    else if (token === ":") inner!.key = string;
+  for (let match = tokens.exec(json); match !== null; match = tokens.exec(json)) {
+    const token = match[0];
+    const container = containers.at(-1);
+    if (token === '"') tokens.lastIndex = (string = [match.index, endOfString(json, match.index)])[1];
+    else if (token === "{" || token === "[") containers.push({ list: token === "[", index: 0, key: [0, 0] });
+    else if (token === "}" || token === "]") containers.pop();
+    else if (token === ",") container!.index++;
+    else if (token === ":") container!.key = string;
     else if (!isExactNumber(token)) {
-      const path = open.map(({ list, index, key }) => (list ? index : (JSON.parse(json.slice(...key)) as string)));
+      const path = containers.map(({ list, index, key }) =>
+        list ? index : (JSON.parse(json.slice(...key)) as string),
+      );
       return { path, text: token };
     }
   }
@@ -33,9 +35,9 @@ export function findInexactNumber(json: string): { path: (string | number)[]; te
 /** The position after the closing quote of the string that starts at `start`. The text must be valid JSON. */
 export function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
-    let before = end;
-    while (json[before - 1] === "\\") before--;
-    if ((end - before) % 2 === 0) return end + 1;
+    let backslashes = end;
+    while (json[backslashes - 1] === "\\") backslashes--;
+    if ((end - backslashes) % 2 === 0) return end + 1;
   }
 }
 

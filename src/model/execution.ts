@@ -47,7 +47,7 @@ export const executionEndSchema = z.object({
   stopped: z.string().nullable(),
   success: z.boolean(),
   timed_out: z.boolean(),
-  /** True if the Drover that started the process died or lost its lease, so that nobody observed the end. */
+  /** True if the Drover that started the process died or lost its lease, so that the end was not observed. */
   interrupted: z.boolean(),
   ended_at: z.string(),
   duration_ms: z.number().nullable(),

@@ -141,7 +141,7 @@ export interface Delta {
 }
 
 export interface Question {
-  /** Stays the same when the run continues, so that nobody has to decide twice. */
+  /** Stays the same when the run continues, so that a person decides only once. */
   request_id: string;
   tool: string;
   input: unknown;

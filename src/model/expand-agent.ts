@@ -26,7 +26,7 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
     if (field === "on_finish" && typeof agent[field] !== "string") continue; // the coordinator handles chains
     if (agent[field] !== undefined) expanded[field] = expandValue(agent[field], field, variables, faults);
   }
-  // strings were replaced by strings only
+  // Only strings were replaced, and only by strings.
   return { agent: expanded as Agent, faults };
 }
 
@@ -42,11 +42,11 @@ const expandedFields = ["system_prompt", "first_message", "provider", "model", "
 
 function expandValue(value: unknown, path: string, variables: Variables, faults: VariableFault[]): unknown {
   if (typeof value === "string") {
-    const { text, faults: found } = expandText(value, path, variables);
-    faults.push(...found);
+    const { text, faults: textFaults } = expandText(value, path, variables);
+    faults.push(...textFaults);
     return text;
   }
-  if (Array.isArray(value)) return value.map((item, at) => expandValue(item, `${path}.${at}`, variables, faults));
+  if (Array.isArray(value)) return value.map((item, index) => expandValue(item, `${path}.${index}`, variables, faults));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, expandValue(item, `${path}.${key}`, variables, faults)]),
@@ -63,7 +63,7 @@ export function expandText(
     /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
     (whole, escape: string, variable: string, fallback: string | undefined) => {
       if (escape !== "") return whole.slice(1);
-      // a default does not make a name allowed
+      // A default does not make a name allowed.
       const value = allowed.includes(variable) ? (env[variable] ?? fallback) : undefined;
       if (value !== undefined) return value;
       faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });

@@ -17,12 +17,12 @@ export function isSha256(text: string): boolean {
 
 /** Accepts relative paths below the work directory without hidden names. */
 export function isFilePath(path: string): boolean {
-  if (!path.isWellFormed() || Buffer.byteLength(path) > 1024 || unprintable.test(path)) return false;
+  if (!path.isWellFormed() || Buffer.byteLength(path) > 1024 || unprintablePattern.test(path)) return false;
   return path.split("/").every((part) => part !== "" && !part.startsWith("."));
 }
 
 // oxlint-disable-next-line no-control-regex -- it matches control characters
-const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+const unprintablePattern = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /** File contents, stored under their SHA-256. Incomplete contents are never visible. */
 export interface Blobs {
@@ -36,7 +36,7 @@ export interface Blobs {
 
 /**
  * Records that this attempt uploaded these bytes, so that its `file` events may refer to them. A `file` event without an
- * upload adds no file to the run; otherwise a runner could read foreign contents by knowing their hash.
+ * upload adds no file to the run; otherwise a runner that knows the hash of a file could read it.
  */
 export interface AddUpload {
   op: "add_upload";

@@ -5,25 +5,25 @@
 export type Mac = (message: Uint8Array) => Uint8Array;
 
 /** After this many hashes, loading node:crypto pays off. */
-const fewHashes = 32;
+const maxPlainHashes = 32;
 let hashes = 0;
 
 /** Returns null while hashing in JavaScript is cheaper than loading the module. */
-function cryptoIfWorthIt(): typeof import("node:crypto") | null {
+function loadCryptoIfNeeded(): typeof import("node:crypto") | null {
   hashes += 1;
-  return hashes > fewHashes ? process.getBuiltinModule("node:crypto") : null;
+  return hashes > maxPlainHashes ? process.getBuiltinModule("node:crypto") : null;
 }
 
 export function sha256(message: Uint8Array): Uint8Array {
   return (
-    cryptoIfWorthIt()?.createHash("sha256").update(message).digest() ?? finish(Int32Array.from(initial), message, 0)
+    loadCryptoIfNeeded()?.createHash("sha256").update(message).digest() ?? finish(Int32Array.from(initial), message, 0)
   );
 }
 
 export function hmacWith(key: Uint8Array): Mac {
   let plain: Mac | null = null;
   return (message) =>
-    cryptoIfWorthIt()?.createHmac("sha256", key).update(message).digest() ?? (plain ??= plainHmac(key))(message);
+    loadCryptoIfNeeded()?.createHmac("sha256", key).update(message).digest() ?? (plain ??= plainHmac(key))(message);
 }
 
 function plainHmac(key: Uint8Array): Mac {
@@ -40,18 +40,18 @@ function stateAfter(block: Uint8Array): Int32Array {
   return state;
 }
 
-/** Hashes `message` into `state`, which has already absorbed `before` bytes. */
-function finish(state: Int32Array, message: Uint8Array, before: number): Uint8Array {
+/** Hashes `message` into `state`, which has already absorbed `absorbedBytes` bytes. */
+function finish(state: Int32Array, message: Uint8Array, absorbedBytes: number): Uint8Array {
   const schedule = new Int32Array(64);
   const whole = message.length - (message.length % 64);
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
   for (let offset = 0; offset < whole; offset += 64) compress(state, view, offset, schedule);
-  const rest = message.length - whole;
-  const last = new Uint8Array(rest < 56 ? 64 : 128);
+  const remainder = message.length - whole;
+  const last = new Uint8Array(remainder < 56 ? 64 : 128);
   last.set(message.subarray(whole));
-  last[rest] = 0x80;
+  last[remainder] = 0x80;
   const tail = new DataView(last.buffer);
-  const length = before + message.length;
+  const length = absorbedBytes + message.length;
   tail.setUint32(last.length - 8, Math.floor(length / 0x20000000));
   tail.setUint32(last.length - 4, (length << 3) >>> 0);
   for (let offset = 0; offset < last.length; offset += 64) compress(state, tail, offset, schedule);

@@ -18,7 +18,7 @@ export const secretSchema = z
 /** How a sender signs: Drover's header, which includes a timestamp, or GitHub's X-Hub-Signature-256, which does not. */
 export const hookSchemes = ["drover", "github"] as const;
 
-const only = z
+const filterSchema = z
   .record(
     pointerSchema,
     z
@@ -29,7 +29,7 @@ const only = z
   .refine((filter) => Object.keys(filter).length <= 20, "at most 20 conditions");
 
 /** The fields that the owner of a hook sets. */
-const definition = {
+const definitionFields = {
   agent_name: z.string().min(1).max(400),
   scheme: z.enum(hookSchemes),
   /** Where each parameter comes from: a constant, or a JSON pointer into the body. */
@@ -37,7 +37,7 @@ const definition = {
   /** `{{/pointer}}` inserts the value at that JSON pointer into the body. */
   prompt: templateSchema.nullable(),
   /** A filter: a delivery creates a run only if the body has one of the listed values at every pointer. */
-  only: only.nullable(),
+  only: filterSchema.nullable(),
   /** For GitHub: the X-GitHub-Event names that create a run. null: all except `ping`. */
   events: z.array(z.string().min(1).max(100)).min(1).max(100).nullable(),
   /** Whether questions of its runs go to people. null: as set by the agent. */
@@ -49,7 +49,7 @@ const definition = {
 /** An address that creates a run for each signed request. */
 export const hookSchema = z.object({
   name: z.string(),
-  ...definition,
+  ...definitionFields,
   created_by: z.string(),
   created_at: z.string(),
   updated_at: z.string(),
@@ -61,29 +61,29 @@ export type Hook = z.infer<typeof hookSchema> & {
 
 export const newHookSchema = z.strictObject({
   name: triggerNameSchema,
-  agent_name: definition.agent_name,
-  scheme: definition.scheme.default("drover"),
-  parameters: definition.parameters.default({}),
-  prompt: definition.prompt.default(null),
-  only: definition.only.default(null),
-  events: definition.events.default(null),
-  attended: definition.attended.default(null),
-  max_body_kb: definition.max_body_kb.default(1024),
-  enabled: definition.enabled.default(true),
+  agent_name: definitionFields.agent_name,
+  scheme: definitionFields.scheme.default("drover"),
+  parameters: definitionFields.parameters.default({}),
+  prompt: definitionFields.prompt.default(null),
+  only: definitionFields.only.default(null),
+  events: definitionFields.events.default(null),
+  attended: definitionFields.attended.default(null),
+  max_body_kb: definitionFields.max_body_kb.default(1024),
+  enabled: definitionFields.enabled.default(true),
   secret: secretSchema.optional(),
 });
 
 export const hookChangesSchema = z
-  .strictObject({ ...definition, secret: secretSchema, rotate_secret: z.literal(true) })
+  .strictObject({ ...definitionFields, secret: secretSchema, rotate_secret: z.literal(true) })
   .partial()
   .refine(({ secret, rotate_secret }) => secret === undefined || rotate_secret === undefined, {
-    message: "give either secret or rotate_secret, not both",
+    message: "set either secret or rotate_secret, not both",
   });
 
 /** A hook with its secret, which is shown only once. */
 export const createdHookSchema = hookSchema.extend({ secret: z.string().optional() });
 
-/** The answer to POST /hooks/{name}. */
+/** The response to POST /hooks/{name}. */
 export const hookAnswerSchema = z.object({
   /** null if the delivery was accepted but the hook's filter excludes it. */
   run_id: z.string().nullable(),

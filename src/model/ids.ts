@@ -5,17 +5,17 @@ export type NewId = () => string;
 export function createIds(now: () => number, random: (bytes: Uint8Array) => void): NewId {
   let lastMs = 0;
   let counter = 0;
-  // random bytes for 64 ids at a time, because a call to the kernel's generator costs more than the rest of an id
+  // Fetch random bytes for 64 ids at a time, because a call to the kernel's generator costs more than the rest of an id.
   const pool = new Uint8Array(16 * 64);
-  let used = pool.length;
+  let offset = pool.length;
   return () => {
-    if (used === pool.length) {
+    if (offset === pool.length) {
       random(pool);
-      used = 0;
+      offset = 0;
     }
-    const bytes = pool.subarray(used, (used += 16));
+    const bytes = pool.subarray(offset, (offset += 16));
     const ms = Math.max(now(), lastMs);
-    // the 12 bits after the time are a counter that starts low enough not to overflow within a millisecond
+    // The 12 bits after the time are a counter. It starts low enough not to overflow within a millisecond.
     counter = ms === lastMs ? counter + 1 : ((bytes[6]! & 0x07) << 8) | bytes[7]!;
     lastMs = counter > 0xfff ? ms + 1 : ms;
     counter &= 0xfff;

@@ -1,4 +1,4 @@
-/** What a caller in this process passes to an agent directly, because the record cannot store it. */
+/** Values that a caller in this process passes to an agent directly, because the record cannot store them. */
 export interface InProcessOptions {
   /** MCP servers inside this process, by their name in the agent's `mcp_servers`, where their type is `sdk`. */
   mcpServers: Readonly<Record<string, unknown>>;

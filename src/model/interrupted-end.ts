@@ -11,7 +11,7 @@ export function interruptedEnd(execution_id: string, ended_at: string, message: 
     timed_out: false,
     interrupted: true,
     ended_at,
-    // the real end time is unknown
+    // The real end time is unknown.
     duration_ms: null,
     isolation: null,
     leftovers: 0,

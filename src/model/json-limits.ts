@@ -1,4 +1,4 @@
-/** Limits on what makes a JSON text expensive to parse, besides its length. */
+/** Limits on the properties of a JSON text, besides its length, that make it expensive to parse. */
 export interface JsonLimits {
   depth: number;
   /** Number of list items and object members. */
@@ -14,23 +14,23 @@ export const maxJson: JsonLimits = { depth: 64, values: 500_000, names: 25_000 }
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
-/** Returns the first limit that a text exceeds, or null. Does not validate: the parser rejects what is not JSON. */
+/** Returns the first limit that a text exceeds, or null. Does not validate the text: the parser does. */
 export function findExceededLimit(bytes: Uint8Array, limits = maxJson): keyof JsonLimits | null {
   const names = new Set<number>();
-  let [depth, values, hash, quoted] = [0, 0, 0, false];
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at]!;
-    if (quoted) {
-      if (byte === 0x22) quoted = false;
+  let [depth, values, hash, isQuoted] = [0, 0, 0, false];
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index]!;
+    if (isQuoted) {
+      if (byte === 0x22) isQuoted = false;
       else {
         hash = Math.imul(hash ^ byte, factor) ^ (hash >>> 15);
-        if (byte === 0x5c) at += 1;
+        if (byte === 0x5c) index += 1;
       }
       continue;
     }
     switch (byte) {
       case 0x22: // "
-        [quoted, hash] = [true, seed];
+        [isQuoted, hash] = [true, seed];
         break;
       case 0x3a: // :
         names.add(hash);

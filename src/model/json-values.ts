@@ -36,15 +36,15 @@ export function resolveValues(
     if (typeof source !== "object" || source === null || Array.isArray(source)) values[name] = source;
     else if ("value" in source) values[name] = source.value;
     else {
-      const found = valueAt(document, source.from) ?? source.default;
-      if (found === undefined || found === null) missing.push({ name, from: source.from });
-      else values[name] = found;
+      const value = valueAt(document, source.from) ?? source.default;
+      if (value === undefined || value === null) missing.push({ name, from: source.from });
+      else values[name] = value;
     }
   }
   return { values, missing };
 }
 
-/** Inserts text as it is, other values as JSON, and nothing for missing values. */
+/** Inserts strings unchanged, other values as JSON, and nothing for missing values. */
 export function fillTemplate(template: string, document: unknown): string {
   return template.replaceAll(placeholder, (_, pointer: string) => {
     const value = valueAt(document, pointer);

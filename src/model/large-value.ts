@@ -1,18 +1,18 @@
-const manyMembers = 1000;
-const manyCharacters = 64 * 1024;
+const maxMembers = 1000;
+const maxCharacters = 64 * 1024;
 
-/** Whether validating the value would take milliseconds. Stops counting as soon as the answer is known. */
+/** Whether validating the value would take milliseconds. Stops counting as soon as a limit is exceeded. */
 export function isLargeValue(value: unknown): boolean {
-  const left = [value];
+  const pending = [value];
   let members = 0;
   let characters = 0;
-  for (let one = left.pop(); one !== undefined || left.length > 0; one = left.pop()) {
-    if (typeof one === "string") characters += one.length;
-    if (typeof one !== "object" || one === null) continue;
-    const found = Object.values(one);
-    members += found.length;
-    if (members > manyMembers || characters > manyCharacters) return true;
-    left.push(...found);
+  for (let item = pending.pop(); item !== undefined || pending.length > 0; item = pending.pop()) {
+    if (typeof item === "string") characters += item.length;
+    if (typeof item !== "object" || item === null) continue;
+    const children = Object.values(item);
+    members += children.length;
+    if (members > maxMembers || characters > maxCharacters) return true;
+    pending.push(...children);
   }
-  return characters > manyCharacters;
+  return characters > maxCharacters;
 }

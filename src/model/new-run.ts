@@ -4,7 +4,7 @@ import type { Run } from "./run.ts";
 type RequiredFields = Pick<Run, "run_id" | "agent_name" | "created_by" | "created_at">;
 
 /** Returns a pending run with default values, overridden by the given fields. */
-export function newRun(given: RequiredFields & Partial<Run>): Run {
+export function newRun(fields: RequiredFields & Partial<Run>): Run {
   return {
     mode: "start",
     status: "pending",
@@ -40,7 +40,7 @@ export function newRun(given: RequiredFields & Partial<Run>): Run {
     started_at: null,
     finished_at: null,
     ...noCorrelation,
-    ...given,
+    ...fields,
   };
 }
 

@@ -22,8 +22,8 @@ export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome
 }
 
 /** The final event of a run with this outcome. */
-export function toResultEvent(given: Outcome): ResultEvent {
-  const outcome = given.status === "parked" ? failedInsteadOfParked(given) : given;
+export function toResultEvent(original: Outcome): ResultEvent {
+  const outcome = original.status === "parked" ? failedInsteadOfParked(original) : original;
   const empty = { type: "result", reason: null, error: null } as const;
   if (outcome.status === "cancelled") {
     const error = outcome.by === "shutdown" ? "The runner was shut down." : null;

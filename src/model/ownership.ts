@@ -17,17 +17,17 @@ export function ownerFault(path: string, { uid }: Pick<FileOwnership, "uid">): O
 }
 
 /** Returns null if only this user and root can write to the directory. */
-export function directoryFault(directory: string, found: FileOwnership): OwnershipFault | null {
-  if (!found.isDirectory()) return { why: `${directory} is not a directory`, next: useOwnState };
-  const fault = ownerFault(directory, found);
-  if (fault !== null || (found.mode & 0o022) === 0) return fault;
+export function directoryFault(directory: string, stats: FileOwnership): OwnershipFault | null {
+  if (!stats.isDirectory()) return { why: `${directory} is not a directory`, next: useOwnState };
+  const fault = ownerFault(directory, stats);
+  if (fault !== null || (stats.mode & 0o022) === 0) return fault;
   return { why: `other users can write to ${directory}`, next: `Remove their access: chmod go-w ${directory}` };
 }
 
-/** Returns null if the file belongs to this user or root and nobody else can read it. */
-export function secretFault(file: string, found: FileOwnership): OwnershipFault | null {
-  const fault = ownerFault(file, found);
-  if (fault !== null || process.platform === "win32" || (found.mode & 0o077) === 0) return fault;
+/** Returns null if the file belongs to this user or root and other users cannot read it. */
+export function secretFault(file: string, stats: FileOwnership): OwnershipFault | null {
+  const fault = ownerFault(file, stats);
+  if (fault !== null || process.platform === "win32" || (stats.mode & 0o077) === 0) return fault;
   return { why: "other users can read it", next: `Remove their access: chmod 600 ${file}` };
 }
 

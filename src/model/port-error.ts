@@ -1,6 +1,6 @@
 /** Why a request to a runner port failed. The runner handles each case differently. */
 export type PortConflict =
-  /** No answer, a timeout or a server error. Retry later; nothing is lost. */
+  /** No response, a timeout or a server error. Retry later; nothing is lost. */
   | "away"
   /** The server did not prove that it knows this runner's token, so nothing was sent. Retry later. */
   | "unproven"

@@ -5,7 +5,7 @@ import type { Environment } from "./environment.ts";
 
 /**
  * Seam 1, process: the only way Drover spawns a process. The record stores `ExecutionStart` and `ExecutionEnd` instead
- * of these types, which are used in-process only and hence camelCase.
+ * of these types, which are used in-process only and are therefore camelCase.
  */
 export interface Command {
   /** A path, or a name looked up on the child's PATH. Never a shell line: see `parseCommandLine`. */
@@ -99,7 +99,7 @@ export interface Running {
   readonly stdin: Writable | null;
   readonly stdout: Readable | null;
   readonly stderr: Readable | null;
-  /** Kills the command and all its descendants, and resolves once none is alive. Idempotent. */
+  /** Kills the command and all its descendants, and resolves once all of them have exited. Idempotent. */
   kill(reason: StopReason): Promise<void>;
   /** Never rejects. */
   readonly result: Promise<Ended>;
@@ -132,7 +132,7 @@ export interface CommandFault {
 export interface CaptureOptions {
   /** `none` discards output. `file` writes the complete, redacted streams to `spill` and keeps nothing in memory. */
   mode: "both" | "merged" | "none" | "file";
-  /** Limit per stream. Of a longer stream, the head and the tail are kept with a mark between them. */
+  /** Limit per stream. Keeps the head and the tail of a longer stream, with a mark between them. */
   maxBytes: number;
   /** `fail` stops the command with DROVER-EXE-004 when a stream exceeds `maxBytes`. */
   onLimit: "truncate" | "fail";

@@ -10,7 +10,7 @@ export const runRequestSchema = z.strictObject({
   agent_name: z.string().min(1).max(400),
   parameters: z.record(z.string(), z.unknown()).default({}),
   prompt: z.string().max(1_000_000).optional(),
-  /** Overrides the agent's model, also in a continued session. */
+  /** Overrides the agent's model, even when continuing a session. */
   model: z.string().min(1).max(200).optional(),
   mode: z.enum(runModes).default("start"),
   /** The session to resume or fork. */
@@ -40,7 +40,7 @@ export const runRequestSchema = z.strictObject({
 export type RunRequest = z.output<typeof runRequestSchema> & {
   /** From the Idempotency-Key header. Repeating the key and the request returns the same run. */
   idempotency_key?: string;
-  /** For schedules: the original parameters and prompt, encrypted, if those given here are redacted. */
+  /** For schedules: the original parameters and prompt, encrypted, if the ones in this request are redacted. */
   sealed?: string;
   /** For hook deliveries and chains: the trigger that this run settles. */
   settles?: NonNullable<CreateRun["settles"]>;

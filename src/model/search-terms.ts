@@ -28,23 +28,23 @@ export interface FoundWord {
 }
 
 /** Splits text into lower-case words of letters and digits without accents. Both engines index exactly these words. */
-export function searchWords(text: string, most = Number.POSITIVE_INFINITY): FoundWord[] {
-  const found: FoundWord[] = [];
-  for (const { 0: raw, index } of text.matchAll(isAscii.test(text) ? asciiWord : anyWord)) {
-    if (found.length >= most) break;
-    found.push({ word: normalizeWord(raw), at: index, end: index + raw.length });
+export function searchWords(text: string, maxWords = Number.POSITIVE_INFINITY): FoundWord[] {
+  const matches: FoundWord[] = [];
+  for (const { 0: raw, index } of text.matchAll(asciiPattern.test(text) ? asciiWordPattern : anyWordPattern)) {
+    if (matches.length >= maxWords) break;
+    matches.push({ word: normalizeWord(raw), at: index, end: index + raw.length });
   }
-  return found;
+  return matches;
 }
 
-const isAscii = /^[\0-\x7f]*$/;
-const asciiWord = /[a-z0-9]+/gi;
+const asciiPattern = /^[\0-\x7f]*$/;
+const asciiWordPattern = /[a-z0-9]+/gi;
 /** In scripts written without spaces, every character is a word. */
-const anyWord =
+const anyWordPattern =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]\p{M}*|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}])[\p{L}\p{N}]\p{M}*)+/gu;
 
 function normalizeWord(raw: string): string {
   const lower = raw.slice(0, maxWordLength).toLowerCase();
-  if (isAscii.test(lower)) return lower;
+  if (asciiPattern.test(lower)) return lower;
   return lower.normalize("NFKD").replaceAll(/[^\p{L}\p{N}]/gu, "") || lower;
 }

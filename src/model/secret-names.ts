@@ -3,22 +3,24 @@
  * match, but TOKENIZERS_PARALLELISM, KEYBOARD and MAX_OUTPUT_TOKENS do not.
  */
 export function looksSecret(name: string): boolean {
-  // called for every variable of every command, so most names must be decided quickly
-  if (!mayBeSecret.test(name)) return false;
-  const words = wordsOf(name);
+  // Called for every variable of every command, so most names must be decided quickly.
+  if (!candidatePattern.test(name)) return false;
+  const words = splitIntoWords(name);
   if (words.length === 0) return false;
-  if (carriesLogin(words)) return true;
+  if (holdsLogin(words)) return true;
   while (words.length > 1 && encodings.has(words[words.length - 1]!)) words.pop();
   const last = words[words.length - 1]!;
-  if (aboutSecrets.has(last)) return false;
-  if (secretLast.has(last) && !(last === "KEY" && words.includes("PUBLIC"))) return true;
-  // PWD and OLDPWD are directories, MYSQL_PWD is not
+  if (referenceEndings.has(last)) return false;
+  if (secretEndings.has(last) && !(last === "KEY" && words.includes("PUBLIC"))) return true;
+  // PWD and OLDPWD are directories, but MYSQL_PWD is not.
   if (last === "PWD" && words.length > 1) return true;
   if (last === "TOKENS" && words.some((word) => amounts.has(word))) return false;
-  return words.some((word, at) => secretAnywhere.test(word) || (word === "KEY" && keyKinds.has(words[at - 1] ?? "")));
+  return words.some(
+    (word, index) => secretWordPattern.test(word) || (word === "KEY" && keyKinds.has(words[index - 1] ?? "")),
+  );
 }
 
-function wordsOf(name: string): string[] {
+function splitIntoWords(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
     .toUpperCase()
@@ -27,16 +29,16 @@ function wordsOf(name: string): string[] {
 }
 
 /** Names of URLs that usually contain a password, or are secret themselves. */
-function carriesLogin(words: readonly string[]): boolean {
+function holdsLogin(words: readonly string[]): boolean {
   const last = words[words.length - 1]!;
   if (last === "DSN" || words.join("_").includes("CONNECTION_STRING")) return true;
   return (last === "URL" || last === "URI") && words.some((word) => loginUrls.has(word));
 }
 
-const mayBeSecret = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
-const secretAnywhere =
+const candidatePattern = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
+const secretWordPattern =
   /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
-const secretLast = new Set([
+const secretEndings = new Set([
   "KEY",
   "KEYS",
   "PASS",
@@ -68,7 +70,7 @@ const loginUrls = new Set([
 /** Endings that describe the encoding of a value. */
 const encodings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
 /** Endings of names that refer to a secret without holding it. */
-const aboutSecrets = new Set([
+const referenceEndings = new Set([
   "FILE",
   "PATH",
   "DIR",

@@ -4,7 +4,7 @@ export interface SessionFile {
   /** Relative to the work directory, with slashes. */
   path: string;
   type: (typeof sessionFileTypes)[number];
-  /** The content of a file, or the target of a link. Empty for a folder. */
+  /** The content of a file, or the target of a link. Empty for a directory. */
   bytes: Uint8Array;
 }
 
@@ -29,7 +29,7 @@ export const maxWholeStateBytes = 64 * 1024 * 1024;
 /** Limit for all files of a session together. */
 export const maxSessionFileBytes = 50 * 1024 * 1024;
 
-/** Parts of a state are stored among the session's files as `/` and their SHA-256, which is no valid work path. */
+/** Parts of a state are stored among the session's files as `/` and their SHA-256, which is not a valid work path. */
 export function isPartPath(path: string): boolean {
   return /^\/[0-9a-f]{64}$/.test(path);
 }

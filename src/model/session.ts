@@ -11,9 +11,9 @@ export const sessionSchema = z.object({
   created_by: z.string(),
   hostname: z.string().nullable(),
   executor_profile: z.string().nullable(),
-  /** The state directory that holds it. Any runner there with its profile can continue it. null if the runner has no id for it. */
+  /** The state directory that holds it. Any runner there with its profile can continue it. null if the runner reports no id for it. */
   place_id: z.string().nullable(),
-  /** The last runner that had it, which is the only one to continue it if place_id is null. null until a run is claimed. */
+  /** The runner that last ran the session. If place_id is null, only this runner can continue it. null until a run is claimed. */
   runner_id: z.string().nullable(),
   /** The directory of that runner. */
   runner_dir: z.string().nullable(),

@@ -8,22 +8,22 @@ export type Words = { ok: true; words: string[] } | { ok: false; problem: string
 export function splitWords(text: string): Words {
   const words: string[] = [];
   let word: string | undefined;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]!;
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index]!;
     if (character === " " || character === "\t" || character === "\n") {
       if (word !== undefined) words.push(word);
       word = undefined;
     } else if (character === "'" || character === '"') {
-      const quoted = character === "'" ? /'([^']*)'/y : /"((?:[^"\\]|\\[^])*)"/y;
-      quoted.lastIndex = at;
-      const found = quoted.exec(text);
-      if (!found) return { ok: false, problem: `the ${character} at character ${at + 1} is never closed` };
-      const inside = found[1]!;
-      word = (word ?? "") + (character === "'" ? inside : inside.replaceAll(/\\\n|\\([$`"\\])/g, "$1"));
-      at += found[0].length - 1;
+      const quotedPattern = character === "'" ? /'([^']*)'/y : /"((?:[^"\\]|\\[^])*)"/y;
+      quotedPattern.lastIndex = index;
+      const match = quotedPattern.exec(text);
+      if (!match) return { ok: false, problem: `the ${character} at character ${index + 1} is never closed` };
+      const content = match[1]!;
+      word = (word ?? "") + (character === "'" ? content : content.replaceAll(/\\\n|\\([$`"\\])/g, "$1"));
+      index += match[0].length - 1;
     } else if (character === "\\") {
-      const next = text[++at];
-      if (next === undefined) return { ok: false, problem: `the backslash at character ${at} escapes nothing` };
+      const next = text[++index];
+      if (next === undefined) return { ok: false, problem: `the backslash at character ${index} escapes nothing` };
       if (next !== "\n") word = (word ?? "") + next;
     } else {
       word = (word ?? "") + character;

@@ -83,5 +83,5 @@ export const recordNames = [
 ] as const;
 export const runsNames = ["work", "homes", "tmp", "nested"] as const;
 
-/** Exists while a state is being moved to this directory, and names the source. */
+/** Exists while a state is being moved to this directory, and contains the path of the source. */
 export const movingFile = (stateDirectory: string): string => join(stateDirectory, "moving.json");

@@ -17,9 +17,9 @@ export type RunStatus = (typeof runStatuses)[number];
  * session. `busy`: the run occupies a runner slot and counts toward its agent's `max_concurrent`.
  */
 const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?: true }> = {
-  // to parked: the agent's daily budget or a shared usage limit is used up
+  // To parked: the agent's daily budget or a shared usage limit is used up.
   pending: { next: ["claimed", "running", "parked", "failed", "cancelled"] },
-  // back to pending: the claim never reached its runner, the runner was lost, or it drained
+  // Back to pending: the claim never reached its runner, the runner was lost, or it drained.
   claimed: {
     next: ["running", "pending", "parked", "stopping", "completed", "failed", "cancelled"],
     held: true,
@@ -31,7 +31,7 @@ const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?
     busy: true,
   },
   waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], held: true },
-  // no process is alive: see docs/decisions/0025-questions-and-parking.md
+  // No process is alive; see docs/decisions/0025-questions-and-parking.md
   parked: { next: ["pending", "failed", "cancelled"] },
   stopping: { next: ["completed", "failed", "cancelled"], held: true, busy: true },
   completed: { next: [] },

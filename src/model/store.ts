@@ -178,7 +178,7 @@ export interface Reads
     ScheduleReads,
     TriggerReads {
   run(run_id: string): Promise<Run | null>;
-  /** Its parameters, prompt and result may be megabytes: most callers need only the row. */
+  /** Without the parameters, prompt and results, which can be megabytes. */
   run_row(run_id: string): Promise<RunRow | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**
@@ -225,7 +225,7 @@ export interface Page {
 /** A run in a listing, without its parameters, prompt and results. */
 export type RunRow = Omit<Run, "parameters" | "prompt" | "result_text" | "result_data">;
 
-/** A search result, with the place of the match. */
+/** A search result, with the position of the match. */
 export type FoundRun = RunRow & { match: SearchMatch };
 
 /** The audit record of one spawned process: its start and, once it has ended, its end. */

@@ -38,13 +38,13 @@ export function toArguments(
       });
       continue;
     }
-    for (const { text, at } of textsOf(value, path, listStyle, faults)) {
-      const words = text === null ? [`--${name}`] : text.startsWith("-") ? [`--${name}=${text}`] : [`--${name}`, text];
-      faults.push(...words.flatMap((word) => checkWord(word, at)));
-      result.push(...words);
+    for (const { text, valuePath } of toOptionTexts(value, path, listStyle, faults)) {
+      const args = text === null ? [`--${name}`] : text.startsWith("-") ? [`--${name}=${text}`] : [`--${name}`, text];
+      faults.push(...args.flatMap((arg) => checkArgument(arg, valuePath)));
+      result.push(...args);
     }
   }
-  const total = result.reduce((sum, word) => sum + utf8Length(word) + 1, 0);
+  const total = result.reduce((sum, arg) => sum + utf8Length(arg) + 1, 0);
   if (faults.length === 0 && total > maxTotalBytes) {
     faults.push({
       path: "",
@@ -57,48 +57,48 @@ export function toArguments(
 const namePattern = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,199}$/u;
 
 /** The text after each occurrence of `--name`. A null text is a bare flag. */
-function textsOf(
+function toOptionTexts(
   value: unknown,
   path: string,
   listStyle: ListStyle,
   faults: ArgumentFault[],
-): { text: string | null; at: string }[] {
-  if (value === true) return [{ text: null, at: path }];
+): { text: string | null; valuePath: string }[] {
+  if (value === true) return [{ text: null, valuePath: path }];
   if (value === false || value === null || value === undefined) return [];
-  if (!Array.isArray(value)) return [{ text: textOf(value), at: path }];
+  if (!Array.isArray(value)) return [{ text: textOf(value), valuePath: path }];
   if (value.length === 0) return [];
-  if (listStyle === "json") return [{ text: JSON.stringify(value), at: path }];
+  if (listStyle === "json") return [{ text: JSON.stringify(value), valuePath: path }];
   const items = value.map((item: unknown, index) => ({
     text: textOf(item),
-    at: `${path}/${index}`,
+    valuePath: `${path}/${index}`,
     isNull: item === null,
   }));
-  for (const { at, isNull, text } of items) {
+  for (const { valuePath, isNull, text } of items) {
     if (isNull)
       faults.push({
-        path: at,
+        path: valuePath,
         message: 'null is only possible in a list that is passed as JSON (list_style: "json")',
       });
     else if (listStyle === "comma" && text.includes(",")) {
       faults.push({
-        path: at,
+        path: valuePath,
         message:
           'contains a comma, which separates the items of this list; set the agent\'s list_style to "repeat" or "json" to allow it',
       });
     }
   }
-  return listStyle === "repeat" ? items : [{ text: items.map(({ text }) => text).join(","), at: path }];
+  return listStyle === "repeat" ? items : [{ text: items.map(({ text }) => text).join(","), valuePath: path }];
 }
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function checkWord(word: string, path: string): ArgumentFault[] {
-  if (word.includes("\0")) return [{ path, message: "contains a NUL character, which a command line cannot hold" }];
-  if (/\p{Surrogate}/u.test(word))
+function checkArgument(arg: string, path: string): ArgumentFault[] {
+  if (arg.includes("\0")) return [{ path, message: "contains a NUL character, which a command line cannot hold" }];
+  if (/\p{Surrogate}/u.test(arg))
     return [{ path, message: "contains half of a surrogate pair, which a command line cannot hold" }];
-  const bytes = utf8Length(word);
+  const bytes = utf8Length(arg);
   if (bytes < maxArgumentBytes) return [];
   return [{ path, message: `is ${bytes} bytes long; an argument must be shorter than ${maxArgumentBytes} bytes` }];
 }

@@ -110,7 +110,7 @@ export type TokenResult =
   | { ok: false; conflict: "exists" | "not_found" | "used" | "revoked" | "expired" };
 
 export interface TokenReads {
-  /** Also returns revoked and expired tokens, so that the caller can report the reason. */
+  /** Returns revoked and expired tokens too, so that the caller can report the reason. */
   token(hash: string): Promise<Token | null>;
   /** The full hash with this prefix, of a token of any kind, including revoked and expired ones. */
   token_hash(beginning: string): Promise<string | null>;
@@ -118,7 +118,7 @@ export interface TokenReads {
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
 }
 
-/** The id of a link or browser token contains the id of its access token, so that revoking that one finds it. */
+/** The id of a link or browser token contains the id of its access token, so that revoking the access token finds it. */
 export function derivedTokenId(token_id: string, id: string): string {
   return `${rootTokenId(token_id)}.${id}`;
 }

@@ -1,6 +1,6 @@
 import type { Command, Running } from "./process.ts";
 
-/** What a tool affects. Permission modes decide by this. */
+/** The kind of effect a tool has. Permission modes decide by it. */
 export const effects = ["read", "edit", "execute", "network"] as const;
 export type Effect = (typeof effects)[number];
 

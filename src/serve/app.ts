@@ -9,7 +9,7 @@ import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
 import { type BodyMemory, createBodyMemory, type AcquireBodyMemory } from "./body-memory.ts";
 import { checkByContract } from "./check-by-contract.ts";
-import { credentialOf } from "./credential.ts";
+import { readCredential } from "./credential.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard, isLoopbackAddress } from "./guard.ts";
 import type { HeavyTurn } from "./heavy-turns.ts";
@@ -38,7 +38,7 @@ const defaultPollKeepaliveMs = 15_000;
 const defaultBackupKeepaliveMs = 10_000;
 /** Metric labels for requests without a route. Their method and path are arbitrary text and must not become labels. */
 const unroutedLabels = ["any", "none"] as const;
-const nobody: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
+const anonymous: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
 
 /** Shared by all requests. */
 interface Server {
@@ -136,13 +136,13 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   let leaveLight: (() => void) | null = null;
   try {
     const open = needsNoToken(row.rule);
-    const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
+    const credential = open ? undefined : readCredential(incoming.method, incoming.headers, deps.cookieName);
     // Reads weigh more: writes are batched into one commit, but a read can return a lot.
     await server.pace(credential ?? addressOf(incoming), row.method === "get" ? 4 : 1);
-    const deadline = createRecordDeadline(row.recordMs, (fault) =>
-      deps.onDefect(fault, `${row.method} ${row.path}, after its deadline`),
+    const deadline = createRecordDeadline(row.recordMs, (error) =>
+      deps.onDefect(error, `${row.method} ${row.path}, after its deadline`),
     );
-    const principal = open ? nobody : await deadline(authenticate(credential, deps));
+    const principal = open ? anonymous : await deadline(authenticate(credential, deps));
     const caller = callerOf(principal, incoming);
     if (row.path.startsWith("/runner/")) server.admitRunnerRequest(caller, outgoing);
     else if (row.path !== "/health") server.admitRequest(caller, outgoing, { isStranger: open });
@@ -161,7 +161,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   } catch (error) {
     const refused = renderError(error, `${row.method} ${row.path}`, deps.onDefect);
     if (!outgoing.headersSent) return refused;
-    // The status has been sent. Breaking off the response is the only way left to signal the failure.
+    // The status has been sent. Closing the connection is the only remaining way to signal the failure.
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   } finally {
@@ -174,7 +174,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
 
 /** Limits apply per subject, over all of its tokens; without a token, per address. */
 function callerOf(principal: Principal, incoming: IncomingMessage): string {
-  return principal === nobody ? addressOf(incoming) : `of ${subjectOf(principal)}`;
+  return principal === anonymous ? addressOf(incoming) : `of ${subjectOf(principal)}`;
 }
 
 /** All loopback addresses count as one caller, because a local program can use any of them. */
@@ -302,6 +302,6 @@ function matches(pattern: string, path: string): boolean {
   const long = pattern.endsWith("*}") && have.length > want.length;
   return (
     (long || want.length === have.length) &&
-    want.every((part, at) => (part.startsWith("{") ? have[at] !== "" : part === have[at]))
+    want.every((part, index) => (part.startsWith("{") ? have[index] !== "" : part === have[index]))
   );
 }

@@ -19,9 +19,9 @@ export function createAttemptTokens(key: Uint8Array, restoredAt: string | null):
     read(token) {
       const match = shape.exec(token);
       if (!match) return null;
-      const [, run_id = "", attempt = "", given = ""] = match;
-      const right = timingSafeEqual(Buffer.from(given, "hex"), mac(run_id, Number(attempt)));
-      return right ? { run_id, attempt: Number(attempt) } : null;
+      const [, run_id = "", attempt = "", signature = ""] = match;
+      const isValid = timingSafeEqual(Buffer.from(signature, "hex"), mac(run_id, Number(attempt)));
+      return isValid ? { run_id, attempt: Number(attempt) } : null;
     },
   };
 }

@@ -14,12 +14,12 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
   if (token === undefined) throw unauthorized("Send a token: Authorization: Bearer drv_...");
   if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
   const hash = hashToken(token);
-  const known = await deps.store.read.token(hash);
+  const stored = await deps.store.read.token(hash);
   // A browser token is valid only as a cookie, because only cookies get the Origin check. A sign-in link is not a token.
-  const schemeFits = known?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && known?.kind !== "link";
-  if (known === null || !schemeFits) throw unauthorized("This coordinator does not know this token.");
-  refuseStale(known, deps.now());
-  const { kind, role, subject, label, token_id } = known;
+  const schemeFits = stored?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && stored?.kind !== "link";
+  if (stored === null || !schemeFits) throw unauthorized("This coordinator does not know this token.");
+  refuseStale(stored, deps.now());
+  const { kind, role, subject, label, token_id } = stored;
   return kind === "enrolment" ? { kind, subject, label, hash } : { kind: "token", role, subject, token_id };
 }
 
@@ -28,12 +28,12 @@ async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principa
   const claim = deps.attemptTokens.read(token);
   if (claim === null) throw unauthorized("This coordinator does not know this token.");
   const run = await deps.store.read.run_row(claim.run_id);
-  if (run === null || run.attempt !== claim.attempt || !held.has(run.status))
+  if (run === null || run.attempt !== claim.attempt || !activeStatuses.has(run.status))
     throw stale("The run attempt that this token belongs to has ended.");
   return { kind: "attempt", run };
 }
 
-const held: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
+const activeStatuses: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
 
 function refuseStale(token: Token, now: Date): void {
   const end = tokenRejection(token, now.toISOString());

@@ -45,14 +45,14 @@ export async function loadObject(
 ): Promise<Objects[ObjectKind] | undefined> {
   if (!("roles" in rule) || rule.object === undefined) return undefined;
   const name = rule.object === "hook" || rule.object === "webhook" ? "name" : `${rule.object}_id`;
-  const given = params[name] ?? "";
-  const id = rule.object === "token" && given === "self" ? ownTokenId(principal) : given;
-  const found = isId(id) ? await load(rule.object, id, deps) : null;
-  if (found === null || found.owner === null || !sees(principal, found.owner))
+  const pathId = params[name] ?? "";
+  const id = rule.object === "token" && pathId === "self" ? ownTokenId(principal) : pathId;
+  const loaded = isId(id) ? await load(rule.object, id, deps) : null;
+  if (loaded === null || loaded.owner === null || !sees(principal, loaded.owner))
     throw notFound(rule.object, `path.${name}`);
-  if (principal.kind === "attempt" && !isOfRun(principal.run.run_id, found.object))
+  if (principal.kind === "attempt" && !isOfRun(principal.run.run_id, loaded.object))
     throw notFound(rule.object, `path.${name}`);
-  return found.object;
+  return loaded.object;
 }
 
 /** An attempt token reaches its own run and that run's children. */
@@ -67,7 +67,7 @@ function ownTokenId(principal: Principal): string {
   return principal.kind === "token" ? principal.token_id : "";
 }
 
-/** Accepts our own ids and external ones, as long as they are short and printable. */
+/** Accepts Drover's ids and external ones, as long as they are short and printable. */
 function isId(id: string): boolean {
   return /^[\w@.:-]{1,200}$/.test(id);
 }
@@ -105,17 +105,17 @@ async function load(
       return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
     }
     case "hook": {
-      const found = await read.hook(id);
-      return found && { object: found.hook, owner: found.hook.created_by };
+      const stored = await read.hook(id);
+      return stored && { object: stored.hook, owner: stored.hook.created_by };
     }
     case "webhook": {
-      const found = await read.webhook(id);
-      return found && { object: found.webhook, owner: webhookOwner(found.webhook) };
+      const stored = await read.webhook(id);
+      return stored && { object: stored.webhook, owner: webhookOwner(stored.webhook) };
     }
     case "delivery": {
-      const found = await read.delivery(id);
-      if (found === null) return null;
-      const { created_by, everyones, ...delivery } = found;
+      const stored = await read.delivery(id);
+      if (stored === null) return null;
+      const { created_by, everyones, ...delivery } = stored;
       return { object: delivery, owner: webhookOwner({ created_by, everyones }) };
     }
   }

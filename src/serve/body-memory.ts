@@ -33,11 +33,11 @@ export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
     const body: Reading = { bytes: 0, resume: null };
     let caller: Caller | null = null;
     const startCounting = (): Caller => {
-      const found = callers.get(name) ?? { bytes: 0, bodies: new Set() };
-      callers.set(name, found);
-      found.bodies.add(body);
-      found.bytes += body.bytes;
-      return found;
+      const counted = callers.get(name) ?? { bytes: 0, bodies: new Set() };
+      callers.set(name, counted);
+      counted.bodies.add(body);
+      counted.bytes += body.bytes;
+      return counted;
     };
     return {
       take(bytes) {
@@ -45,21 +45,21 @@ export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
         body.bytes += bytes;
         if (body.bytes <= smallBytes) return undefined;
         caller ??= startCounting();
-        if (mayContinue(caller, body, max)) return undefined;
+        if (canContinue(caller, body, max)) return undefined;
         return new Promise((resolve) => (body.resume = resolve));
       },
       release() {
         if (!caller?.bodies.delete(body)) return;
         caller.bytes -= body.bytes;
         body.resume?.();
-        for (const other of caller.bodies) if (mayContinue(caller, other, max)) other.resume?.();
+        for (const waiting of caller.bodies) if (canContinue(caller, waiting, max)) waiting.resume?.();
         if (caller.bodies.size === 0 && callers.get(name) === caller) callers.delete(name);
       },
     };
   };
 }
 
-function mayContinue({ bytes, bodies }: Caller, body: Reading, max: number): boolean {
+function canContinue({ bytes, bodies }: Caller, body: Reading, max: number): boolean {
   if (bytes <= max) return true;
   const [oldest] = bodies;
   return oldest === body;

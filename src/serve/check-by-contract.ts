@@ -20,9 +20,9 @@ export const checkByContract: InputCheck = {
   headers(name, value = {}) {
     const { headers } = table[name]!;
     if (!headers) return undefined;
-    const given: Record<string, unknown> = {};
-    for (const key of Object.keys(headers.shape)) if (value[key] !== undefined) given[key] = value[key];
-    return check(headers, given, "header");
+    const declared: Record<string, unknown> = {};
+    for (const key of Object.keys(headers.shape)) if (value[key] !== undefined) declared[key] = value[key];
+    return check(headers, declared, "header");
   },
   body(name, value) {
     const { body } = table[name]!;

@@ -21,7 +21,7 @@ export function check<T extends z.ZodType>(
   );
 }
 
-/** Limits the response: faults are cheap to send, and nobody reads more than this. */
+/** The most faults reported in one response. */
 const maxFaults = 50;
 const maxKeyLength = 200;
 

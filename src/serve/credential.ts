@@ -3,9 +3,9 @@ import { Refusal } from "./refusal.ts";
 
 /**
  * Returns the Authorization header, or else the session cookie as `Cookie TOKEN`. Browsers send cookies automatically, so
- * a write with a cookie must also have an Origin header, which the guard has already checked.
+ * a write with a cookie must have an Origin header as well. The guard has already checked it.
  */
-export function credentialOf(
+export function readCredential(
   method: string | undefined,
   { authorization, cookie, origin }: IncomingHttpHeaders,
   cookieName: string,
@@ -13,7 +13,7 @@ export function credentialOf(
   if (authorization !== undefined) return authorization;
   const token = cookie === undefined ? undefined : readCookie(cookie, cookieName);
   if (token === undefined) return undefined;
-  if (origin === undefined && method !== "GET" && method !== "HEAD") throw withoutOrigin();
+  if (origin === undefined && method !== "GET" && method !== "HEAD") throw missingOrigin();
   return `Cookie ${token}`;
 }
 
@@ -25,7 +25,7 @@ function readCookie(header: string, name: string): string | undefined {
   return undefined;
 }
 
-function withoutOrigin(): Refusal {
+function missingOrigin(): Refusal {
   return new Refusal(403, "DROVER-API-013", "A write with a session cookie must come from the dashboard itself.", {
     faults: [{ path: "header.origin", message: "missing" }],
     next: "Send a token instead of the cookie: Authorization: Bearer drv_...",

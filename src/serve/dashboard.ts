@@ -28,15 +28,15 @@ interface WebFile {
  * and never change. Every other path returns the page itself.
  */
 export function createDashboard(directory: string | null): ServeDashboard {
-  const known = new Map<string, WebFile>();
+  const cache = new Map<string, WebFile>();
   return async (path, acceptEncoding) => {
     if (directory === null) return renderRefusal(notBuilt());
     const name = fileName(path);
     if (name === null) return page(directory);
-    const file = known.get(name) ?? (await load(directory, name));
+    const file = cache.get(name) ?? (await load(directory, name));
     if (file === null)
       return renderRefusal(new Refusal(404, "DROVER-API-007", `There is no file /ui/${name.slice(0, 200)}.`));
-    known.set(name, file);
+    cache.set(name, file);
     const gzipped = file.gzipped !== null && /\bgzip\b/.test(acceptEncoding ?? "");
     return new Response(gzipped ? file.gzipped : file.bytes, {
       headers: {

@@ -79,7 +79,7 @@ export interface ApiDeps extends AnswerDeps {
 /** Dependencies of a coordinator that serves HTTP. */
 export interface SystemDeps extends ApiDeps {
   metrics: { seeRequest: ObserveRequest; write(): Promise<string> };
-  /** Why the record cannot be used at the moment; null if it can. Answers quickly even if the record hangs. */
+  /** Why the record cannot be used at the moment; null if it can. Responds quickly even if the record hangs. */
   recordFault(): Promise<unknown>;
   /** Proves to a caller that this coordinator knows its token; null if the origin is not this coordinator's. */
   prove: Prove;
@@ -113,7 +113,7 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   hub: FeedHub;
   authEnabled: boolean;
   publicUrls: readonly string[];
-  /** One for the whole process: it shares its event loop out. */
+  /** Shared by the whole process, because it divides up the event loop. */
   heavyTurns: HeavyTurns;
   /** The directory of the built dashboard; null if it was not built. */
   webDirectory: string | null;

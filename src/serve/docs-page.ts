@@ -38,8 +38,8 @@ ${sections.join("\n")}
 
 function section(method: string, path: string, operation: Operation): string {
   const parameters = operation.parameters.map(
-    (one) =>
-      `<tr><td><code>${escape(one.name)}</code></td><td class="soft">${escape(one.in)}${one.required ? ", required" : ""}</td><td>${schemaText(one.schema)}</td></tr>`,
+    (parameter) =>
+      `<tr><td><code>${escape(parameter.name)}</code></td><td class="soft">${escape(parameter.in)}${parameter.required ? ", required" : ""}</td><td>${schemaText(parameter.schema)}</td></tr>`,
   );
   const answers = Object.entries(operation.responses).map(([status, { description, content }]) => {
     const media = Object.entries(content ?? {})[0];

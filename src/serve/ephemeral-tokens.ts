@@ -8,7 +8,7 @@ import { hashToken, newTokenText } from "./token-text.ts";
 export interface EphemeralTokens {
   /** Returns the token's text. */
   issue(token: Pick<Token, "token_id" | "role" | "subject" | "label" | "created_at">): string;
-  /** Looks among these tokens first, then in the record. */
+  /** Searches these tokens first, then the record. */
   token: TokenReads["token"];
   token_hash: TokenReads["token_hash"];
 }

@@ -17,11 +17,11 @@ export async function fleetAdminToken(
   for (let no = 1; ; no += 1) {
     const text = deriveToken(secret, no, restored);
     const hash = hashToken(text);
-    const known = await store.read.token(hash);
+    const stored = await store.read.token(hash);
     // A rotated token is still valid for its overlap, but will not be for long.
-    if (known !== null && known.revoked_at !== null) continue;
+    if (stored !== null && stored.revoked_at !== null) continue;
     // If another coordinator stores it at the same moment, this has no effect.
-    if (known === null)
+    if (stored === null)
       await store.apply([
         {
           op: "put_token",

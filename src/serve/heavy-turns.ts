@@ -13,7 +13,7 @@ const defaultMaxYieldMs = 8;
 
 /**
  * Heavy work is done in pieces of about a millisecond, and only one piece of all heavy work runs in a round of the event
- * loop. A light request takes several rounds, so heavy work also waits while one is in progress: otherwise it would delay
+ * loop. A light request takes several rounds, so heavy work waits while one is in progress: otherwise it would delay
  * that request by one piece per round.
  */
 export function createHeavyTurns(maxYieldMs = defaultMaxYieldMs): HeavyTurns {
@@ -38,11 +38,11 @@ export function createHeavyTurns(maxYieldMs = defaultMaxYieldMs): HeavyTurns {
         if (waiting.push(resolve) === 1) next();
       }),
     enterLight() {
-      let counts = true;
+      let isCounted = true;
       light += 1;
       return () => {
-        if (counts) light -= 1;
-        counts = false;
+        if (isCounted) light -= 1;
+        isCounted = false;
       };
     },
   };

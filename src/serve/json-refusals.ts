@@ -32,9 +32,9 @@ export function tooHeavy(excess: keyof JsonLimits): Refusal {
     return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${maxJson.depth} levels deep.`, {
       faults: [{ path: "body", message: `at most ${maxJson.depth} levels` }],
     });
-  const [most, what] = [maxJson[excess], excess === "names" ? "distinct member names" : "values"];
-  return new Refusal(413, "DROVER-API-003", `The body has more than ${most} ${what}.`, {
-    faults: [{ path: "body", message: `at most ${most} ${what}` }],
+  const [max, unit] = [maxJson[excess], excess === "names" ? "distinct member names" : "values"];
+  return new Refusal(413, "DROVER-API-003", `The body has more than ${max} ${unit}.`, {
+    faults: [{ path: "body", message: `at most ${max} ${unit}` }],
   });
 }
 
@@ -44,8 +44,8 @@ export function notUtf8(): Refusal {
   });
 }
 
-export function notJson(bytes: Buffer, at: number): Refusal {
-  const message = at >= bytes.length ? "unexpected end" : `unexpected character at byte ${at}`;
+export function notJson(bytes: Buffer, position: number): Refusal {
+  const message = position >= bytes.length ? "unexpected end" : `unexpected character at byte ${position}`;
   return new Refusal(400, "DROVER-API-001", `The body is not valid JSON: ${message}`, {
     faults: [{ path: "body", message }],
   });

@@ -23,7 +23,7 @@ const ticksPerInterval = 15;
 /** Responses that became due together, as after a restart, are spread over this many ticks. */
 const spreadTicks = 5;
 
-/** Uses one timer for all, because there may be thousands. It runs only while a response is pending. */
+/** Uses one timer for all responses, because there may be thousands. It runs only while a response is pending. */
 export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepalives {
   /** When each response is due for a keepalive, soonest first. */
   const pending = new Map<ServerResponse, number>();
@@ -50,10 +50,10 @@ export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepal
       timer = null;
     }
     const now = performance.now();
-    let left = Math.ceil(pending.size / spreadTicks);
+    let remaining = Math.ceil(pending.size / spreadTicks);
     for (const [outgoing, due] of pending) {
-      if (due > now || left === 0) return;
-      left -= 1;
+      if (due > now || remaining === 0) return;
+      remaining -= 1;
       pending.delete(outgoing);
       if (outgoing.destroyed) continue;
       if (!outgoing.headersSent) outgoing.writeHead(200, { ...responseHeaders, ...headers });

@@ -35,7 +35,7 @@ export function limitConnections(server: Server, max: number): void {
 function longestIdle(all: ReadonlyMap<Socket, Connection>, last: Socket): Socket {
   const counts = new Map<string, number>();
   for (const { address } of all.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
-  const [busiest] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
+  const [busiest] = [...counts].reduce((a, b) => (b[1] > a[1] ? b : a));
   for (const [socket, { address, open }] of all)
     if (address === busiest && open === 0 && socket !== last) return socket;
   return last;

@@ -18,7 +18,7 @@ export interface ListenOptions {
   /** Path of a Unix socket to listen on as well. An existing one is replaced. */
   socket?: string | null;
   /** Called if the socket cannot be created. The coordinator still listens on its port. */
-  onSocketFault?: (fault: unknown) => void;
+  onSocketError?: (error: unknown) => void;
   /** Disconnects a client that reads nothing of its response for this long. */
   stalledMs?: number | undefined;
   maxConnections?: number | undefined;
@@ -84,17 +84,17 @@ export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: Lis
 async function tryToListen(
   app: Hono<{ Bindings: HttpBindings }>,
   path: string,
-  { onSocketFault, stalledMs }: ListenOptions,
+  { onSocketError, stalledMs }: ListenOptions,
 ): Promise<Pick<Listening, "close"> | null> {
   try {
     return await listenOnSocket(app, path, { stalledMs });
-  } catch (fault) {
-    onSocketFault?.(fault);
+  } catch (error) {
+    onSocketError?.(error);
     return null;
   }
 }
 
-/** Listens only on a Unix socket, for programs of this user. Nobody else may be able to write to its directory. */
+/** Listens only on a Unix socket, for programs of this user. Only this user may be able to write to its directory. */
 export async function listenOnSocket(
   app: Hono<{ Bindings: HttpBindings }>,
   path: string,
@@ -115,7 +115,7 @@ export async function listenOnSocket(
 
 function serverOf(
   app: Hono<{ Bindings: HttpBindings }>,
-  { stalledMs, maxConnections: most = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
+  { stalledMs, maxConnections: limit = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
   const handle = getRequestListener(app.fetch, { errorHandler: malformed });
   const onRequest: RequestListener = (incoming, outgoing) => {
@@ -124,15 +124,15 @@ function serverOf(
     void handle(incoming, outgoing);
   };
   const server = createServer(
-    // No overall timeout, because uploads can take long. Whoever reads a body limits its duration.
+    // No overall timeout, because uploads can take long. The reader of a body limits its duration.
     { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
     onRequest,
   );
-  limitConnections(server, most);
+  limitConnections(server, limit);
   return server;
 }
 
-/** For a request that cannot be parsed, such as one whose Host header or path does not form a URL. */
+/** Responds to a request that cannot be parsed, such as one whose Host header or path does not form a URL. */
 function malformed(): Response {
   return renderRefusal(new Refusal(400, "DROVER-API-029", "The request line or its headers are malformed."));
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../model/errors.ts";
 
-/** The default next step for a refusal that does not name its own. Every error response has one. */
+/** The default next step for a refusal without one of its own. Every error response has one. */
 export function nextStep(code: ErrorCode): string {
   return defaults[code] ?? "GET /docs describes each route.";
 }

@@ -1,4 +1,4 @@
-/** The subset of OpenAPI 3.1 that we generate. */
+/** The subset of OpenAPI 3.1 that Drover generates. */
 export type JsonSchema = Record<string, unknown>;
 
 export interface OpenApiDocument {

@@ -94,13 +94,13 @@ function problemResponse(description: string): Operation["responses"][string] {
 }
 
 function parametersOf(location: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
-  return Object.entries(schema?.shape ?? {}).map(([name, one]): Operation["parameters"][number] => {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]): Operation["parameters"][number] => {
     // The parsed type: in a query string every value is text.
-    const { default: preset, ...written } = schemas.write(one as z.ZodType, "output");
+    const { default: preset, ...written } = schemas.write(field as z.ZodType, "output");
     return {
       name,
       in: location,
-      required: !(one as z.ZodType).safeParse(undefined).success,
+      required: !(field as z.ZodType).safeParse(undefined).success,
       schema: preset === undefined ? written : { ...written, default: preset },
       ...(written["type"] === "array" ? { style: "form", explode: false } : {}),
     };
@@ -123,10 +123,13 @@ function createSchemas(): Schemas {
       const { $schema: _dialect, ...written } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
       const { $defs = {}, ...rest } = forClients(written, io);
       const names = new Map(Object.keys($defs).map((name) => [name, name]));
-      const found = Object.entries($defs).map(([name, one]) => [name, withReferences(one, names)] as const);
-      for (const [name, one] of found)
-        if (JSON.stringify(named[name] ?? one) !== JSON.stringify(one)) names.set(name, `${name}Input`);
-      for (const [name, one] of Object.entries($defs)) named[names.get(name)!] = withReferences(one, names);
+      const definitions = Object.entries($defs).map(
+        ([name, definition]) => [name, withReferences(definition, names)] as const,
+      );
+      for (const [name, definition] of definitions)
+        if (JSON.stringify(named[name] ?? definition) !== JSON.stringify(definition)) names.set(name, `${name}Input`);
+      for (const [name, definition] of Object.entries($defs))
+        named[names.get(name)!] = withReferences(definition, names);
       return withReferences(rest, names);
     },
   };
@@ -160,10 +163,10 @@ function describeAccess(rule: Rule): string {
   if ("signed" in rule) return "No token; the request must have a valid signature.";
   if ("open" in rule) return "No token needed.";
   if ("enrolment" in rule) return "Needs an enrolment token.";
-  const own = rule.object ? `; only an admin may use a ${rule.object} of another owner` : "";
+  const objectRule = rule.object ? `; only an admin may use a ${rule.object} of another owner` : "";
   const attempt = rule.attempt
     ? `; also allowed with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
     : "";
   const allOwners = rule.allOwners ? "; a viewer needs the subject *" : "";
-  return `Needs the role ${rule.roles.join(" or ")}${own}${allOwners}${attempt}.`;
+  return `Needs the role ${rule.roles.join(" or ")}${objectRule}${allOwners}${attempt}.`;
 }

@@ -26,16 +26,16 @@ export async function parseInTurns(bytes: Buffer, turn: HeavyTurn): Promise<unkn
 function* parse(bytes: Buffer): Generator<undefined, unknown> {
   const open: Branch[] = [];
   const names = new Set<string>();
-  let at = bytes.length >= 3 && bytes.readUIntBE(0, 3) === byteOrderMark ? 3 : 0;
+  let position = bytes.length >= 3 && bytes.readUIntBE(0, 3) === byteOrderMark ? 3 : 0;
   let values = 0;
   let root: unknown;
-  for (let left = tokensPerTurn; ; left -= 1) {
-    if (left === 0) {
-      left = tokensPerTurn;
+  for (let remainingTokens = tokensPerTurn; ; remainingTokens -= 1) {
+    if (remainingTokens === 0) {
+      remainingTokens = tokensPerTurn;
       yield;
     }
-    at = skipSpace(bytes, at);
-    const first = bytes[at];
+    position = skipSpace(bytes, position);
+    const first = bytes[position];
     if (first === 0x7b || first === 0x5b) {
       if (yield* begin(first === 0x5b)) continue;
     } else store(yield* readScalar(first));
@@ -49,8 +49,8 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
     open.push(branch);
     if (open.length > maxJson.depth) throw tooHeavy("depth");
     countValue();
-    at = skipSpace(bytes, at + 1);
-    if (bytes[at] === (isList ? 0x5d : 0x7d)) return false;
+    position = skipSpace(bytes, position + 1);
+    if (bytes[position] === (isList ? 0x5d : 0x7d)) return false;
     if (branch.list === null) yield* readKey(branch);
     return true;
   }
@@ -58,17 +58,17 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
   /** Reads closing brackets and the comma after a value. Returns true at the end of the input. */
   function* end(): Generator<undefined, boolean> {
     for (;;) {
-      at = skipSpace(bytes, at);
+      position = skipSpace(bytes, position);
       const inner = open.at(-1);
-      if (inner === undefined && at < bytes.length) throw notJson(bytes, at);
+      if (inner === undefined && position < bytes.length) throw notJson(bytes, position);
       if (inner === undefined) return true;
-      if (bytes[at] !== (inner.list ? 0x5d : 0x7d)) break;
+      if (bytes[position] !== (inner.list ? 0x5d : 0x7d)) break;
       open.pop();
-      at += 1;
+      position += 1;
     }
-    if (bytes[at] !== 0x2c) throw notJson(bytes, at);
+    if (bytes[position] !== 0x2c) throw notJson(bytes, position);
     countValue();
-    at = skipSpace(bytes, at + 1);
+    position = skipSpace(bytes, position + 1);
     const inner = open.at(-1)!;
     if (inner.list) inner.key += 1;
     else yield* readKey(inner);
@@ -76,36 +76,36 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
   }
 
   function* readKey(branch: Branch & { list: null }): Generator<undefined, void> {
-    if (bytes[at] !== 0x22) throw notJson(bytes, at);
+    if (bytes[position] !== 0x22) throw notJson(bytes, position);
     branch.key = yield* readText();
     if (isForbidden(branch.key)) throw forbiddenKey(path());
     names.add(branch.key);
     if (names.size > maxJson.names) throw tooHeavy("names");
-    at = skipSpace(bytes, at);
-    if (bytes[at] !== 0x3a) throw notJson(bytes, at);
-    at += 1;
+    position = skipSpace(bytes, position);
+    if (bytes[position] !== 0x3a) throw notJson(bytes, position);
+    position += 1;
   }
 
   function* readScalar(first: number | undefined): Generator<undefined, unknown> {
     if (first === 0x22) return yield* readText();
     if (isNumberByte(first)) return readNumber();
     const word = words.find(({ begins }) => begins === first);
-    if (word === undefined || bytes.toString("latin1", at, at + word.text.length) !== word.text)
-      throw notJson(bytes, at);
-    at += word.text.length;
+    if (word === undefined || bytes.toString("latin1", position, position + word.text.length) !== word.text)
+      throw notJson(bytes, position);
+    position += word.text.length;
     return word.value;
   }
 
   function* readText(): Generator<undefined, string> {
-    const start = at;
-    at = yield* endOfString(bytes, start);
-    return yield* readString(bytes, start, at);
+    const start = position;
+    position = yield* endOfString(bytes, start);
+    return yield* readString(bytes, start, position);
   }
 
   function readNumber(): number {
-    const start = at;
-    while (isNumberByte(bytes[at])) at += 1;
-    const text = bytes.toString("latin1", start, at);
+    const start = position;
+    while (isNumberByte(bytes[position])) position += 1;
+    const text = bytes.toString("latin1", start, position);
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) throw notJson(bytes, start);
     if ((text.length > 15 || /e/i.test(text)) && !isExactNumber(text)) throw inexactNumber(path(), text);
     return Number(text);
@@ -136,9 +136,10 @@ const words = [
 ];
 
 function skipSpace(bytes: Buffer, from: number): number {
-  let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
-  return at;
+  let position = from;
+  while (bytes[position] === 0x20 || bytes[position] === 0x0a || bytes[position] === 0x0d || bytes[position] === 0x09)
+    position += 1;
+  return position;
 }
 
 /** A digit or one of + - . e E */

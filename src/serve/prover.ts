@@ -18,9 +18,9 @@ const recordTimeoutMs = 2000;
 const maxRemembered = 1000;
 
 /**
- * Proves to callers that this coordinator knows their token. It answers only for the address the connection arrived at, for
+ * Proves to callers that this coordinator knows their token. It responds only for the address the connection arrived at, for
  * its sockets and for `public_urls`, so a proof relayed by an impostor on another port is useless. An unknown token gets
- * a response of the same form, stable per request, so nobody can find out which tokens exist.
+ * a response of the same form, stable per request, so a caller cannot find out which tokens exist.
  */
 export function createProver({ read, attemptTokens, publicUrls, sockets }: ProverDeps): Prove {
   const publicOrigins = new Set(publicUrls.flatMap(loopbackOrigins));
@@ -43,12 +43,12 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
   /** While the record is unavailable, known tokens are proved from memory, so clients still recognize the coordinator. */
   async function lookUp(key_id: string): Promise<string | null> {
     const before = remembered.get(key_id);
-    const found = read.token_hash(key_id);
-    if (before === undefined) return found;
+    const lookup = read.token_hash(key_id);
+    if (before === undefined) return lookup;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<string>((resolve) => (timer = setTimeout(resolve, recordTimeoutMs, before)));
     try {
-      return await Promise.race([found.catch(() => before), late]);
+      return await Promise.race([lookup.catch(() => before), late]);
     } finally {
       clearTimeout(timer);
     }
@@ -61,7 +61,7 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
     if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value!);
   }
 
-  /** No run id looks like this, so nobody can obtain the corresponding attempt token. */
+  /** No run has such an id, so the corresponding attempt token cannot be obtained. */
   function decoyHash(key_id: string): string {
     return hashToken(attemptTokens.sign(`no token ${key_id}`, 0));
   }

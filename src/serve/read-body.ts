@@ -44,7 +44,7 @@ export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
   return { text, value: parse(text) };
 }
 
-/** More than enough for a few megabytes. */
+/** Enough for a few megabytes. */
 const maxBodyMs = 120_000;
 
 /** Uses events: for a small body, an async iterator costs more than everything else. */
@@ -72,7 +72,7 @@ function collect(incoming: IncomingMessage, limit: number, memory: BodyMemory): 
       settle();
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     };
-    // The caller has disconnected, so nobody reads this response.
+    // The caller has disconnected and does not read this response.
     const cut = (): void => {
       settle();
       reject(new Refusal(400, "DROVER-API-029", "The request body was cut off."));
@@ -148,7 +148,7 @@ function isBranch(value: unknown): value is object {
 
 function pathOf(node: Node): (string | number)[] {
   const keys: (string | number)[] = [];
-  for (let at: Node | null = node; at?.parent; at = at.parent)
-    keys.unshift(Array.isArray(at.parent.value) ? Number(at.key) : at.key);
+  for (let current: Node | null = node; current?.parent; current = current.parent)
+    keys.unshift(Array.isArray(current.parent.value) ? Number(current.key) : current.key);
   return keys;
 }

@@ -45,8 +45,8 @@ function decodePiece(bytes: Buffer, from: number, to: number): string {
 
 /** ASCII, without control characters and escapes. */
 function isPlain(bytes: Buffer, from: number, to: number): boolean {
-  for (let at = from; at < to; at += 1) {
-    const byte = bytes[at]!;
+  for (let index = from; index < to; index += 1) {
+    const byte = bytes[index]!;
     if (byte < 0x20 || byte >= 0x80 || byte === 0x5c) return false;
   }
   return true;
@@ -57,17 +57,17 @@ function findCut(bytes: Buffer, from: number, near: number): number {
   let cut = near;
   while ((bytes[cut]! & 0xc0) === 0x80) cut -= 1;
   // The longest escape has six characters.
-  for (let at = cut - 1; at >= from && at >= cut - 5; at -= 1) {
-    if (bytes[at] !== 0x5c) continue;
-    const isEscape = (at + 1 - startOfBackslashes(bytes, at + 1, from)) % 2 === 1;
-    return isEscape ? at : cut;
+  for (let index = cut - 1; index >= from && index >= cut - 5; index -= 1) {
+    if (bytes[index] !== 0x5c) continue;
+    const isEscape = (index + 1 - startOfBackslashes(bytes, index + 1, from)) % 2 === 1;
+    return isEscape ? index : cut;
   }
   return cut;
 }
 
 /** Returns the start of the run of backslashes that ends at `end`. */
 function startOfBackslashes(bytes: Buffer, end: number, from: number): number {
-  let at = end;
-  while (at > from && bytes[at - 1] === 0x5c) at -= 1;
-  return at;
+  let index = end;
+  while (index > from && bytes[index - 1] === 0x5c) index -= 1;
+  return index;
 }

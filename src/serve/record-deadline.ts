@@ -7,28 +7,28 @@ import { HostError } from "../model/errors.ts";
  */
 export function createRecordDeadline(
   ms: number | undefined,
-  onLate: (fault: unknown) => void,
+  onLate: (error: unknown) => void,
 ): <T>(work: Promise<T>) => Promise<T> {
   if (ms === undefined) return (work) => work;
-  let left = ms;
+  let remainingMs = ms;
   return async (work) => {
     const since = performance.now();
     let timer: NodeJS.Timeout | null = null;
     let isLate = false;
-    const over = new Promise<never>((_, reject) => {
+    const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         isLate = true;
         reject(recordSilent(ms));
-      }, left);
+      }, remainingMs);
     });
-    work.catch((fault: unknown) => {
-      if (isLate) onLate(fault);
+    work.catch((error: unknown) => {
+      if (isLate) onLate(error);
     });
     try {
-      return await Promise.race([work, over]);
+      return await Promise.race([work, deadline]);
     } finally {
       if (timer !== null) clearTimeout(timer);
-      left -= performance.now() - since;
+      remainingMs -= performance.now() - since;
     }
   };
 }

@@ -2,7 +2,7 @@ import { recordSilent } from "./record-deadline.ts";
 
 export interface RecordProbe {
   /** Why the record cannot be used at the moment; null if it can. Resolves within `timeoutMs`. */
-  fault(): Promise<unknown>;
+  findError(): Promise<unknown>;
 }
 
 interface Options {
@@ -17,21 +17,22 @@ export function createRecordProbe(
   probe: () => Promise<unknown>,
   { freshMs = 1000, timeoutMs = 2000 }: Options = {},
 ): RecordProbe {
-  let known: { at: number; fault: unknown } | null = null;
+  let lastResult: { at: number; error: unknown } | null = null;
   let running: { since: number; done: Promise<void> } | null = null;
   return {
-    async fault() {
-      if (running === null && known !== null && performance.now() - known.at < freshMs) return known.fault;
+    async findError() {
+      if (running === null && lastResult !== null && performance.now() - lastResult.at < freshMs)
+        return lastResult.error;
       running ??= start();
       await atMost(timeoutMs - (performance.now() - running.since), running.done);
       // If the probe is still running, the previous result is too old to use.
-      return running === null ? (known?.fault ?? null) : recordSilent(timeoutMs);
+      return running === null ? (lastResult?.error ?? null) : recordSilent(timeoutMs);
     },
   };
 
   function start(): NonNullable<typeof running> {
-    const settle = (fault: unknown): void => {
-      known = { at: performance.now(), fault };
+    const settle = (error: unknown): void => {
+      lastResult = { at: performance.now(), error };
       running = null;
     };
     return { since: performance.now(), done: probe().then(() => settle(null), settle) };
@@ -41,7 +42,7 @@ export function createRecordProbe(
 async function atMost(ms: number, done: Promise<void>): Promise<void> {
   if (ms <= 0) return;
   let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([done, over]);
+  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  await Promise.race([done, timeout]);
   clearTimeout(timer);
 }

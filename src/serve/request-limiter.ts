@@ -26,32 +26,40 @@ export const runnerLimits: RequestLimits = { requests: 7500, unreadBytes: Infini
 export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isStranger: boolean }) => void;
 
 /** Up to this many requests cannot hold much. Above it, the caller's unread bytes are counted. */
-const fewRequests = 8;
+const alwaysAllowedRequests = 8;
 
 export function createRequestLimiter(limits: RequestLimits = requestLimits): AdmitRequest {
   const callers = new Map<string, Set<ServerResponse>>();
   let totalRequests = 0;
   return (caller, outgoing, options) => {
-    const own = callers.get(caller) ?? new Set();
-    if (options?.isStranger) makeRoom(own, limits);
-    if (own.size >= limits.requests) throw tooMany(`This caller already has ${limits.requests} open requests`);
-    if (own.size >= fewRequests && limits.unreadBytes < Infinity && unread(own) > limits.unreadBytes)
+    const requests = callers.get(caller) ?? new Set();
+    if (options?.isStranger) makeRoom(requests, limits);
+    if (requests.size >= limits.requests) throw tooMany(`This caller already has ${limits.requests} open requests`);
+    if (
+      requests.size >= alwaysAllowedRequests &&
+      limits.unreadBytes < Infinity &&
+      unread(requests) > limits.unreadBytes
+    )
       throw tooMany(`This caller has more than ${limits.unreadBytes / 1024 / 1024} MB of unread responses`);
     if (totalRequests >= limits.totalRequests) throw full();
-    callers.set(caller, own.add(outgoing));
+    callers.set(caller, requests.add(outgoing));
     totalRequests += 1;
     whenClosed(outgoing, () => {
       totalRequests -= 1;
-      own.delete(outgoing);
-      if (own.size === 0 && callers.get(caller) === own) callers.delete(caller);
+      requests.delete(outgoing);
+      if (requests.size === 0 && callers.get(caller) === requests) callers.delete(caller);
     });
   };
 }
 
-function makeRoom(own: Set<ServerResponse>, limits: RequestLimits): void {
-  for (const oldest of own) {
-    if (own.size < limits.requests && (own.size < fewRequests || unread(own) <= limits.unreadBytes)) return;
-    own.delete(oldest);
+function makeRoom(requests: Set<ServerResponse>, limits: RequestLimits): void {
+  for (const oldest of requests) {
+    if (
+      requests.size < limits.requests &&
+      (requests.size < alwaysAllowedRequests || unread(requests) <= limits.unreadBytes)
+    )
+      return;
+    requests.delete(oldest);
     oldest.destroy();
   }
 }

@@ -52,7 +52,7 @@ type RowOf<Deps, R extends RouteName, Object extends ObjectKind | undefined> = P
   handle(call: Call<Deps, R, Object>): Promise<Output<R> | Reply<Output<R>> | SpecialReply>;
 };
 
-/** Types a handler by its contract and its rule. `Deps` is what the handlers of one file use. */
+/** Types a handler by its contract and its rule. `Deps` are the dependencies that the handlers of one file use. */
 export function routeWith<Deps extends RecordDeps>() {
   return function route<R extends RouteName, const Object extends ObjectKind | undefined = undefined>(
     name: R,

@@ -20,4 +20,4 @@ export const routes: readonly Route<SystemDeps>[] = [
   ...signInRoutes,
   ...mcpRoutes,
   ...systemRoutes,
-].toSorted((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
+].toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));

@@ -25,7 +25,7 @@ export type Rule =
   | { signed: true }
   | {
       roles: readonly TokenRole[];
-      /** The object named by the path. It is loaded first; callers who may not see it get a 404. */
+      /** The object that the path refers to. It is loaded first; callers who may not see it get a 404. */
       object?: ObjectKind;
       /** Also allows the token of a current attempt; with an object, only for its own run and that run's children. */
       attempt?: true;
@@ -74,7 +74,7 @@ export function subjectOf(principal: Principal): string {
   return principal.kind === "attempt" ? principal.run.created_by : principal.subject;
 }
 
-/** Whose objects the principal can see; null means everyone's. A viewer with the subject `*` sees everything. */
+/** The owner whose objects the principal can see; null means all owners. A viewer with the subject `*` sees everything. */
 export function seesOnly(principal: Principal): string | null {
   if (principal.kind !== "token") return subjectOf(principal);
   if (principal.role === "admin") return null;

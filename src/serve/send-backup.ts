@@ -10,7 +10,7 @@ interface Sending {
   outgoing: ServerResponse;
   headers: Readonly<Record<string, string>>;
   acceptEncoding: string;
-  /** If the copy takes longer, the response starts without it. Also the interval of keepalives from then on. */
+  /** If the copy takes longer, the response starts without it. Keepalives follow at the same interval. */
   keepaliveMs: number;
   /** Throws if the caller is no longer allowed to have the backup. */
   assertAllowed(): Promise<void>;

@@ -17,7 +17,7 @@ import { tokenRejection, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
-const shape = /^drv_[0-9A-Za-z]{32}$/;
+const tokenPattern = /^drv_[0-9A-Za-z]{32}$/;
 
 /** Returns the admin token of this state directory. Created at the first start; only its user can read it. */
 export async function ensureAdminToken(
@@ -29,15 +29,15 @@ export async function ensureAdminToken(
   const file = tokenFile(directory, "token");
   const text = readTokenFile(file) ?? createTokenFile(file);
   const hash = hashToken(text);
-  const known = await store.read.token(hash);
-  const end = known && tokenRejection(known, now().toISOString());
-  if (end)
-    throw fileFault(
+  const stored = await store.read.token(hash);
+  const rejection = stored && tokenRejection(stored, now().toISOString());
+  if (rejection)
+    throw tokenFileError(
       file,
-      `holds a token that ${end === "revoked" ? "was revoked" : "has expired"}`,
+      `holds a token that ${rejection === "revoked" ? "was revoked" : "has expired"}`,
       `Remove it; the next start creates a new one: rm ${file}`,
     );
-  if (!known)
+  if (!stored)
     await store.apply([
       { op: "put_token", token: adminToken(newId(), now(), "first admin token, in the state directory"), hash },
     ]);
@@ -60,22 +60,22 @@ export function adminToken(token_id: string, now: Date, label: string): Token {
 }
 
 function readTokenFile(file: string): string | null {
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined) return null;
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
   const parent = dirname(file);
-  const fault = ownerFault(parent, statSync(parent)) ?? secretFault(file, found);
-  if (fault) throw fileFault(file, `is not used: ${fault.why}`, fault.next);
-  const text = read(file).trim();
-  if (!shape.test(text))
-    throw fileFault(file, "does not contain a token", `Remove it; the next start creates a new one: rm ${file}`);
+  const fault = ownerFault(parent, statSync(parent)) ?? secretFault(file, stats);
+  if (fault) throw tokenFileError(file, `is not used: ${fault.why}`, fault.next);
+  const text = readText(file).trim();
+  if (!tokenPattern.test(text))
+    throw tokenFileError(file, "does not contain a token", `Remove it; the next start creates a new one: rm ${file}`);
   return text;
 }
 
-function read(file: string): string {
+function readText(file: string): string {
   try {
     return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw fileFault(file, "cannot be read", `Make this user its owner and run chmod 600 ${file}`, cause);
+  } catch (error) {
+    throw tokenFileError(file, "cannot be read", `Make this user its owner and run chmod 600 ${file}`, error);
   }
 }
 
@@ -85,12 +85,12 @@ export function replaceTokenFile(directory: string, text: string, name: TokenFil
   try {
     renameSync(writeDraft(file, text), file);
     return file;
-  } catch (cause) {
-    throw fileFault(file, "cannot be written", "Write the new token to the file by hand, with mode 0600.", cause);
+  } catch (error) {
+    throw tokenFileError(file, "cannot be written", "Write the new token to the file by hand, with mode 0600.", error);
   }
 }
 
-/** Links a complete file into place, so nobody reads half of it and one of two racing processes wins. */
+/** Links a complete file into place, so that other processes never read half of it, and one of two racing processes wins. */
 function createTokenFile(file: string): string {
   const text = newTokenText("drv_");
   try {
@@ -101,10 +101,15 @@ function createTokenFile(file: string): string {
       unlinkSync(draft);
     }
     return text;
-  } catch (cause) {
-    const raced = cause instanceof Error && Reflect.get(cause, "code") === "EEXIST" ? readTokenFile(file) : null;
-    if (raced !== null) return raced;
-    throw fileFault(file, "cannot be written", "Make the state directory writable for this user.", cause);
+  } catch (error) {
+    const existing = error instanceof Error && Reflect.get(error, "code") === "EEXIST" ? readTokenFile(file) : null;
+    if (existing !== null) return existing;
+    throw tokenFileError(
+      file,
+      "cannot be written",
+      `Make the state directory ${dirname(dirname(file))} writable by this user.`,
+      error,
+    );
   }
 }
 
@@ -120,10 +125,10 @@ function writeDraft(file: string, text: string): string {
   return draft;
 }
 
-function fileFault(file: string, what: string, next: string, cause?: unknown): HostError {
+function tokenFileError(file: string, problem: string, next: string, cause?: unknown): HostError {
   return new HostError({
     code: "DROVER-API-027",
-    message: `The token file ${file} ${what}.`,
+    message: `The token file ${file} ${problem}.`,
     field: file,
     next,
     cause,

@@ -24,7 +24,7 @@ export interface Watch {
 
 type TokenWatchDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
 
-/** Together with the check itself, this watches below a second. */
+/** Together with the check itself, a revoked token is noticed within a second. */
 const everyMs = 750;
 /** Checked concurrently. Between two batches the event loop gets a turn. */
 const batchSize = 100;
@@ -44,7 +44,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   const credentials = new Map<string, WatchedCredential>();
   let timer: NodeJS.Timeout | null = null;
   let checking: Promise<void> | null = null;
-  let again = false;
+  let isCheckRequested = false;
 
   return { watch, recheck };
 
@@ -58,7 +58,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
       if (credential.watches.size === 0 && credentials.get(header) === credential) credentials.delete(header);
     });
     credential.watches.add(opened);
-    // One timer for all. It stops when there is nothing to check; most requests finish before the first check.
+    // One timer serves all requests. It stops when there is nothing to check; most requests finish before the first check.
     timer ??= setTimeout(() => void tick(), everyMs).unref();
     return opened;
   }
@@ -70,23 +70,23 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
 
   function recheck(): Promise<void> {
     // A check in progress may already have passed a token that was revoked since, so another round follows.
-    again = true;
+    isCheckRequested = true;
     return (checking ??= checkAll().finally(() => (checking = null)));
   }
 
   async function checkAll(): Promise<void> {
     try {
-      while (again) {
-        again = false;
+      while (isCheckRequested) {
+        isCheckRequested = false;
         const unconfirmed = await findUnconfirmed();
-        for (let at = 0; at < unconfirmed.length; at += batchSize) {
-          if (at > 0) await setImmediate();
-          await Promise.all(unconfirmed.slice(at, at + batchSize).map(check));
+        for (let start = 0; start < unconfirmed.length; start += batchSize) {
+          if (start > 0) await setImmediate();
+          await Promise.all(unconfirmed.slice(start, start + batchSize).map(check));
         }
       }
-    } catch (fault) {
+    } catch (error) {
       // The store failed. Requests stay open, and the next check tries again.
-      deps.onDefect(fault, "rechecking the tokens of open requests");
+      deps.onDefect(error, "rechecking the tokens of open requests");
     }
   }
 
@@ -99,13 +99,13 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
     if (unconfirmed.size <= batchSize) return [...unconfirmed];
     const headers = new Map<string | null, string>();
     for (const [header, { token_id }] of credentials) headers.set(token_id, header);
-    const at = deps.now().toISOString();
+    const now = deps.now().toISOString();
     const maxTokens = 10 * unconfirmed.size;
     let before: string | undefined;
     for (let read = 0; read < maxTokens; read += pageSize) {
       const tokens = await deps.store.read.tokens({ limit: pageSize, ...(before === undefined ? {} : { before }) });
       for (const token of tokens)
-        if (tokenRejection(token, at) === null) unconfirmed.delete(headers.get(token.token_id) ?? "");
+        if (tokenRejection(token, now) === null) unconfirmed.delete(headers.get(token.token_id) ?? "");
       before = tokens.at(-1)?.token_id;
       if (tokens.length < pageSize) break;
       await setImmediate();
@@ -118,7 +118,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
       await authenticate(header, deps);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      for (const one of credentials.get(header)?.watches ?? []) one.refuse(error);
+      for (const openWatch of credentials.get(header)?.watches ?? []) openWatch.refuse(error);
     }
   }
 }

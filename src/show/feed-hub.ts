@@ -3,9 +3,9 @@ import { createPageCache } from "./page-cache.ts";
 import { createTurnQueue } from "./turn-queue.ts";
 
 export interface FeedHub {
-  /** Sends all events after `after` to the sink, then new ones as they come, until the feed ends or `stop` is called. */
+  /** Sends all events after `after` to the sink, then new ones as they arrive, until the feed ends or `stop` is called. */
   follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
-  /** Changes the runs whose partials a named stream gets. Returns false if there is no such stream in this process. */
+  /** Changes the runs whose partials a named stream gets. Returns false if this process has no stream of that name. */
   setPartials(name: string, runs: readonly string[]): boolean;
   /** Announces new events of these runs; null means of unknown runs. */
   changed(run_ids: Iterable<string> | null): void;
@@ -35,7 +35,7 @@ const maxCachedBytes = 8 * 1024 * 1024;
 
 /**
  * Reads each followed run once (and the feed of all runs once per user), however many clients follow it. Each event is
- * encoded once and sent to all followers that are up to date. A follower that is behind reads on its own.
+ * encoded once and sent to all followers that are up to date. A follower that is behind reads separately.
  */
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
@@ -44,7 +44,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
   const pages = createPageCache<Batch>({
     maxBytes: maxCachedBytes,
     bytesOf: ({ bytes }) => bytes.length,
-    // events may follow an empty page at any moment
+    // Events may follow an empty page at any moment.
     isCacheable: ({ empty }) => !empty,
   });
   let heartbeat: NodeJS.Timeout | null = null;
@@ -73,8 +73,8 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
       };
     },
     setPartials(name, runs) {
-      for (const [sink, one] of withPartials) {
-        if (one.name !== name) continue;
+      for (const [sink, followed] of withPartials) {
+        if (followed.name !== name) continue;
         withPartials.set(sink, { name, runs: new Set(runs) });
         return true;
       }

@@ -56,7 +56,7 @@ interface Follower {
   /** Its sink accepted the last bytes but cannot take more yet. */
   full: boolean;
   gone: boolean;
-  /** Its position is known not to be past the end of the log. */
+  /** Whether its position was checked not to be past the end of the log. */
   bounded: boolean;
 }
 
@@ -69,9 +69,9 @@ export interface Batch {
   last: boolean;
 }
 
-/** A shared page is held in memory once, an own page once per follower. */
+/** A shared page is in memory once, a separate page once per follower. */
 const sharedPage = { events: 256, bytes: 256 * 1024 };
-const ownPage = { events: 256, bytes: 64 * 1024 };
+const separatePage = { events: 256, bytes: 64 * 1024 };
 /** A follower with more unsent bytes than this leaves the shared sends. It is a few pages of ordinary events. */
 const maxUnsentBytes = 1024 * 1024;
 const heartbeat = Buffer.from(": still here\n\n");
@@ -85,7 +85,7 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   /** When the last batch was sent. An event after a pause is sent at once; events within a tick of the last batch are batched. */
   let sharedAt = -Infinity;
   let reading = false;
-  let again = false;
+  let isReadRequested = false;
 
   return {
     ofAll: source.ofAll,
@@ -115,11 +115,11 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   };
 
   function wake(): void {
-    if (reading) again = true;
+    if (reading) isReadRequested = true;
     else timer ??= setTimeout(() => void share(), Math.max(1, sharedAt + tickMs - monotonicMs()));
   }
 
-  /** Reads all new events, encodes each page once and sends it to everyone who is up to date. */
+  /** Reads all new events, encodes each page once and sends it to all followers that are up to date. */
   async function share(): Promise<void> {
     timer = null;
     if (position === null || reading) return;
@@ -127,7 +127,7 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     try {
       for (let more = true; more && position !== null && followers.size > 0;) {
         const batch = await readBatch(position, sharedPage);
-        // a follower that joined while nobody was sharing may have advanced it meanwhile
+        // A follower that joined while no follower was sharing may have advanced it meanwhile.
         if (position === batch.from) position = batch.to;
         for (const follower of followers)
           if (!follower.apart && follower.position === batch.from) deliver(follower, batch);
@@ -138,8 +138,8 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
       endAll(error);
     } finally {
       reading = false;
-      if (again) {
-        again = false;
+      if (isReadRequested) {
+        isReadRequested = false;
         wake();
       }
     }
@@ -152,7 +152,7 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
         await turn();
         if (follower.gone) return;
         const shared = position;
-        const batch = await ownBatch(follower.position);
+        const batch = await readSeparateBatch(follower.position);
         if (follower.gone) return;
         if (batch.empty) {
           await limitToEnd(follower);
@@ -170,12 +170,12 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     }
   }
 
-  /** Moves a follower back to the end of the log. A position beyond it would hold up everyone who shares the reader. */
+  /** Moves a follower back to the end of the log. A position beyond it would delay all followers that share the reader. */
   async function limitToEnd(follower: Follower): Promise<void> {
     if (follower.bounded) return;
     follower.position = Math.min(follower.position, await source.last());
     follower.bounded = true;
-    // tells a client that it misses nothing from here on, so it can now read lists
+    // Tells the client that it misses no events from now on, so it can read lists.
     send(follower, heartbeat);
   }
 
@@ -186,12 +186,12 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   function join(follower: Follower, shared: number | null): void {
     if (follower.gone) return;
     if (shared !== null) follower.position = Math.max(follower.position, shared);
-    // if nobody shares, the shared position can advance without anyone missing events
-    if (position === null || ![...followers].some((one) => !one.apart))
+    // If no follower shares, the shared position can advance without one missing events.
+    if (position === null || ![...followers].some(({ apart }) => !apart))
       position = Math.max(position ?? 0, follower.position);
     if (position !== follower.position) return catchUpLater(follower);
     follower.apart = false;
-    // events may have been stored since the last read
+    // Events may have been stored since the last read.
     wake();
   }
 
@@ -216,19 +216,19 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
       follower.full = true;
       return;
     }
-    // a page is more than a socket takes at once, but all followers share its bytes, so buffering it costs little
+    // A page is more than a socket takes at once, but all followers share its bytes, so buffering it costs little.
     if (follower.sink.waiting <= maxUnsentBytes) return;
-    // too slow for the others: once its sink has drained, it catches up by itself
+    // Too slow for the others: once its sink has drained, it catches up separately.
     follower.apart = true;
     void follower.sink.drained().then(() => catchUp(follower));
   }
 
   /** Followers at the same position share the same bytes. */
-  function ownBatch(from: number): Promise<Batch> {
-    return pages.get(`${source.key} ${from}`, () => readBatch(from, ownPage));
+  function readSeparateBatch(from: number): Promise<Batch> {
+    return pages.get(`${source.key} ${from}`, () => readBatch(from, separatePage));
   }
 
-  async function readBatch(from: number, page: typeof ownPage): Promise<Batch> {
+  async function readBatch(from: number, page: typeof separatePage): Promise<Batch> {
     const { events, reached } = await source.read(from, page.events, page.bytes);
     const last = events.at(-1);
     return {
@@ -242,7 +242,7 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
 
   function drop(follower: Follower): void {
     follower.gone = true;
-    // a second stop must not end a feed that others have joined since
+    // A second stop must not end a feed that others have joined since.
     if (!followers.delete(follower) || followers.size > 0) return;
     if (timer) clearTimeout(timer);
     timer = null;

@@ -6,14 +6,14 @@ export type OwnerLookup = (run_id: string) => Promise<string | null>;
 const maxCached = 10_000;
 
 export function createOwnerLookup(read: Pick<Reads, "run_row">): OwnerLookup {
-  const known = new Map<string, string>();
+  const cache = new Map<string, string>();
   return async (run_id) => {
-    const owner = known.get(run_id);
+    const owner = cache.get(run_id);
     if (owner !== undefined) return owner;
     const run = await read.run_row(run_id);
     if (run === null) return null;
-    if (known.size >= maxCached) known.delete(known.keys().next().value!);
-    known.set(run_id, run.created_by);
+    if (cache.size >= maxCached) cache.delete(cache.keys().next().value!);
+    cache.set(run_id, run.created_by);
     return run.created_by;
   };
 }

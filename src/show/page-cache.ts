@@ -1,6 +1,6 @@
 /** Caches recently read and encoded pages of logs for other followers at the same position. */
 export interface PageCache<Page> {
-  /** Reads the page unless it is cached. Callers that ask meanwhile share the same read. */
+  /** Reads the page unless it is cached. Concurrent callers share the same read. */
   get(key: string, read: () => Promise<Page>): Promise<Page>;
   /** Drops all pages whose key starts with this prefix. */
   evict(prefix: string): void;
@@ -20,9 +20,9 @@ export function createPageCache<Page>({ maxBytes, bytesOf, isCacheable }: Option
 
   return {
     async get(key, read) {
-      const known = cached.get(key) ?? (await reading.get(key)?.catch(() => undefined));
+      const cachedPage = cached.get(key) ?? (await reading.get(key)?.catch(() => undefined));
       // a page that may still change was read for an earlier caller, so it may be outdated
-      if (known !== undefined && isCacheable(known)) return known;
+      if (cachedPage !== undefined && isCacheable(cachedPage)) return cachedPage;
       const pending = read();
       reading.set(key, pending);
       try {

@@ -20,30 +20,30 @@ export async function sessionTree(
 ): Promise<SessionTree> {
   const isVisible = ({ created_by }: Session): boolean => only === null || created_by === only;
   const ancestors: Session[] = [];
-  for (let at = session; at.forked_from !== null && ancestors.length < maxNodes;) {
-    const parent = await read.session(at.forked_from);
+  for (let current = session; current.forked_from !== null && ancestors.length < maxNodes;) {
+    const parent = await read.session(current.forked_from);
     if (parent === null || !isVisible(parent)) break;
     ancestors.unshift(parent);
-    at = parent;
+    current = parent;
   }
   const descendants: Session[] = [];
-  for (const parent of withFound(session, descendants)) {
-    const left = maxNodes - ancestors.length - descendants.length;
-    if (left <= 0) break;
-    descendants.push(...(await read.forks(parent.session_id, left)).filter(isVisible));
+  for (const parent of withDescendants(session, descendants)) {
+    const remaining = maxNodes - ancestors.length - descendants.length;
+    if (remaining <= 0) break;
+    descendants.push(...(await read.forks(parent.session_id, remaining)).filter(isVisible));
   }
   const nodes = (sessions: Session[]): Promise<SessionNode[]> =>
-    Promise.all(sessions.map((each) => nodeOf(read, each)));
+    Promise.all(sessions.map((node) => readNode(read, node)));
   return { ancestors: await nodes(ancestors), descendants: await nodes(descendants) };
 }
 
-/** Yields the session, then the ones added to `found` during the iteration. */
-function* withFound(session: Session, found: readonly Session[]): Iterable<Session> {
+/** Yields the session, then the sessions added to `descendants` during the iteration. */
+function* withDescendants(session: Session, descendants: readonly Session[]): Iterable<Session> {
   yield session;
-  for (let at = 0; at < found.length; at += 1) yield found[at]!;
+  for (let index = 0; index < descendants.length; index += 1) yield descendants[index]!;
 }
 
-async function nodeOf(read: Pick<SessionReads, "versions">, session: Session): Promise<SessionNode> {
+async function readNode(read: Pick<SessionReads, "versions">, session: Session): Promise<SessionNode> {
   const { session_id, agent_name, created_by, forked_from, fork_at_turn, run_count, created_at, last_used_at } =
     session;
   const versions = await read.versions(session_id);

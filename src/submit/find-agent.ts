@@ -24,31 +24,31 @@ export async function findAgent(
   read: Pick<Store["read"], "session" | "runner">,
 ): Promise<FoundAgent | SubmitFault> {
   const { agent_name, demands, session_id } = request;
-  const found = await agents.find(agent_name);
-  if (found === null) return unknown(agent_name, await agents.names());
-  const withRunner = async (one: ListedAgent): Promise<FoundAgent> => {
-    const row = one.runner_id === null ? null : await read.runner(one.runner_id);
-    return { ...one, runner: row && { ...row, executor_type: row.executor.type } };
+  const match = await agents.find(agent_name);
+  if (match === null) return unknownAgent(agent_name, await agents.names());
+  const withRunner = async (listed: ListedAgent): Promise<FoundAgent> => {
+    const row = listed.runner_id === null ? null : await read.runner(listed.runner_id);
+    return { ...listed, runner: row && { ...row, executor_type: row.executor.type } };
   };
-  if (!("candidates" in found)) return withRunner(found);
+  if (!("candidates" in match)) return withRunner(match);
   const session = session_id === undefined ? null : await read.session(session_id);
-  const where: Demands = { ...(session && sessionDemands(session)), ...demands };
-  const candidates = await Promise.all(found.candidates.map(withRunner));
-  const meeting = candidates.filter(({ runner }) => runner !== null && unmetDemands(where, runner).length === 0);
+  const combined: Demands = { ...(session && sessionDemands(session)), ...demands };
+  const candidates = await Promise.all(match.candidates.map(withRunner));
+  const matching = candidates.filter(({ runner }) => runner !== null && unmetDemands(combined, runner).length === 0);
   // Runners of the same state directory can all continue the session.
-  const [first] = meeting;
-  if (first !== undefined && (meeting.length === 1 || where.place_id !== undefined)) return first;
-  const names = found.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
+  const [first] = matching;
+  if (first !== undefined && (matching.length === 1 || combined.place_id !== undefined)) return first;
+  const names = match.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
   return submitFault(
     409,
     "DROVER-API-021",
     `More than one runner brings the agent ${agent_name}.`,
     names.map((name) => ({ path: "body.agent_name", message: name })),
-    `Name one of them: ${names.join(", ")}.`,
+    `Use one of these names: ${names.join(", ")}.`,
   );
 }
 
-function unknown(name: string, all: readonly string[]): SubmitFault {
+function unknownAgent(name: string, all: readonly string[]): SubmitFault {
   if (name === "exec")
     return submitFault(
       404,

@@ -18,31 +18,32 @@ export function mergeDemands(
   request: RunRequest,
   { location }: ResolvedSession,
 ): Demands | SubmitFault {
-  const asked = request.demands ?? {};
-  const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
-  const there = location?.demands ?? {};
-  const elsewhere = locationKeys.filter((name) => differs(there[name], asked[name]));
-  if (elsewhere.length > 0) {
-    const faults = elsewhere.map((name) => ({
+  const requested = request.demands ?? {};
+  const agentDemands: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
+  const sessionDemands = location?.demands ?? {};
+  const mismatches = locationKeys.filter((name) => differs(sessionDemands[name], requested[name]));
+  if (mismatches.length > 0) {
+    const faults = mismatches.map((name) => ({
       path: `body.demands.${name}`,
-      message: `the session is at ${there[name]}`,
+      message: `the session is at ${sessionDemands[name]}`,
     }));
     return submitFault(
       409,
       "DROVER-SUB-005",
-      "The session cannot be continued elsewhere.",
+      "The session cannot be continued mismatches.",
       faults,
       "Leave these demands out.",
     );
   }
-  const at = { ...given, ...(runner && locationOf(runner)) };
-  const bound = locationKeys.filter((name) => differs(there[name], at[name]));
-  if (location !== null && bound.length > 0) return agentIsElsewhere(agent.name, location, bound, at);
-  const clashes = locationKeys.filter((name) => differs(given[name], asked[name]));
+  const agentLocation = { ...agentDemands, ...(runner && locationOf(runner)) };
+  const conflicts = locationKeys.filter((name) => differs(sessionDemands[name], agentLocation[name]));
+  if (location !== null && conflicts.length > 0)
+    return locationConflict(agent.name, location, conflicts, agentLocation);
+  const clashes = locationKeys.filter((name) => differs(agentDemands[name], requested[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
       path: `body.demands.${name}`,
-      message: `the agent demands ${given[name]}`,
+      message: `the agent demands ${agentDemands[name]}`,
     }));
     return submitFault(
       409,
@@ -52,8 +53,8 @@ export function mergeDemands(
       "Leave these demands out.",
     );
   }
-  const merged: Demands = { ...implied(agent, runner_id), ...there, ...given, ...asked };
-  const tags = [...new Set([...(agent.demands?.tags ?? []), ...(asked.tags ?? [])])].sort();
+  const merged: Demands = { ...impliedDemands(agent, runner_id), ...sessionDemands, ...agentDemands, ...requested };
+  const tags = [...new Set([...(agent.demands?.tags ?? []), ...(requested.tags ?? [])])].sort();
   const { tags: _, ...rest } = merged;
   return tags.length === 0 ? rest : { ...rest, tags };
 }
@@ -63,17 +64,17 @@ function locationOf({ hostname, executor_profile, place_id }: RunnerFacts): Dema
 }
 
 /** The agent and the session are in different locations, so no change to the request can help. */
-function agentIsElsewhere(
+function locationConflict(
   agent_name: string,
-  { demands: there, runner_id, directory }: SessionLocation,
-  bound: readonly (typeof locationKeys)[number][],
-  given: Demands,
+  { demands: sessionDemands, runner_id, directory }: SessionLocation,
+  conflicts: readonly (typeof locationKeys)[number][],
+  agentLocation: Demands,
 ): SubmitFault {
-  const faults = bound.map((name) => ({
+  const faults = conflicts.map((name) => ({
     path: "body.session_id",
-    message: `the session is at ${name} ${there[name]}, the agent at ${given[name]}`,
+    message: `the session is at ${name} ${sessionDemands[name]}, the agent at ${agentLocation[name]}`,
   }));
-  if (!bound.includes("runner_id") && !bound.includes("place_id")) {
+  if (!conflicts.includes("runner_id") && !conflicts.includes("place_id")) {
     const next = "Change the agent's demands, or start a new session.";
     return submitFault(
       409,
@@ -83,21 +84,21 @@ function agentIsElsewhere(
       next,
     );
   }
-  const where = directory === null ? "" : ` in ${directory}`;
+  const inDirectory = directory === null ? "" : ` in ${directory}`;
   return submitFault(
     409,
     "DROVER-SUB-005",
-    `The session is stored with the runner ${runner_id}${where}, where the agent ${agent_name} is not available now.`,
+    `The session is stored with the runner ${runner_id}${inDirectory}, where the agent ${agent_name} is not available now.`,
     faults,
-    `Start that runner again${where || " in the directory it was in"}, with the agent, or start a new session.`,
+    `Start that runner again${inDirectory || " in the directory it was in"}, with the agent, or start a new session.`,
   );
 }
 
-function differs(one: string | undefined, other: string | undefined): boolean {
-  return one !== undefined && other !== undefined && one !== other;
+function differs(a: string | undefined, b: string | undefined): boolean {
+  return a !== undefined && b !== undefined && a !== b;
 }
 
-function implied(agent: Agent, runner_id: string | null): Demands {
+function impliedDemands(agent: Agent, runner_id: string | null): Demands {
   if (runner_id !== null) return {};
   const type = agent.executor ?? (agent.type === "procedural" ? "procedural" : undefined);
   return type === undefined ? {} : { executor_type: type };

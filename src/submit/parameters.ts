@@ -15,10 +15,10 @@ export interface ParameterFault extends SchemaFault {
 }
 
 const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
-/** As large as the output that `result_data` is parsed from can be. */
+/** As large as the output from which `result_data` is parsed. */
 const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, rejectForbiddenKeys: false };
 
-/** All faults of a run's parameters. An empty list means they are valid. */
+/** Returns all faults of a run's parameters. An empty list means that they are valid. */
 export async function checkParameters(
   agent: Agent,
   parameters: Readonly<Record<string, unknown>>,
@@ -67,8 +67,8 @@ export function dotted(pointer: string): string {
 }
 
 function toFaults({ faults, why, retryAfterSeconds }: CheckResult): ParameterFault[] {
-  const later = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
-  return faults.map((fault) => ({ code: why === undefined ? "DROVER-PAR-001" : codes[why], ...fault, ...later }));
+  const retry = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
+  return faults.map((fault) => ({ code: why === undefined ? "DROVER-PAR-001" : codes[why], ...fault, ...retry }));
 }
 
 const codes = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;

@@ -16,7 +16,7 @@ export function redactedInputFault({ parameters, prompt, retry_of, agent_name }:
     retry_of === undefined
       ? "A value is the mark of a redacted secret, not the secret itself."
       : `The secrets of the run ${retry_of} were removed when it finished.`,
-    paths.map((path) => ({ path, message: "a secret that is not stored: give it again" })),
+    paths.map((path) => ({ path, message: "a secret that is not stored: pass it again" })),
     `Start a new run with the secret itself: drover run ${agent_name} ...`,
   );
 }

@@ -47,30 +47,39 @@ export async function resolveSession(
   if (mode === "start") {
     if (session_id === undefined)
       return { session_id: deps.newId(), forked_from: null, project_dir: null, location: null };
-    return bad(400, "A run with mode start gets a new session.", "leave it out, or set mode to resume or fork");
+    return sessionFault(
+      400,
+      "A run with mode start gets a new session.",
+      "leave it out, or set mode to resume or fork",
+    );
   }
   if (agent.type === "procedural") {
     return submitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
       { path: "body.mode", message: `${mode} of a procedural agent` },
     ]);
   }
-  if (session_id === undefined) return bad(400, `A ${mode} needs the session it continues.`, "missing");
+  if (session_id === undefined) return sessionFault(400, `A ${mode} needs the session it continues.`, "missing");
   const session = await deps.store.read.session(session_id);
   const mayContinue = session !== null && (who.role === "admin" || session.created_by === who.subject);
-  if (!mayContinue) return bad(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
+  if (!mayContinue)
+    return sessionFault(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
   if (session.agent_name !== agent.name)
-    return bad(
+    return sessionFault(
       409,
       `The session belongs to the agent ${session.agent_name}.`,
       "belongs to another agent",
       `Ask ${session.agent_name} to continue it, or start a new session of ${agent.name}.`,
     );
-  const expired = expiryOf(agent, session, deps.now());
+  const expired = expiryFault(agent, session, deps.now());
   if (expired !== null) return expired;
   const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
-    return bad(409, "The session has not started: there is nothing to fork from.", "none of its runs was claimed yet");
-  const own =
+    return sessionFault(
+      409,
+      "The session has not started: there is nothing to fork from.",
+      "none of its runs was claimed yet",
+    );
+  const ids =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   if (request.project_dir !== undefined && request.project_dir !== project_dir) {
     return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "its own directory"}.`, [
@@ -78,37 +87,37 @@ export async function resolveSession(
     ]);
   }
   const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);
-  const executor = runner?.executor.type ?? (await executorOfRuns(session_id, deps.store));
+  const executor = runner?.executor.type ?? (await findExecutor(session_id, deps.store));
   if (executor !== null && agent.executor !== undefined && executor !== agent.executor)
-    return bad(
+    return sessionFault(
       409,
       `The session belongs to the executor ${executor}; the agent ${agent.name} now uses ${agent.executor}.`,
       "belongs to another executor",
       startNewSession,
     );
   const location = { demands: sessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
-  return { ...own, project_dir, location };
+  return { ...ids, project_dir, location };
 }
 
 /** The executor demanded by the session's last run. The store forgets a runner that served a single command, but not its runs. */
-async function executorOfRuns(session_id: string, { read }: Deps["store"]): Promise<string | null> {
+async function findExecutor(session_id: string, { read }: Deps["store"]): Promise<string | null> {
   const [last] = await read.versions(session_id);
   const run = last === undefined ? null : await read.run_row(last.run_id);
   return run?.demands.executor_type ?? null;
 }
 
-/** What a runner must match to continue the session: its state directory, or the very same runner if that named no state directory. */
+/** What a runner must match to continue the session: its state directory, or the same runner if it reported no state directory. */
 export function sessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
-  // any runner of this profile will do; the store prefers the one that has the session's files
+  // Any runner of this profile can continue it. The store prefers the one that has the session's files.
   if (portable && executor_profile !== null) return { executor_profile };
-  const where =
+  const demands =
     place_id === null ? { hostname, executor_profile, runner_id } : { hostname, executor_profile, place_id };
-  return Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null));
+  return Object.fromEntries(Object.entries(demands).filter(([, value]) => value !== null));
 }
 
 const startNewSession = "Start a new session: leave session_id out, with mode start.";
 
-function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
+function expiryFault(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
   const seconds = sessionTimeoutSeconds(agent);
   if (seconds === null || now.getTime() - Date.parse(last_used_at) <= seconds * 1000) return null;
   return submitFault(
@@ -120,6 +129,6 @@ function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date
   );
 }
 
-function bad(status: number, message: string, fault: string, next?: string): SubmitFault {
+function sessionFault(status: number, message: string, fault: string, next?: string): SubmitFault {
   return submitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }], next);
 }

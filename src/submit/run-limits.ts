@@ -14,7 +14,7 @@ export async function checkRunLimits(
   inside: boolean,
   read: Pick<Store["read"], "run_row" | "runs">,
 ): Promise<SubmitFault | null> {
-  const nesting = await nestingFault(parent_run_id, read);
+  const nesting = await findNestingFault(parent_run_id, read);
   if (nesting !== null || !inside || parent_run_id === undefined) return nesting;
   const children = await read.runs({ parent_run_id, status: unfinished }, { limit: maxChildren });
   if (children.length < maxChildren) return null;
@@ -27,18 +27,18 @@ export async function checkRunLimits(
   );
 }
 
-async function nestingFault(
+async function findNestingFault(
   parent_run_id: string | undefined,
   read: Pick<Store["read"], "run_row">,
 ): Promise<SubmitFault | null> {
-  let above = 0;
-  for (let next: string | null = parent_run_id ?? null; next !== null; above += 1) {
-    if (above === maxAncestors)
+  let ancestors = 0;
+  for (let next: string | null = parent_run_id ?? null; next !== null; ancestors += 1) {
+    if (ancestors === maxAncestors)
       return submitFault(
         409,
         "DROVER-SUB-007",
-        `This run would have more than ${maxAncestors} ancestors: each of them started the next.`,
-        [{ path: "body.parent_run_id", message: "nested too deep" }],
+        `Runs can be nested at most ${maxAncestors} levels deep, and this run would exceed that.`,
+        [{ path: "body.parent_run_id", message: "nested too deeply" }],
         "Return a result to the parent run instead of starting another run.",
       );
     next = (await read.run_row(next))?.parent_run_id ?? null;

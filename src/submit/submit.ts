@@ -24,11 +24,11 @@ export interface SubmitDeps {
   newId: NewId;
   /** Without a vault, secrets are stored in clear text. */
   vault?: Vault;
-  /** Large requests await this before each step, so that several of them do not block everybody else. */
+  /** Large requests await this before each step, so that several of them do not block other callers. */
   turn?: () => Promise<void>;
 }
 
-/** Who submits a run. Admins may continue anybody's sessions, others only their own. */
+/** Who submits a run. Admins may continue any session, others only their own. */
 export interface Submitter {
   subject: string;
   role: "admin" | "user" | "viewer" | "runner";
@@ -43,31 +43,31 @@ export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false;
 /** Turns a request into a pending run, or reports why it is refused. */
 export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
   const prepared = await prepareRun(request, who, deps);
-  return prepared.ok ? store(prepared.create, deps) : prepared;
+  return prepared.ok ? storeRun(prepared.create, deps) : prepared;
 }
 
 export type Prepared = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
 
 /** Builds the operation that stores the run, for callers that store something else in the same transaction. Writes nothing. */
 export async function prepareRun(
-  given: RunRequest,
+  original: RunRequest,
   who: Submitter,
   deps: Omit<SubmitDeps, "store"> & { store: Pick<Store, "read"> },
 ): Promise<Prepared> {
-  const request = withSecrets(given, deps.vault);
+  const request = withSecrets(original, deps.vault);
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isSubmitFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
-  const overLimit = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
-  if (overLimit !== null) return { ok: false, fault: overLimit };
-  const unknown = await unknownWebhook(request, who, deps);
-  if (unknown !== null) return { ok: false, fault: unknown };
+  const limitFault = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
+  if (limitFault !== null) return { ok: false, fault: limitFault };
+  const webhookFault = await findUnknownWebhook(request, who, deps);
+  if (webhookFault !== null) return { ok: false, fault: webhookFault };
   const session = await resolveSession(request, agent, who, deps);
   if (isSubmitFault(session)) return { ok: false, fault: session };
   const turn = deps.turn !== undefined && isLargeValue(request.parameters) ? deps.turn : noTurn;
   await turn();
-  const redacted = redactedInputFault(request);
-  if (redacted !== null) return { ok: false, fault: redacted };
+  const redactionFault = redactedInputFault(request);
+  if (redactionFault !== null) return { ok: false, fault: redactionFault };
   const requester = {
     caller: who.subject,
     get signal() {
@@ -79,7 +79,7 @@ export async function prepareRun(
     const [first] = faults;
     if (first?.retry_after_seconds !== undefined) return { ok: false, fault: busyFault(first) };
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
-    const next = "Give the parameters that the agent's parameters_schema, or its section ## Parameters, describes.";
+    const next = "Pass the parameters that the agent's parameters_schema, or its section ## Parameters, describes.";
     return fail(
       400,
       first?.code ?? "DROVER-PAR-001",
@@ -91,22 +91,22 @@ export async function prepareRun(
   const demands = mergeDemands(listed, request, session);
   if (isSubmitFault(demands)) return { ok: false, fault: demands };
   const { runner_id } = listed;
-  const timeout = request.timeout_seconds ?? (await timeoutOfOriginal(request, deps));
+  const timeout = request.timeout_seconds ?? (await readOriginalTimeout(request, deps));
   const key = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   await turn();
-  const asked = runOf(request, who, agent, demands, session, deps);
-  const { sealed, ...shown } =
-    deps.vault?.conceal(ownerOfRun(asked.run_id), agent.parameters_schema, {
-      parameters: asked.parameters,
-      prompt: asked.prompt,
+  const run = toRun(request, who, agent, demands, session, deps);
+  const { sealed, ...redacted } =
+    deps.vault?.conceal(ownerOfRun(run.run_id), agent.parameters_schema, {
+      parameters: run.parameters,
+      prompt: run.prompt,
     }) ?? {};
-  const print = sealed === undefined ? plainFingerprint : deps.vault!.fingerprint;
+  const hash = sealed === undefined ? plainFingerprint : deps.vault!.fingerprint;
   return {
     ok: true,
     create: {
       op: "create_run",
-      run: { ...asked, ...shown },
+      run: { ...run, ...redacted },
       events: [],
       agent,
       ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
@@ -114,7 +114,7 @@ export async function prepareRun(
       ...(sealed === undefined ? {} : { sealed }),
       ...(key === undefined
         ? {}
-        : { idempotency: { subject: keyOwner(who), key, fingerprint: fingerprint(request, print) } }),
+        : { idempotency: { subject: keyOwner(who), key, fingerprint: fingerprint(request, hash) } }),
       ...(who.inside === undefined ? {} : { inside: who.inside }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
       ...(request.settles === undefined ? {} : { settles: request.settles }),
@@ -143,17 +143,17 @@ function busyFault({ code, message, retry_after_seconds = 1 }: ParameterFault): 
 }
 
 /** A webhook named in the request must exist and belong to the caller or to everyone. */
-async function unknownWebhook(
+async function findUnknownWebhook(
   { webhooks = [] }: RunRequest,
   { subject }: Submitter,
   deps: { store: Pick<Store, "read"> },
 ): Promise<SubmitFault | null> {
-  for (const [at, name] of webhooks.entries()) {
-    const found = await deps.store.read.webhook(name);
-    if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
-    const path = `body.webhooks[${at}]`;
+  for (const [index, name] of webhooks.entries()) {
+    const stored = await deps.store.read.webhook(name);
+    if (stored !== null && (stored.webhook.everyones || stored.webhook.created_by === subject)) continue;
+    const path = `body.webhooks[${index}]`;
     const next = `Register it first: drover webhooks add ${name} URL --named`;
-    return submitFault(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
+    return submitFault(400, "DROVER-HOK-008", `Unknown webhook: ${name}.`, [{ path, message: "unknown" }], next);
   }
   return null;
 }
@@ -167,7 +167,7 @@ function withModel(listed: FoundAgent | SubmitFault, model: string | undefined):
   ]);
 }
 
-async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
+async function storeRun(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
   const { run } = create;
   const [result] = await deps.store.apply([create]);
   if (!result.ok && result.conflict === "not_found") {
@@ -196,7 +196,7 @@ async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
   return { ok: true, run: stored ?? run, repeated: true };
 }
 
-function runOf(
+function toRun(
   request: RunRequest,
   who: Submitter,
   agent: Agent,
@@ -238,7 +238,7 @@ function initialDirectory({ mode }: RunRequest, { working_directory }: Agent): s
 }
 
 /** A retry gets the timeout of the run it repeats. */
-async function timeoutOfOriginal(
+async function readOriginalTimeout(
   { retry_of }: RunRequest,
   deps: { store: Pick<Store, "read"> },
 ): Promise<number | null> {
@@ -247,19 +247,19 @@ async function timeoutOfOriginal(
 }
 
 /** Equal requests have equal fingerprints, whatever the order of their keys. */
-function fingerprint(request: RunRequest, print: (text: string) => string): string {
+function fingerprint(request: RunRequest, hash: (text: string) => string): string {
   // The idempotency key is part of the request, but both requests under comparison share it.
-  return print(JSON.stringify(sorted(request)));
+  return hash(JSON.stringify(sortKeys(request)));
 }
 
 function plainFingerprint(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (typeof value !== "object" || value === null) return value;
   return Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, inner]) => [key, sorted(inner)]);
+    .map(([key, inner]) => [key, sortKeys(inner)]);
 }

@@ -20,7 +20,7 @@ export function schedulesOf(
   return (agent.schedules ?? []).map((definition) => {
     const due = fireTimes(definition, now).next(now);
     return {
-      schedule_id: idOf(source, agent.name, definition.name),
+      schedule_id: createScheduleId(source, agent.name, definition.name),
       agent_name: agent.name,
       created_by,
       source,
@@ -35,8 +35,8 @@ export function schedulesOf(
 const batchSize = 50;
 
 /**
- * The operations that bring the record up to date with this coordinator's agent files. `gone` are the agents it read
- * before and that no longer exist. "unknown" means it is the only coordinator, so every agent not in its files is gone.
+ * Returns the operations that update the record to match this coordinator's agent files. `gone` are the agents it read
+ * before and that no longer exist. "unknown" means that it is the only coordinator, so every agent not in its files is gone.
  */
 export function syncFileSchedules(
   agents: readonly Agent[],
@@ -44,17 +44,17 @@ export function syncFileSchedules(
   now: number,
   fireTimes: FireTimesOf,
 ): SyncSchedules[] {
-  const ofAgent = (agent: Agent): NewSchedule[] => schedulesOf(agent, "file", fileOwner, now, fireTimes);
+  const toSchedules = (agent: Agent): NewSchedule[] => schedulesOf(agent, "file", fileOwner, now, fireTimes);
   const op = { op: "sync_schedules", source: "file" } as const;
-  if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(ofAgent) }];
+  if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(toSchedules) }];
   const ops: SyncSchedules[] = gone.length === 0 ? [] : [{ ...op, agents: gone, schedules: [] }];
-  for (let from = 0; from < agents.length; from += batchSize) {
-    const some = agents.slice(from, from + batchSize);
-    ops.push({ ...op, agents: some.map(({ name }) => name), schedules: some.flatMap(ofAgent) });
+  for (let start = 0; start < agents.length; start += batchSize) {
+    const batch = agents.slice(start, start + batchSize);
+    ops.push({ ...op, agents: batch.map(({ name }) => name), schedules: batch.flatMap(toSchedules) });
   }
   return ops;
 }
 
-function idOf(...parts: [AgentSource, agent: string, name: string]): string {
+function createScheduleId(...parts: [AgentSource, agent: string, name: string]): string {
   return `agent-${createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32)}`;
 }

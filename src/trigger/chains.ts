@@ -13,7 +13,7 @@ export interface ChainDeps {
   ): Promise<{ ok: true } | { ok: false; fault: SubmitFault }>;
   now: () => Date;
   newId: NewId;
-  onFault: (fault: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 const batchSize = 50;
@@ -28,22 +28,22 @@ export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promis
     let settled = 0;
     for (const chain of chains) {
       if (signal.aborted) return;
-      settled += await submitOne(chain, deps).then(
+      settled += await submitChain(chain, deps).then(
         () => 1,
-        (fault: unknown) => {
-          deps.onFault(fault);
+        (error: unknown) => {
+          deps.onError(error);
           return 0;
         },
       );
     }
-    // chains that failed are retried in the next round
+    // Chains that failed are retried in the next round.
     if (chains.length < batchSize || settled === 0) return;
   }
 }
 
-async function submitOne(chain: PendingChain, deps: ChainDeps): Promise<void> {
+async function submitChain(chain: PendingChain, deps: ChainDeps): Promise<void> {
   const { parent_run_id, agent_name, parameters, prompt, project_dir, created_by } = chain;
-  if (chain.fault !== null) return refuse(chain, chain.fault, deps);
+  if (chain.fault !== null) return recordRefusal(chain, chain.fault, deps);
   const submitted = await deps.submit(
     {
       agent_name,
@@ -60,10 +60,10 @@ async function submitOne(chain: PendingChain, deps: ChainDeps): Promise<void> {
   );
   if (submitted.ok || submitted.fault.code === "DROVER-HOK-003") return;
   const { message, faults } = submitted.fault;
-  await refuse(chain, [message, ...faults.map((fault) => `${fault.path}: ${fault.message}.`)].join(" "), deps);
+  await recordRefusal(chain, [message, ...faults.map((fault) => `${fault.path}: ${fault.message}.`)].join(" "), deps);
 }
 
-async function refuse(chain: PendingChain, why: string, { store, now, newId }: ChainDeps): Promise<void> {
+async function recordRefusal(chain: PendingChain, reason: string, { store, now, newId }: ChainDeps): Promise<void> {
   const { parent_run_id, agent_name, parameters, prompt, created_by } = chain;
   const run = newRun({
     run_id: newId(),
@@ -75,5 +75,5 @@ async function refuse(chain: PendingChain, why: string, { store, now, newId }: C
     parent_run_id,
     trigger_type: "agent",
   });
-  await store.apply([{ op: "refuse_chain", parent_run_id, run, why: `Not submitted by on_finish: ${why}` }]);
+  await store.apply([{ op: "refuse_chain", parent_run_id, run, why: `Not submitted by on_finish: ${reason}` }]);
 }

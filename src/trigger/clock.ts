@@ -7,7 +7,7 @@ export interface TriggerClock {
 }
 
 /** A clock jump or a host that was suspended is noticed within this time. */
-const longestWaitMs = 10_000;
+const maxWaitMs = 10_000;
 
 /** A clock that runs `speed` times as fast as real time since `from`, a moment that all coordinators agree on. */
 export function createTriggerClock(now: () => Date, { speed, from } = { speed: 1, from: 0 }): TriggerClock {
@@ -16,7 +16,7 @@ export function createTriggerClock(now: () => Date, { speed, from } = { speed: 1
     wait: (ms, signal) =>
       new Promise((resolve) => {
         if (signal.aborted) return resolve();
-        const timer = setTimeout(done, Math.min(ms / speed, longestWaitMs));
+        const timer = setTimeout(done, Math.min(ms / speed, maxWaitMs));
         timer.unref();
         signal.addEventListener("abort", done, { once: true });
 

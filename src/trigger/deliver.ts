@@ -5,14 +5,14 @@ import type { Store } from "../model/store.ts";
 import type { AddressRules } from "./addresses.ts";
 import { post, type PostResult, type PostOptions } from "./post.ts";
 import type { SecretBox } from "./secret-box.ts";
-import { signatureOf } from "./signature.ts";
+import { createSignature } from "./signature.ts";
 
 export interface DeliverOptions {
   store: Pick<Store, "apply">;
   secrets: SecretBox;
   rules: AddressRules;
   now: () => Date;
-  onFault: (fault: unknown) => void;
+  onError: (error: unknown) => void;
   /** Called when a delivery has finished and another one can start. */
   onCapacity: () => void;
   version: string;
@@ -36,10 +36,10 @@ const maxConcurrentPerWebhook = 2;
 const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
-  const { store, leaseMs = defaultLeaseMs, onFault, onCapacity } = options;
+  const { store, leaseMs = defaultLeaseMs, onError, onCapacity } = options;
   const inProgress = new Map<Promise<void>, string>();
   const stopping = new AbortController();
-  // each delivery in progress listens to it; with more than ten listeners Node would warn of a leak
+  // Each delivery in progress listens to it, and Node warns of a leak beyond ten listeners.
   setMaxListeners(maxConcurrent, stopping.signal);
 
   return {
@@ -61,7 +61,7 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
 
   function start(delivery: ClaimedDelivery): void {
     const sending = deliver(delivery, options, stopping.signal)
-      .catch(onFault)
+      .catch(onError)
       .then(() => {
         inProgress.delete(sending);
         onCapacity();
@@ -71,7 +71,9 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
 
   function busyWebhooks(): string[] {
     const names = [...inProgress.values()];
-    return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= maxConcurrentPerWebhook);
+    return [...new Set(names)].filter(
+      (name) => names.filter((other) => other === name).length >= maxConcurrentPerWebhook,
+    );
   }
 }
 
@@ -88,7 +90,7 @@ async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signa
       op: "settle_delivery",
       delivery_id,
       attempt,
-      outcome: delivered ? { delivered } : { delivered, error: faultOf(posted), retry_in_ms },
+      outcome: delivered ? { delivered } : { delivered, error: describeFailure(posted), retry_in_ms },
       response_status: status,
       response: "status" in posted ? posted.excerpt : null,
     },
@@ -99,7 +101,7 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
   const { secrets, rules, now, timeoutMs, resolve, version } = options;
   const fault = rules.checkUrl(delivery.url);
   if (fault !== null) return { error: `The address ${fault}.` };
-  const body = Buffer.from(JSON.stringify(bodyOf(delivery)));
+  const body = Buffer.from(JSON.stringify(createBody(delivery)));
   const secret = secrets.open(`webhook ${delivery.webhook}`, delivery.secret);
   return post(new URL(delivery.url), {
     body,
@@ -110,7 +112,7 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
       "user-agent": `Drover/${version}`,
       "drover-event": `run.${delivery.event}`,
       "drover-delivery": delivery.delivery_id,
-      "drover-signature": signatureOf(secret, body, now()),
+      "drover-signature": createSignature(secret, body, now()),
     },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(resolve === undefined ? {} : { resolve }),
@@ -120,9 +122,9 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
 /** A notification contains only the start of long texts. GET /runs/{run_id} returns them whole. */
 const maxTextLength = 4000;
 
-function bodyOf({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
-  const cut = (text: string | null | undefined): string | null => text?.slice(0, maxTextLength) ?? null;
-  const own = {
+function createBody({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
+  const truncate = (text: string | null | undefined): string | null => text?.slice(0, maxTextLength) ?? null;
+  const notification = {
     delivery_id,
     event: `run.${event}`,
     at,
@@ -135,16 +137,16 @@ function bodyOf({ delivery_id, event, at, state, run, payload }: ClaimedDelivery
       session_id: run.session_id,
       created_at: run.created_at,
       ...state,
-      error: cut(state.error),
+      error: truncate(state.error),
       ...(event === "completed" || event === "failed" || event === "cancelled"
-        ? { finished_at: run.finished_at, summary: run.summary, result_text: cut(run.result_text) }
+        ? { finished_at: run.finished_at, summary: run.summary, result_text: truncate(run.result_text) }
         : {}),
     },
   };
-  return payload === null ? own : fillTemplates(payload, own);
+  return payload === null ? notification : fillTemplates(payload, notification);
 }
 
-function faultOf(posted: PostResult): string {
+function describeFailure(posted: PostResult): string {
   if ("error" in posted) return posted.error;
   const { status } = posted;
   return status >= 300 && status < 400
@@ -152,7 +154,7 @@ function faultOf(posted: PostResult): string {
     : `The receiver answered ${status}.`;
 }
 
-/** 5 s, 10 s, 20 s ... at most 2 h, each with 20 % jitter, so that a receiver that comes back does not get all deliveries at once. */
+/** 5 s, 10 s, 20 s ... at most 2 h, each with 20 % jitter, so that a receiver that recovers does not get all deliveries at once. */
 function backoff(attempt: number): number {
   return Math.min(5000 * 2 ** Math.min(attempt - 1, 20), 7_200_000) * (0.8 + Math.random() * 0.4);
 }

@@ -13,7 +13,7 @@ export type Prepare = (request: RunRequest, who: Submitter) => Promise<Prepared>
 export interface FireDeps {
   prepare: Prepare;
   fireTimes: FireTimesOf;
-  onFault: (fault: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 type Skip = { why: SkipReason; detail: string | null };
@@ -36,28 +36,28 @@ export async function decideSlots(schedule: StoredSchedule, now: number, deps: F
   };
   if (newest === null) return decided;
   const slot = new Date(newest.slot).toISOString();
-  const fires = enabled && (newest.inTime || definition.catch_up === "one");
-  const made = fires ? await makeRun(schedule, "schedule", deps) : skip;
-  return "create" in made
-    ? { ...decided, run: { slot, create: made.create } }
-    : { ...decided, skipped: [...decided.skipped, { slot, ...made }] };
+  const shouldFire = enabled && (newest.inTime || definition.catch_up === "one");
+  const result = shouldFire ? await prepareRunOrSkip(schedule, "schedule", deps) : skip;
+  return "create" in result
+    ? { ...decided, run: { slot, create: result.create } }
+    : { ...decided, skipped: [...decided.skipped, { slot, ...result }] };
 }
 
 const disabled: Skip = { why: "disabled", detail: null };
 
-/** An error that is not a fault of the record concerns only this schedule. It is recorded, and the other schedules still fire. */
-async function makeRun(
+/** An error that does not come from the record concerns only this schedule: it is recorded, and the other schedules still fire. */
+async function prepareRunOrSkip(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
   deps: FireDeps,
 ): Promise<{ create: CreateRun } | Skip> {
   try {
     const prepared = await prepareScheduled(schedule, trigger, deps.prepare);
-    return prepared.ok ? prepared : skipOf(prepared.fault);
-  } catch (fault) {
-    if (fault instanceof HostError) throw fault;
-    deps.onFault(fault);
-    return { why: "refused", detail: `Drover failed: ${String(fault)}` };
+    return prepared.ok ? prepared : toSkip(prepared.fault);
+  } catch (error) {
+    if (error instanceof HostError) throw error;
+    deps.onError(error);
+    return { why: "refused", detail: `Drover failed: ${String(error)}` };
   }
 }
 
@@ -69,7 +69,7 @@ export async function prepareScheduled(
 ): Promise<Prepared> {
   const { agent_name, created_by, definition, session_id } = schedule;
   const who: Submitter = { subject: created_by, role: "user" };
-  const start = requestOf(agent_name, definition, trigger);
+  const start = toRunRequest(agent_name, definition, trigger);
   if (!definition.resume_session || session_id === null) return prepare(start, who);
   const resumed = await prepare({ ...start, mode: "resume", session_id }, who);
   return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, who) : resumed;
@@ -78,7 +78,7 @@ export async function prepareScheduled(
 /** The session is gone, expired or belongs to another agent, so it cannot be continued. */
 const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
 
-export function requestOf(
+export function toRunRequest(
   agent_name: string,
   { name, prompt, parameters, attended, sealed }: ScheduleDefinition,
   trigger_type: "schedule" | "manual",
@@ -96,8 +96,8 @@ export function requestOf(
   };
 }
 
-function skipOf({ code, message, faults }: SubmitFault): Skip {
-  const where = faults.map((fault) => `${fault.path}: ${fault.message}`).join("; ");
-  const detail = `${code}: ${message}${where === "" ? "" : ` (${where})`}`;
+function toSkip({ code, message, faults }: SubmitFault): Skip {
+  const details = faults.map((fault) => `${fault.path}: ${fault.message}`).join("; ");
+  const detail = `${code}: ${message}${details === "" ? "" : ` (${details})`}`;
   return { why: code === "DROVER-SUB-001" ? "agent_gone" : "refused", detail: detail.slice(0, 2000) };
 }

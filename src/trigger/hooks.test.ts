@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 import type { Problem } from "../wire/problem.ts";
-import { signatureOf } from "./signature.ts";
+import { createSignature } from "./signature.ts";
 
 const secret = "a-secret-of-somebody";
 
@@ -41,7 +41,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
   const call = (name: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) =>
     fetch(`${coordinator.url}/hooks/${name}`, { method: "POST", body, headers });
   const deliver = (body: string, at = new Date(), name = "in") =>
-    call(name, body, { "drover-signature": signatureOf(secret, Buffer.from(body), at) });
+    call(name, body, { "drover-signature": createSignature(secret, Buffer.from(body), at) });
   const github = (body: string, headers: Record<string, string> = {}) =>
     call("in", body, {
       "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
@@ -180,7 +180,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     const { secret: rotated } = await coordinator.client.hooks.change("in", { rotate_secret: true });
     expect(rotated).toMatch(/^whsec_/);
     expect(await problem(await deliver(good()))).toMatchObject({ code: "DROVER-HOK-001" });
-    const signature = signatureOf(rotated!, Buffer.from(good()), new Date());
+    const signature = createSignature(rotated!, Buffer.from(good()), new Date());
     expect((await call("in", good(), { "drover-signature": signature })).status).toBe(202);
     const stored = await coordinator.store.read.hook("in");
     expect(stored?.secret).not.toContain(rotated!.slice(6));

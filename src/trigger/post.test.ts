@@ -32,7 +32,7 @@ test("does not follow a redirect, to loopback or anywhere else", async () => {
 
 test("gives up on a receiver that never answers", async () => {
   receiver.answer(() => undefined);
-  expect(await send(receiver.url, { timeoutMs: 50 })).toEqual({ error: "No answer within 0.05 s." });
+  expect(await send(receiver.url, { timeoutMs: 50 })).toEqual({ error: "No response within 0.05 s." });
 });
 
 test("uses the status of an endless response and stops reading it", async () => {

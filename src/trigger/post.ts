@@ -10,8 +10,8 @@ export interface PostOptions {
   rules: AddressRules;
   signal: AbortSignal;
   timeoutMs?: number;
-  /** All addresses of a name, as `dns.lookup` gives them. */
-  resolve?: (hostname: string, done: (fault: Error | null, addresses: LookupAddress[]) => void) => void;
+  /** Resolves a name to all its addresses, like `dns.lookup`. */
+  resolve?: (hostname: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 }
 
 export type PostResult = { status: number; excerpt: string } | { error: string };
@@ -27,11 +27,11 @@ const maxKeptBytes = 1024;
  */
 export function post(url: URL, options: PostOptions): Promise<PostResult> {
   const { headers, body, rules, signal, timeoutMs = defaultTimeoutMs } = options;
-  // no DNS lookup happens if the URL contains an IP address, so check it here
+  // No DNS lookup happens if the URL contains an IP address, so check it here.
   const literal = literalAddress(url.hostname);
   if (literal !== null && !rules.mayConnect(url.hostname, literal))
     return Promise.resolve({ error: `${url.hostname} ${notAllowed}` });
-  if (signal.aborted) return Promise.resolve({ error: stopped });
+  if (signal.aborted) return Promise.resolve({ error: stoppedMessage });
   return new Promise((resolve) => {
     const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(url, {
       method: "POST",
@@ -45,43 +45,43 @@ export function post(url: URL, options: PostOptions): Promise<PostResult> {
       resolve(posted);
       request.destroy();
     };
-    const stop = (): void => settle({ error: stopped });
-    const timer = setTimeout(() => settle({ error: `No answer within ${timeoutMs / 1000} s.` }), timeoutMs);
+    const stop = (): void => settle({ error: stoppedMessage });
+    const timer = setTimeout(() => settle({ error: `No response within ${timeoutMs / 1000} s.` }), timeoutMs);
     signal.addEventListener("abort", stop, { once: true });
     listen(request, settle);
     request.end(body);
   });
 }
 
-const stopped = "The coordinator stopped before the receiver answered.";
+const stoppedMessage = "The coordinator stopped before the receiver answered.";
 
 function listen(request: ClientRequest, settle: (posted: PostResult) => void): void {
-  request.on("error", (fault: NodeJS.ErrnoException) => settle({ error: describe(fault) }));
-  // a server that switches to another protocol has not accepted the delivery
+  request.on("error", (error: NodeJS.ErrnoException) => settle({ error: describeError(error) }));
+  // A server that switches to another protocol has not accepted the delivery.
   request.on("upgrade", (_, socket) => {
     socket.destroy();
     settle({ error: "The receiver switched to another protocol." });
   });
-  request.on("response", (response) => read(response, settle));
+  request.on("response", (response) => readResponse(response, settle));
 }
 
 /** The status decides, even if the rest of the response is lost. */
-function read(response: IncomingMessage, settle: (posted: PostResult) => void): void {
-  const kept: Buffer[] = [];
+function readResponse(response: IncomingMessage, settle: (posted: PostResult) => void): void {
+  const chunks: Buffer[] = [];
   let size = 0;
-  const answer = (): PostResult => ({
+  const result = (): PostResult => ({
     status: response.statusCode ?? 0,
-    excerpt: Buffer.concat(kept).subarray(0, maxKeptBytes).toString("utf8"),
+    excerpt: Buffer.concat(chunks).subarray(0, maxKeptBytes).toString("utf8"),
   });
-  response.on("error", () => settle(answer()));
-  response.on("close", () => settle(answer()));
-  // a response that trickles in must not occupy a delivery slot for long
-  const timer = setTimeout(() => settle(answer()), bodyTimeoutMs);
+  response.on("error", () => settle(result()));
+  response.on("close", () => settle(result()));
+  // A slow response must not occupy a delivery for long.
+  const timer = setTimeout(() => settle(result()), bodyTimeoutMs);
   response.on("close", () => clearTimeout(timer));
   response.on("data", (bytes: Buffer) => {
-    if (size < maxKeptBytes) kept.push(bytes.subarray(0, maxKeptBytes));
+    if (size < maxKeptBytes) chunks.push(bytes.subarray(0, maxKeptBytes));
     size += bytes.length;
-    if (size > maxReadBytes) settle(answer());
+    if (size > maxReadBytes) settle(result());
   });
 }
 
@@ -91,25 +91,27 @@ const bodyTimeoutMs = 2000;
 /** A DNS lookup that fails unless all addresses of the name are allowed. */
 function checkedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunction {
   return (hostname, { all, family }, done) => {
-    resolve(hostname, (fault, addresses) => {
-      const wanted = addresses.filter((one) => family === 0 || family === undefined || one.family === Number(family));
-      if (fault !== null || wanted.length === 0)
-        return done(fault ?? new Error(`${hostname} has no address.`), all === true ? [] : "");
-      // the message must not reveal internal addresses
+    resolve(hostname, (error, addresses) => {
+      const matching = addresses.filter(
+        (address) => family === 0 || family === undefined || address.family === Number(family),
+      );
+      if (error !== null || matching.length === 0)
+        return done(error ?? new Error(`${hostname} has no address.`), all === true ? [] : "");
+      // The message must not reveal internal addresses.
       if (!addresses.every(({ address }) => rules.mayConnect(hostname, address)))
         return done(new NotAllowed(`${hostname} resolves to an address that ${notAllowed}`), all === true ? [] : "");
-      if (all === true) return done(null, wanted);
-      return done(null, wanted[0]!.address, wanted[0]!.family);
+      if (all === true) return done(null, matching);
+      return done(null, matching[0]!.address, matching[0]!.family);
     });
   };
 }
 
 class NotAllowed extends Error {}
 
-function resolveAll(hostname: string, done: (fault: Error | null, addresses: LookupAddress[]) => void): void {
-  systemLookup(hostname, { all: true }, (fault, addresses) => done(fault, addresses ?? []));
+function resolveAll(hostname: string, done: (error: Error | null, addresses: LookupAddress[]) => void): void {
+  systemLookup(hostname, { all: true }, (error, addresses) => done(error, addresses ?? []));
 }
 
-function describe(fault: NodeJS.ErrnoException): string {
-  return fault instanceof NotAllowed ? fault.message : (fault.code ?? fault.message).slice(0, 500);
+function describeError(error: NodeJS.ErrnoException): string {
+  return error instanceof NotAllowed ? error.message : (error.code ?? error.message).slice(0, 500);
 }

@@ -44,8 +44,8 @@ export type Received =
 export interface Receiver {
   /**
    * Call before reading a body into memory, and call the returned function when the body is complete or abandoned. No
-   * signature has been checked at this point, so if too many bodies are being read, the oldest is abandoned: a stranger
-   * cannot lock others out.
+   * signature has been checked at this point, so if too many bodies are being read, the oldest is abandoned: an
+   * unauthenticated sender cannot lock others out.
    */
   enter(abandon: () => void): () => void;
   receive(incoming: Incoming): Promise<Received>;
@@ -60,36 +60,37 @@ const ratePerHook = { burst: 60, perMinute: 120 };
 
 /** Handles POST /hooks/{name}. A sender without a valid signature learns nothing, not even whether the hook exists. */
 export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDeps): Receiver {
-  const rate = createRateLimit(ratePerHook, () => now().getTime());
+  const takeToken = createRateLimit(ratePerHook, () => now().getTime());
   const unknownSecret = randomBytes(32).toString("hex");
-  const reading = new Set<() => void>();
+  const activeBodies = new Set<() => void>();
   return {
     receive,
     enter(abandon) {
-      const [abandonOldest] = reading;
-      if (abandonOldest !== undefined && reading.size >= maxConcurrentBodies) {
-        reading.delete(abandonOldest);
+      const [abandonOldest] = activeBodies;
+      if (abandonOldest !== undefined && activeBodies.size >= maxConcurrentBodies) {
+        activeBodies.delete(abandonOldest);
         abandonOldest();
       }
-      reading.add(abandon);
-      return () => void reading.delete(abandon);
+      activeBodies.add(abandon);
+      return () => void activeBodies.delete(abandon);
     },
   };
 
   async function receive(incoming: Incoming): Promise<Received> {
     const { name, headers, body } = incoming;
-    const found = await store.read.hook(name);
-    const hook = found?.hook.enabled === true ? found.hook : null;
-    const secret = hook !== null && found !== null ? secrets.open(`hook ${name}`, found.secret) : unknownSecret;
+    const stored = await store.read.hook(name);
+    const hook = stored?.hook.enabled === true ? stored.hook : null;
+    const secret = hook !== null && stored !== null ? secrets.open(`hook ${name}`, stored.secret) : unknownSecret;
     const verified =
       hook?.scheme === "github"
         ? verifyGithub(headers["x-hub-signature-256"], secret, body)
         : verifyTimestamped(headers["drover-signature"], secret, body, now());
-    if (hook === null || (!verified.ok && verified.why === "wrong")) return refuse(401, "DROVER-HOK-001", notSigned);
+    if (hook === null || (!verified.ok && verified.why === "wrong"))
+      return refuse(401, "DROVER-HOK-001", invalidSignature);
     if (!verified.ok) return refuse(401, "DROVER-HOK-002", tooOld);
-    const wait = rate(name);
-    if (wait > 0) {
-      const seconds = Math.ceil(wait / 1000);
+    const waitMs = takeToken(name);
+    if (waitMs > 0) {
+      const seconds = Math.ceil(waitMs / 1000);
       return { ...refuse(429, "DROVER-HOK-005", tooMany(seconds)), retry_after_seconds: seconds };
     }
     if (body.length > hook.max_body_kb * 1024)
@@ -99,11 +100,11 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
         `The body is larger than the ${hook.max_body_kb} KB that this hook accepts.`,
       );
     const document = incoming.parse(body);
-    const skipped = whySkipped(hook, headers["x-github-event"], document);
+    const skipped = skipReason(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
     const { parameters, prompt } = openTemplate(hook.agent_name, hook, vault);
     const { values, missing } = resolveValues(parameters, document);
-    if (missing.length > 0) return missingValues(missing);
+    if (missing.length > 0) return missingValuesFault(missing);
     const submitted = await submit(
       {
         agent_name: hook.agent_name,
@@ -113,7 +114,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
         mode: "start",
         priority: 0,
         trigger_type: "webhook",
-        settles: { hook: name, ...keysOf(hook, headers["x-github-delivery"], verified.key, now()) },
+        settles: { hook: name, ...replayKeys(hook, headers["x-github-delivery"], verified.key, now()) },
       },
       { subject: hook.created_by, role: "user" },
     );
@@ -123,13 +124,13 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
 
 /** The same limit as in a run request. */
 const maxPromptLength = 1_000_000;
-const notSigned = "There is no hook of that name with that signature.";
+const invalidSignature = "There is no hook of that name with that signature.";
 const tooOld =
   "The signature is valid, but its timestamp differs from this coordinator's clock by more than five minutes.";
 const tooMany = (seconds: number): string =>
   `This hook accepts ${ratePerHook.perMinute} deliveries a minute; try again in ${seconds} s.`;
 
-function keysOf(
+function replayKeys(
   { scheme }: Hook,
   delivery: string | undefined,
   key: string,
@@ -139,22 +140,23 @@ function keysOf(
   return { keys: [key, ...(delivery ? [`delivery ${delivery}`] : [])], until: now.getTime() + keepGithubMs };
 }
 
-function whySkipped({ scheme, events, only }: Hook, event: string | undefined, document: unknown): string | null {
+function skipReason({ scheme, events, only }: Hook, event: string | undefined, document: unknown): string | null {
   if (scheme === "github" && (events === null ? event === "ping" : !events.includes(event ?? "")))
     return `The hook ignores the event ${(event ?? "(none)").slice(0, 100)}.`;
   for (const [pointer, values] of Object.entries(only ?? {})) {
     const value = valueAt(document, pointer);
-    if (!values.some((one) => one === value)) return `The hook ignores deliveries with this value at ${pointer}.`;
+    if (!values.some((allowed) => allowed === value))
+      return `The hook ignores deliveries with this value at ${pointer}.`;
   }
   return null;
 }
 
-function missingValues(missing: readonly { name: string; from: string }[]): Received {
+function missingValuesFault(missing: readonly { name: string; from: string }[]): Received {
   const faults = missing.map(({ name, from }) => ({
     path: `body${from}`,
     message: `missing; the parameter ${name} takes its value from here`,
   }));
-  return refuse(400, "DROVER-HOK-004", `The body has nothing at ${missing[0]!.from}.`, faults);
+  return refuse(400, "DROVER-HOK-004", `The body has no value at ${missing[0]!.from}.`, faults);
 }
 
 function refuse(

@@ -18,13 +18,13 @@ const defaultEveryMs = 1000;
  * through this process. Polling finds runs that finish through other coordinators, and retries that become due.
  */
 export function runTriggers(options: TriggerOptions): Triggers {
-  const { store, now, onFault, everyMs = defaultEveryMs } = options;
+  const { store, now, onError, everyMs = defaultEveryMs } = options;
   const stopping = new AbortController();
   const deliverer = createDeliverer({ ...options, onCapacity: poll });
   let polling: Promise<void> | null = null;
-  let again = false;
+  let isPollRequested = false;
   const timer = setInterval(poll, everyMs).unref();
-  const unsubscribe = store.changes((change) => mayTrigger(change) && poll());
+  const unsubscribe = store.changes((change) => canTrigger(change) && poll());
   poll();
 
   return {
@@ -39,25 +39,25 @@ export function runTriggers(options: TriggerOptions): Triggers {
 
   function poll(): void {
     if (stopping.signal.aborted) return;
-    again = true;
+    isPollRequested = true;
     polling ??= pollWhileRequested().finally(() => (polling = null));
   }
 
   async function pollWhileRequested(): Promise<void> {
-    while (again && !stopping.signal.aborted) {
-      again = false;
-      await pollOnce().catch(onFault);
+    while (isPollRequested && !stopping.signal.aborted) {
+      isPollRequested = false;
+      await pollOnce().catch(onError);
     }
   }
 
   async function pollOnce(): Promise<void> {
-    // our estimate of the store's clock may be behind; the claim itself uses that clock
+    // This process's estimate of the store's clock may be behind. The claim itself uses the store's clock.
     const due = await store.read.triggers_due(new Date(now().getTime() + 1000));
     if (due.chains) await submitChains(options, stopping.signal);
     if (due.deliveries) await deliverer.startDue();
   }
 }
 
-function mayTrigger({ ended = [] }: Change): boolean {
+function canTrigger({ ended = [] }: Change): boolean {
   return ended.length > 0;
 }

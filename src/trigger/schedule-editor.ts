@@ -14,7 +14,7 @@ import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
 import { fail, submitFault, type SubmitFault } from "../submit/submit-fault.ts";
-import { type Prepare, prepareScheduled, requestOf } from "./fire.ts";
+import { type Prepare, prepareScheduled, toRunRequest } from "./fire.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "./template-secrets.ts";
 
 export interface ScheduleEditorOptions {
@@ -27,20 +27,20 @@ export interface ScheduleEditorOptions {
   vault?: Vault;
 }
 
-type Answer<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
-type Given = ScheduleDefinition & { agent_name: string };
+type EditResult<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
+type NewDefinition = ScheduleDefinition & { agent_name: string };
 
 /** The operations users perform on schedules. */
 export interface ScheduleEditor {
   show(schedule: StoredSchedule): Schedule;
-  create(given: Given, who: Submitter): Promise<Answer<{ schedule: Schedule }>>;
-  change(schedule: StoredSchedule, changes: ScheduleChanges): Promise<Answer<{ schedule: Schedule }>>;
+  create(definition: NewDefinition, who: Submitter): Promise<EditResult<{ schedule: Schedule }>>;
+  change(schedule: StoredSchedule, changes: ScheduleChanges): Promise<EditResult<{ schedule: Schedule }>>;
   remove(schedule: StoredSchedule): Promise<SubmitFault | null>;
-  run(schedule: StoredSchedule): Promise<Answer<{ run: Run }>>;
-  preview(timing: Timing, from: number | null, count: number): Answer<{ next: string[] }>;
+  run(schedule: StoredSchedule): Promise<EditResult<{ run: Run }>>;
+  preview(timing: Timing, from: number | null, count: number): EditResult<{ next: string[] }>;
 }
 
-const shownNext = 5;
+const nextSlotCount = 5;
 
 export function createScheduleEditor({
   store,
@@ -57,15 +57,15 @@ export function createScheduleEditor({
       if (!checked.ok) return checked;
       const stored = sealTemplate(agent_name, definition, checked.schema, vault);
       const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const };
-      return put({ ...base, definition: stored, ...timesOf(definition) }, definition.enabled);
+      return put({ ...base, definition: stored, ...firstTimes(definition) }, definition.enabled);
     },
     async change(schedule, changes) {
       const { enabled = schedule.enabled, ...others } = changes;
       if (schedule.source !== "api" && Object.keys(others).length > 0)
-        return { ok: false, fault: definedElsewhere(schedule, Object.keys(others)) };
+        return { ok: false, fault: definedByAgent(schedule, Object.keys(others)) };
       const { agent_name } = schedule;
       const opened = openTemplate(agent_name, schedule.definition, vault);
-      const definition = merged(opened, schedule.source === "api" ? changes : {});
+      const definition = mergeChanges(opened, schedule.source === "api" ? changes : {});
       const who: Submitter = { subject: schedule.created_by, role: "user" };
       // A disabled schedule may be invalid.
       const checked = schedule.source === "api" ? await check(agent_name, definition, who) : null;
@@ -73,24 +73,24 @@ export function createScheduleEditor({
       const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
       const timing = isRetimed ? timingFault(definition) : null;
       if (timing !== null) return { ok: false, fault: timing };
-      const times = isRetimed ? timesOf(definition) : {};
+      const times = isRetimed ? firstTimes(definition) : {};
       const schema = checked?.ok === true ? checked.schema : undefined;
       const hasNewInput = changes.parameters !== undefined || changes.prompt !== undefined;
       const stored = hasNewInput
         ? sealTemplate(agent_name, definition, schema, vault)
-        : merged(schedule.definition, schedule.source === "api" ? changes : {});
+        : mergeChanges(schedule.definition, schedule.source === "api" ? changes : {});
       if (wouldExposeSecrets(schedule.definition, stored, changes))
         return fail(
           409,
           "DROVER-API-030",
           "The agent no longer marks which of the schedule's parameters are secret.",
-          [{ path: "body.parameters", message: "must be given again" }],
+          [{ path: "body.parameters", message: "must be passed again" }],
           "Include the parameters, and the prompt if it has one, in the change.",
         );
       return put({ ...schedule, definition: stored, ...times }, enabled, schedule.rev);
     },
     async remove(schedule) {
-      if (schedule.source !== "api" && (await isDefined(schedule))) return definedElsewhere(schedule, []);
+      if (schedule.source !== "api" && (await isDefined(schedule))) return definedByAgent(schedule, []);
       const [deleted] = await store.apply([{ op: "delete_schedule", schedule_id: schedule.schedule_id }]);
       return deleted.ok ? null : notFound();
     },
@@ -98,7 +98,7 @@ export function createScheduleEditor({
     preview(timing, from, count) {
       const fault = timingFault(timing);
       if (fault !== null) return { ok: false, fault };
-      return { ok: true, next: nextOf(timing, now(), from ?? now(), count) };
+      return { ok: true, next: nextSlots(timing, now(), from ?? now(), count) };
     },
   };
 
@@ -107,12 +107,13 @@ export function createScheduleEditor({
     const definition = withoutSealed(stored);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due comes first, even if it is late.
-    const following = due_at === null ? [] : nextOf(definition, Date.parse(anchor), Date.parse(due_at), shownNext - 1);
+    const following =
+      due_at === null ? [] : nextSlots(definition, Date.parse(anchor), Date.parse(due_at), nextSlotCount - 1);
     const next = due_at === null || !enabled ? [] : [due_at, ...following];
     return { ...rest, ...definition, cron, every, prompt, attended, enabled, next };
   }
 
-  function nextOf(timing: Timing, anchor: number, from: number, count: number): string[] {
+  function nextSlots(timing: Timing, anchor: number, from: number, count: number): string[] {
     const times = fireTimes(timing, anchor);
     const next: string[] = [];
     for (let at = times.next(from); at !== null && next.length < count; at = times.next(at))
@@ -120,9 +121,9 @@ export function createScheduleEditor({
     return next;
   }
 
-  function timesOf(timing: Timing): Pick<NewSchedule, "anchor" | "due_at"> {
+  function firstTimes(timing: Timing): Pick<NewSchedule, "anchor" | "due_at"> {
     const anchor = now();
-    return { anchor: new Date(anchor).toISOString(), due_at: nextOf(timing, anchor, anchor, 1)[0] ?? null };
+    return { anchor: new Date(anchor).toISOString(), due_at: nextSlots(timing, anchor, anchor, 1)[0] ?? null };
   }
 
   /** Applies the checks that submitting its runs would apply: agent, parameters, demands. */
@@ -130,10 +131,10 @@ export function createScheduleEditor({
     agent_name: string,
     definition: ScheduleDefinition,
     who: Submitter,
-  ): Promise<Answer<{ schema: object | undefined }>> {
+  ): Promise<EditResult<{ schema: object | undefined }>> {
     const timing = timingFault(definition);
     if (timing !== null) return { ok: false, fault: timing };
-    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), who);
+    const prepared = await prepare(toRunRequest(agent_name, definition, "schedule"), who);
     if (!prepared.ok) return prepared;
     const { agent } = prepared.create;
     if (definition.resume_session && agent?.type === "procedural")
@@ -151,17 +152,21 @@ export function createScheduleEditor({
     return submitFault(400, "DROVER-SCH-001", `The schedule is not valid: ${first.message}`, paths, first.next);
   }
 
-  async function put(schedule: NewSchedule, enabled: boolean, rev?: number): Promise<Answer<{ schedule: Schedule }>> {
+  async function put(
+    schedule: NewSchedule,
+    enabled: boolean,
+    rev?: number,
+  ): Promise<EditResult<{ schedule: Schedule }>> {
     const [stored] = await store.apply([
       { op: "put_schedule", schedule: { ...schedule, enabled }, ...(rev === undefined ? {} : { rev }) },
     ]);
-    if (!stored.ok) return { ok: false, fault: conflictOf(stored.conflict, schedule) };
-    const made = await store.read.schedule(schedule.schedule_id);
-    return made === null ? { ok: false, fault: notFound() } : { ok: true, schedule: show(made) };
+    if (!stored.ok) return { ok: false, fault: describeConflict(stored.conflict, schedule) };
+    const saved = await store.read.schedule(schedule.schedule_id);
+    return saved === null ? { ok: false, fault: notFound() } : { ok: true, schedule: show(saved) };
   }
 
   /** Runs the schedule now. The slot is the current time of the trigger clock. */
-  async function run(schedule: StoredSchedule): Promise<Answer<{ run: Run }>> {
+  async function run(schedule: StoredSchedule): Promise<EditResult<{ run: Run }>> {
     const { schedule_id } = schedule;
     const prepared = await prepareScheduled(schedule, "manual", prepare);
     if (!prepared.ok) return prepared;
@@ -180,7 +185,7 @@ export function createScheduleEditor({
 
   /** Whether the agent still defines this schedule. An agent that was removed or changed leaves its row behind. */
   async function isDefined({ agent_name, definition, created_by }: StoredSchedule): Promise<boolean> {
-    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), {
+    const prepared = await prepare(toRunRequest(agent_name, definition, "schedule"), {
       subject: created_by,
       role: "user",
     });
@@ -190,7 +195,7 @@ export function createScheduleEditor({
   }
 }
 
-function merged(definition: ScheduleDefinition, changes: ScheduleChanges): ScheduleDefinition {
+function mergeChanges(definition: ScheduleDefinition, changes: ScheduleChanges): ScheduleDefinition {
   const { cron, every, ...rest } = definition;
   const timing = changes.cron ?? changes.every ?? null;
   const all = { ...rest, ...(timing === null ? { cron, every } : {}), ...changes };
@@ -200,7 +205,7 @@ function merged(definition: ScheduleDefinition, changes: ScheduleChanges): Sched
   ) as ScheduleDefinition;
 }
 
-function definedElsewhere({ agent_name, source, definition }: StoredSchedule, keys: readonly string[]): SubmitFault {
+function definedByAgent({ agent_name, source, definition }: StoredSchedule, keys: readonly string[]): SubmitFault {
   const where = source === "file" ? "the agent's file" : `the agent: PUT /agents/${agent_name}`;
   return submitFault(
     409,
@@ -211,7 +216,10 @@ function definedElsewhere({ agent_name, source, definition }: StoredSchedule, ke
   );
 }
 
-function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session", schedule: NewSchedule): SubmitFault {
+function describeConflict(
+  conflict: "not_found" | "changed" | "name_taken" | "session",
+  schedule: NewSchedule,
+): SubmitFault {
   const { agent_name, definition } = schedule;
   if (conflict === "name_taken")
     return submitFault(
@@ -223,7 +231,7 @@ function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session"
     );
   if (conflict === "not_found") return notFound();
   const next = "Read it again, then repeat the change.";
-  return submitFault(409, "DROVER-SCH-003", "Somebody else changed the schedule at the same time.", [], next);
+  return submitFault(409, "DROVER-SCH-003", "Another user changed the schedule at the same time.", [], next);
 }
 
 function notFound(): SubmitFault {

@@ -15,7 +15,7 @@ export interface SchedulerOptions {
   /** Whether no other coordinator syncs agent files with this record. */
   isOnlyCoordinator: boolean;
   /** Called for each error. The scheduler retries. */
-  onFault: (fault: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 export interface Scheduler {
@@ -37,10 +37,10 @@ const retryDelayMs = 1000;
  * and when a commit has changed schedules. Several coordinators may do the same; the first transaction for a slot wins.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { store, clock, onFault } = options;
+  const { store, clock, onError } = options;
   const stopping = new AbortController();
   let files: { agents: readonly Agent[]; allValid: boolean } | null = null;
-  let known: readonly string[] | null = null;
+  let knownAgents: readonly string[] | null = null;
   let isStale = true;
   let wake = (): void => undefined;
   let working: Promise<void> = Promise.resolve();
@@ -78,8 +78,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
         const { due, next } = await store.read.due_schedules(new Date(now).toISOString(), maxDue);
         if (due.length > 0) await fireAll(due, now);
         else await waitUntilDue(next);
-      } catch (fault) {
-        onFault(fault);
+      } catch (error) {
+        onError(error);
         await pause(retryDelayMs);
       }
     }
@@ -89,9 +89,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   async function waitUntilDue(next: string | null): Promise<void> {
     const due = next === null ? Infinity : Date.parse(next);
     while (!isStale && !stopping.signal.aborted) {
-      const left = due - clock.now();
-      if (left <= 0) return;
-      await pause(left);
+      const remainingMs = due - clock.now();
+      if (remainingMs <= 0) return;
+      await pause(remainingMs);
     }
   }
 
@@ -105,9 +105,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   async function fireAll(due: readonly StoredSchedule[], now: number): Promise<void> {
     const deps: FireDeps = options;
     for (let from = 0; from < due.length && !stopping.signal.aborted; from += batchSize) {
-      const some = due.slice(from, from + batchSize);
-      const ops = await Promise.all(some.map((schedule) => decideSlots(schedule, now, deps)));
-      await storeAll(some, ops, now);
+      const batch = due.slice(from, from + batchSize);
+      const ops = await Promise.all(batch.map((schedule) => decideSlots(schedule, now, deps)));
+      await storeAll(batch, ops, now);
     }
   }
 
@@ -130,11 +130,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     if (files === null) return;
     const { agents, allValid } = files;
     const names = agents.map(({ name }) => name);
-    const gone = known?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
+    const gone = knownAgents?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
     const ops = syncFileSchedules(agents, allValid ? gone : [], clock.now(), options.fireTimes);
     for (const op of ops) await store.apply([op]);
     if (files.agents === agents) files = null;
     // While a file is invalid, a missing agent may just have a typo in its definition.
-    known = allValid ? names : known;
+    knownAgents = allValid ? names : knownAgents;
   }
 }

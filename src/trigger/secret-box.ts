@@ -9,27 +9,27 @@ export interface SecretBox {
 
 /** `key` is the key that seals the record's audit chain. */
 export function createSecretBox(key: Uint8Array, purpose = "drover webhook secrets"): SecretBox {
-  const own = Buffer.from(hkdfSync("sha256", key, "", purpose, 32));
+  const derivedKey = Buffer.from(hkdfSync("sha256", key, "", purpose, 32));
   return {
     seal(owner, secret) {
       const nonce = randomBytes(12);
-      const cipher = createCipheriv("aes-256-gcm", own, nonce).setAAD(Buffer.from(owner));
+      const cipher = createCipheriv("aes-256-gcm", derivedKey, nonce).setAAD(Buffer.from(owner));
       const text = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
       return `v1.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64url")}`;
     },
     open(owner, sealed) {
       try {
         const bytes = Buffer.from(sealed.replace(/^v1\./, ""), "base64url");
-        const opened = createDecipheriv("aes-256-gcm", own, bytes.subarray(0, 12))
+        const decipher = createDecipheriv("aes-256-gcm", derivedKey, bytes.subarray(0, 12))
           .setAAD(Buffer.from(owner))
           .setAuthTag(bytes.subarray(12, 28));
-        return Buffer.concat([opened.update(bytes.subarray(28)), opened.final()]).toString("utf8");
-      } catch (cause) {
+        return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8");
+      } catch (error) {
         throw new HostError({
           code: "DROVER-AUD-001",
           message: `The secret of the ${owner} cannot be decrypted with the key of this record.`,
           next: "Start with the key the record was created with, or rotate the secret.",
-          cause,
+          cause: error,
         });
       }
     },

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { createSecretBox, newSecret } from "./secret-box.ts";
-import { signatureOf, toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
+import { createSignature, toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
 
 const secret = "whsec_0123456789abcdef";
 const body = Buffer.from('{"text":"grüße"}');
@@ -17,7 +17,7 @@ function openssl(key: string, input: Uint8Array): string {
 test("signs as openssl does, with the time in seconds", () => {
   const seconds = "1772366400";
   const expected = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
-  expect(signatureOf(secret, body, now)).toBe(`t=${seconds},v1=${expected}`);
+  expect(createSignature(secret, body, now)).toBe(`t=${seconds},v1=${expected}`);
 });
 
 test("accepts what openssl signed, in both schemes, and recognizes replays by the signature", () => {
@@ -50,7 +50,7 @@ test.each([
 });
 
 test("refuses a valid signature for another secret, body or time", () => {
-  const header = signatureOf(secret, body, now);
+  const header = createSignature(secret, body, now);
   expect(verifyTimestamped(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
   expect(verifyTimestamped(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
   expect(verifyTimestamped(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
@@ -58,7 +58,7 @@ test("refuses a valid signature for another secret, body or time", () => {
 
 test("tolerates five minutes in either direction, and no more", () => {
   const exact = new Date("2026-03-01T12:00:00.000Z");
-  const header = signatureOf(secret, body, exact);
+  const header = createSignature(secret, body, exact);
   for (const off of [toleranceMs, -toleranceMs])
     expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
   for (const off of [toleranceMs + 1, -toleranceMs - 1])

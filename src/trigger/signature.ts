@@ -1,31 +1,31 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** How far a signature's timestamp may differ from our clock, in either direction. */
+/** How far a signature's timestamp may differ from this process's clock, in either direction. */
 export const toleranceMs = 5 * 60 * 1000;
 
 /** `key` identifies the delivery, so that a replay is recognized. */
 export type Verified = { ok: true; key: string } | { ok: false; why: "wrong" | "old" };
 
 /** The value of `Drover-Signature`. */
-export function signatureOf(secret: string, body: Uint8Array, now: Date): string {
+export function createSignature(secret: string, body: Uint8Array, now: Date): string {
   const seconds = String(Math.floor(now.getTime() / 1000));
   return `t=${seconds},v1=${hmacWithTime(secret, seconds, body).toString("hex")}`;
 }
 
-/** Verifies a `Drover-Signature`. Reports `old` only if the signature itself is right. */
+/** Verifies a `Drover-Signature`. Reports `old` only if the signature itself is valid. */
 export function verifyTimestamped(header: string | undefined, secret: string, body: Uint8Array, now: Date): Verified {
-  const [, seconds, given] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i.exec(header ?? "") ?? [];
-  const right = hmacWithTime(secret, seconds ?? "0", body);
-  if (!isSame(right, given) || seconds === undefined) return { ok: false, why: "wrong" };
+  const [, seconds, digest] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i.exec(header ?? "") ?? [];
+  const expected = hmacWithTime(secret, seconds ?? "0", body);
+  if (!isEqual(expected, digest) || seconds === undefined) return { ok: false, why: "wrong" };
   if (Math.abs(now.getTime() - Number(seconds) * 1000) > toleranceMs) return { ok: false, why: "old" };
-  return { ok: true, key: right.toString("hex") };
+  return { ok: true, key: expected.toString("hex") };
 }
 
 /** Verifies GitHub's `X-Hub-Signature-256`. It covers only the body, so it never expires. */
 export function verifyGithub(header: string | undefined, secret: string, body: Uint8Array): Verified {
-  const [, given] = /^sha256=([0-9a-f]{64})$/i.exec(header ?? "") ?? [];
-  const right = createHmac("sha256", secret).update(body).digest();
-  return isSame(right, given) ? { ok: true, key: right.toString("hex") } : { ok: false, why: "wrong" };
+  const [, digest] = /^sha256=([0-9a-f]{64})$/i.exec(header ?? "") ?? [];
+  const expected = createHmac("sha256", secret).update(body).digest();
+  return isEqual(expected, digest) ? { ok: true, key: expected.toString("hex") } : { ok: false, why: "wrong" };
 }
 
 function hmacWithTime(secret: string, seconds: string, body: Uint8Array): Buffer {
@@ -33,6 +33,6 @@ function hmacWithTime(secret: string, seconds: string, body: Uint8Array): Buffer
 }
 
 /** Compares in constant time. A signature of the wrong form was rejected earlier, which reveals nothing about the secret. */
-function isSame(right: Buffer, given: string | undefined): boolean {
-  return given !== undefined && timingSafeEqual(right, Buffer.from(given, "hex"));
+function isEqual(expected: Buffer, digest: string | undefined): boolean {
+  return digest !== undefined && timingSafeEqual(expected, Buffer.from(digest, "hex"));
 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { all, type Row, type Work } from "../record/query.ts";
-import { signatureOf } from "./signature.ts";
+import { createSignature } from "./signature.ts";
 
 const word = "correct horse battery staple";
 const token = `ghp_${"a1B2".repeat(9)}`;
@@ -94,7 +94,7 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of schedules and hooks, on %s",
     await hooks.change("in", { prompt: "do it" });
     expect(await stored("hooks")).not.toContain(word);
     const body = Buffer.from(JSON.stringify({ note: `with ${token}` }));
-    const signature = signatureOf("a-secret-of-somebody", body, new Date());
+    const signature = createSignature("a-secret-of-somebody", body, new Date());
     const answer = await fetch(`${coordinator.url}/hooks/in`, {
       method: "POST",
       body,

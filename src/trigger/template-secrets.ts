@@ -12,28 +12,33 @@ interface RunTemplate {
 /** The template as stored, with secrets sealed. `schema` is the agent's, which may mark parameters as secret. */
 export function sealTemplate<T extends RunTemplate>(
   agent_name: string,
-  given: T,
+  template: T,
   schema: object | undefined,
   vault: Vault | undefined,
 ): T {
-  const { parameters, prompt = null } = given;
-  const hidden = vault?.conceal(ownerOfTemplate(agent_name), schema, { parameters, prompt }) ?? null;
-  if (hidden === null) return given;
-  return { ...given, parameters: hidden.parameters, sealed: hidden.sealed, ...withPrompt(given, hidden.prompt) };
+  const { parameters, prompt = null } = template;
+  const concealed = vault?.conceal(ownerOfTemplate(agent_name), schema, { parameters, prompt }) ?? null;
+  if (concealed === null) return template;
+  return {
+    ...template,
+    parameters: concealed.parameters,
+    sealed: concealed.sealed,
+    ...withPrompt(template, concealed.prompt),
+  };
 }
 
-/** The template as given, with secrets restored. */
-export function openTemplate<T extends RunTemplate>(agent_name: string, kept: T, vault: Vault | undefined): T {
-  if (kept.sealed === undefined || vault === undefined) return kept;
-  const { parameters, prompt } = vault.open(ownerOfTemplate(agent_name), kept.sealed);
-  return { ...withoutSealed(kept), parameters, ...withPrompt(kept, prompt) };
+/** Returns the template with its secrets restored. */
+export function openTemplate<T extends RunTemplate>(agent_name: string, template: T, vault: Vault | undefined): T {
+  if (template.sealed === undefined || vault === undefined) return template;
+  const { parameters, prompt } = vault.open(ownerOfTemplate(agent_name), template.sealed);
+  return { ...withoutSealed(template), parameters, ...withPrompt(template, prompt) };
 }
 
-/** The template as shown to people, without its encrypted part. */
-export function withoutSealed<T extends RunTemplate>(kept: T): T {
-  const { sealed: _, ...shown } = kept;
+/** Removes the encrypted part, which is not shown to people. */
+export function withoutSealed<T extends RunTemplate>(template: T): T {
+  const { sealed: _, ...visible } = template;
   // `sealed` is optional, so the result is still a T.
-  return shown as T;
+  return visible as T;
 }
 
 /**
@@ -46,11 +51,11 @@ export function wouldExposeSecrets(
   changes: { parameters?: unknown; prompt?: unknown },
 ): boolean {
   if (before.sealed === undefined) return false;
-  const isShown = changes.parameters === undefined && !isDeepStrictEqual(after.parameters, before.parameters);
-  return isShown || (changes.prompt === undefined && (after.prompt ?? null) !== (before.prompt ?? null));
+  const exposesParameters = changes.parameters === undefined && !isDeepStrictEqual(after.parameters, before.parameters);
+  return exposesParameters || (changes.prompt === undefined && (after.prompt ?? null) !== (before.prompt ?? null));
 }
 
 /** A template without a prompt stays without one. */
-function withPrompt({ prompt: before }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
-  return before === undefined || before === null ? {} : { prompt };
+function withPrompt({ prompt: previous }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
+  return previous === undefined || previous === null ? {} : { prompt };
 }

@@ -135,11 +135,11 @@ export function createApiClient(transport: Transport) {
 
   /** Streams a file. The stream throws if the response is cut off. */
   async function file(run_id: string, path: string, signal?: AbortSignal) {
-    const found = await transport.bytes("GET /runs/{run_id}/files/{path*}", { params: { run_id, path }, signal });
+    const response = await transport.bytes("GET /runs/{run_id}/files/{path*}", { params: { run_id, path }, signal });
     return {
-      size: Number(found?.header("content-length")),
-      sha256: (found?.header("etag") ?? "").replaceAll('"', ""),
-      stream: found?.bytes ?? (async function* () {})(),
+      size: Number(response?.header("content-length")),
+      sha256: (response?.header("etag") ?? "").replaceAll('"', ""),
+      stream: response?.bytes ?? (async function* () {})(),
     };
   }
 }

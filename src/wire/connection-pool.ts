@@ -43,13 +43,13 @@ export function openConnectionPool(target: Target): ConnectionPool {
   const address = readAddress(target.url, target.allowHttp === true);
   const opening = new Set<Socket>();
   const open = (): Promise<Socket> => openSocket(address, target, opening);
-  const kept = new VerifyingAgent({ keepAlive: true }, open);
-  const single = new VerifyingAgent({ keepAlive: false }, open);
+  const keepAliveAgent = new VerifyingAgent({ keepAlive: true }, open);
+  const singleUseAgent = new VerifyingAgent({ keepAlive: false }, open);
   const isUnix = address.kind === "unix";
   return {
     request: (path, { method, headers, once }) =>
       httpRequest({
-        agent: once ? single : kept,
+        agent: once ? singleUseAgent : keepAliveAgent,
         method,
         path: isUnix ? path : `${address.prefix}${path}`,
         headers: {
@@ -59,12 +59,12 @@ export function openConnectionPool(target: Target): ConnectionPool {
         },
       }),
     dropIdle() {
-      for (const idle of Object.values(kept.freeSockets).flat()) idle?.destroy();
+      for (const idle of Object.values(keepAliveAgent.freeSockets).flat()) idle?.destroy();
     },
     close() {
       for (const socket of opening) socket.destroy(new Error("the client was closed"));
-      kept.destroy();
-      single.destroy();
+      keepAliveAgent.destroy();
+      singleUseAgent.destroy();
     },
   };
 }

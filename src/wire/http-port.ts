@@ -73,7 +73,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     }
   }
 
-  /** Leaves connections of other requests in flight alone. */
+  /** Does not affect connections with other requests in flight. */
   function dropConnections(used: Socket | null): void {
     used?.destroy();
     connections.dropIdle();
@@ -117,8 +117,8 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       request.on("error", (cause) => {
         done();
         const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
-        const fault = noResponse(options.url, cause);
-        reject(stale ? new StaleConnection(fault.conflict, fault.message, cause) : fault);
+        const error = noResponse(options.url, cause);
+        reject(stale ? new StaleConnection(error.conflict, error.message, cause) : error);
       });
       request.end(bytes);
     });

@@ -16,13 +16,13 @@ const socketTimeoutMs = 60_000;
 
 /** Rejects with a RequestError if a call was refused and with a HostError if the coordinator did not respond. */
 export function httpTransport(target: Target): Transport {
-  const shown = target.shownAs ?? target.url;
+  const displayUrl = target.shownAs ?? target.url;
   const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
   let opened: Promise<ConnectionPool> | null = null;
   const connections = (): Promise<ConnectionPool> =>
     (opened ??= import("./connection-pool.ts").then(({ openConnectionPool }) => openConnectionPool(target)));
   return {
-    url: shown,
+    url: displayUrl,
     async json(route, input) {
       const limit = new AbortController();
       const timer = setTimeout(() => limit.abort(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
@@ -43,7 +43,7 @@ export function httpTransport(target: Target): Transport {
       if (response.statusCode !== 204)
         return {
           header: (name) => headerOf(response, name),
-          bytes: chunksOf(await decompress(response), shown, input.signal),
+          bytes: chunksOf(await decompress(response), displayUrl, input.signal),
         };
       response.resume();
       return null;
@@ -71,7 +71,7 @@ export function httpTransport(target: Target): Transport {
   async function textOf(response: IncomingMessage, input: CallInput, signal: AbortSignal | undefined): Promise<string> {
     const chunks: Buffer[] = [];
     try {
-      for await (const chunk of chunksOf(response, shown, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
+      for await (const chunk of chunksOf(response, displayUrl, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
     } catch (error) {
       throw toClientError(error, input.signal);
     }
@@ -81,7 +81,7 @@ export function httpTransport(target: Target): Transport {
   /** Wraps network errors. Keeps the caller's own abort, and errors that already explain themselves. */
   function toClientError(error: unknown, callerSignal: AbortSignal | undefined): unknown {
     if (callerSignal?.aborted || error instanceof HostError || error instanceof RequestError) return error;
-    return coordinatorUnreachable(shown, error);
+    return coordinatorUnreachable(displayUrl, error);
   }
 }
 

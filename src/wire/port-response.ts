@@ -47,7 +47,7 @@ const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
 
 /** A response that is not Drover's, most likely a proxy's, counts as away. So do server errors and throttling. */
 function conflictOf(problem: Problem): PortConflict {
-  const known = conflicts[problem.code];
-  if (known) return known;
+  const conflict = conflicts[problem.code];
+  if (conflict) return conflict;
   return problem.status >= 500 || problem.status === 429 || problem.code === "DROVER-API-028" ? "away" : "refused";
 }

@@ -8,12 +8,12 @@ import { directoryFault, type OwnershipFault, ownerFault } from "../model/owners
  * and nobody else may write to the directory.
  */
 export function assertPrivateSocket(path: string): void {
-  const found = checkPrivatePath(path, "socket");
-  if (found === null || found.fault === null) return;
+  const checked = checkPrivatePath(path, "socket");
+  if (checked === null || checked.fault === null) return;
   throw new HostError({
     code: "DROVER-API-034",
     field: path,
-    message: `The socket ${path} is not used: ${found.fault.why}.`,
+    message: `The socket ${path} is not used: ${checked.fault.why}.`,
     next: "Check who created it. A coordinator creates its socket in a directory that only its user can write to.",
   });
 }

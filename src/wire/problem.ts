@@ -20,14 +20,14 @@ export interface ProblemFault {
 /** The caller can fix a 4xx (RequestError); anything else is for the operator (HostError). */
 export function errorFromProblem(problem: Problem): RequestError | HostError {
   const first = problem.faults[0];
-  const fault = {
+  const details = {
     code: problem.code,
     message: problem.detail,
     cause: problem,
     ...(first ? { field: first.path } : {}),
     ...(problem.next ? { next: problem.next } : {}),
   };
-  return problem.status < 500 ? new RequestError(fault) : new HostError(fault);
+  return problem.status < 500 ? new RequestError(details) : new HostError(details);
 }
 
 /** Reads an error response. A response that is not Drover's, such as a proxy's, becomes a Problem too. */

@@ -38,7 +38,7 @@ const time = z.iso.datetime({ offset: true });
 const shortText = z.string().min(1).max(400);
 /** A list in a query string is comma-separated; callers in this process pass an array. */
 const statusList = z.preprocess(
-  (given) => (typeof given === "string" ? given.split(",") : given),
+  (value) => (typeof value === "string" ? value.split(",") : value),
   z.array(z.enum(runStatuses)).min(1),
 );
 const limit = z.coerce.number().int().min(1).max(1000).default(50);
@@ -103,7 +103,7 @@ export const statsQuerySchema = z
   });
 export const eventsQuerySchema = z.strictObject({ after: optionalPosition, limit });
 const runList = z.preprocess(
-  (given) => (typeof given === "string" ? given.split(",") : given),
+  (value) => (typeof value === "string" ? value.split(",") : value),
   z.array(shortText).max(100),
 );
 export const allEventsQuerySchema = z.strictObject({
@@ -117,7 +117,7 @@ export const allEventsQuerySchema = z.strictObject({
 export const refollowSchema = z.strictObject({ stream: shortText, follow: z.array(shortText).max(100) });
 export const lastEventIdSchema = z.object({ "last-event-id": optionalPosition });
 /** A boolean in a query string. */
-const flag = z.preprocess((given) => (given === "true" ? true : given === "false" ? false : given), z.boolean());
+const flag = z.preprocess((value) => (value === "true" ? true : value === "false" ? false : value), z.boolean());
 export const executionsQuerySchema = z.strictObject({
   run_id: shortText.optional(),
   open: flag.optional(),
@@ -152,11 +152,11 @@ export const answerSchema = z
   })
   .partial({ input: true })
   .superRefine(({ decision, input, remember, message }, context) => {
-    const only = (path: string, wanted: string) =>
-      context.addIssue({ code: "custom", path: [path], message: `only allowed with ${wanted}` });
-    if (decision !== "allow" && input !== undefined) only("input", "allow");
-    if (decision !== "allow" && remember !== undefined) only("remember", "allow");
-    if (decision === "allow" && message !== undefined) only("message", "deny or stop");
+    const addIssue = (path: string, decisions: string) =>
+      context.addIssue({ code: "custom", path: [path], message: `only allowed with ${decisions}` });
+    if (decision !== "allow" && input !== undefined) addIssue("input", "allow");
+    if (decision !== "allow" && remember !== undefined) addIssue("remember", "allow");
+    if (decision === "allow" && message !== undefined) addIssue("message", "deny or stop");
   });
 export const runInputSchema = z.strictObject({ text: z.string().min(1).max(1_000_000) });
 const day = z.iso.date();

@@ -40,9 +40,9 @@ export async function verifyCoordinator(socket: Socket, peer: Peer): Promise<voi
   if (status >= 500 || status === 429)
     throw Object.assign(new Error(`POST /proof was answered with status ${status}`), { status });
   if (status !== 200) throw unproven(peer.url, describeRefusal(status, origin));
-  const given = /^\{"proof":"([0-9a-f]{64})"\}$/.exec(body)?.[1];
+  const proof = /^\{"proof":"([0-9a-f]{64})"\}$/.exec(body)?.[1];
   const expected = proofOf(hashToken(peer.token), nonce, origin);
-  if (given === undefined || !timingSafeEqual(Buffer.from(given, "hex"), expected))
+  if (proof === undefined || !timingSafeEqual(Buffer.from(proof, "hex"), expected))
     throw unproven(peer.url, "its proof is wrong");
 }
 

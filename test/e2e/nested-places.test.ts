@@ -95,7 +95,7 @@ it("a run that starts itself ends at the ninth, with a message that says why", a
   const here = place(`${me} run script\n`, undefined);
   const ran = await here.run(["run", "script"]);
   expect(ran.code).not.toBe(0);
-  expect(ran.stderr).toContain("This run would have more than 8 ancestors");
+  expect(ran.stderr).toContain("Runs can be nested at most 8 levels deep, and this run would exceed that");
   const runs = await record(here);
   expect(runs).toHaveLength(9);
   expect(runs.map(({ status }) => status)).toEqual(runs.map(() => "failed"));

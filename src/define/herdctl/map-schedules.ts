@@ -39,7 +39,7 @@ function mapSchedule(name: string, schedule: Keys, source: Source): Keys[] {
   const parsed = scheduleDefinitionSchema.safeParse(mapped);
   const faults = parsed.success
     ? timingFaults(parsed.data, Date.now()).map(({ message }) => message)
-    : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+    : parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
   if (faults.length > 0) {
     note(source, path, `was left out: ${faults.join("; ")}`);
     return [];

@@ -4,7 +4,7 @@ import type { StoredEvent } from "../../model/event.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
 import { addressableAgents, agentTools } from "./agent-tools.ts";
 import { dataResult } from "./tool-result.ts";
-import { viewOf } from "./run-view.ts";
+import { toModelView } from "./run-view.ts";
 import { fetchRun, waitForRun } from "./wait-for-run.ts";
 
 /** The context of a tool call. The client acts on behalf of the caller. */
@@ -40,7 +40,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
         return dataResult({ name, type, title, description, parameters_schema, output_schema });
       }
       const { items } = await client.agents.list();
-      const tools = new Map(agentTools(items).map((one) => [one.agent_name, one.name]));
+      const tools = new Map(agentTools(items).map(({ agent_name, name }) => [agent_name, name]));
       const agents = addressableAgents(items).map(
         ({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
           name: agent_name,
@@ -68,7 +68,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     async run({ client, submit }, { agent, session_id, ...rest }) {
       const session = session_id === undefined ? {} : ({ mode: "resume", session_id } as const);
       const { run_id: started } = await submit({ agent_name: agent, ...session, ...rest });
-      return dataResult(viewOf(await fetchRun(client, started)));
+      return dataResult(toModelView(await fetchRun(client, started)));
     },
   }),
   get_run: tool({
@@ -76,7 +76,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     input: z.strictObject({ run_id: run_id.optional() }),
     readOnly: true,
     async run({ client }, input) {
-      if (input.run_id !== undefined) return dataResult(viewOf(await fetchRun(client, input.run_id)));
+      if (input.run_id !== undefined) return dataResult(toModelView(await fetchRun(client, input.run_id)));
       const { items } = await client.runs.list({ limit: 20 });
       const runs = items.map((row) => ({
         run_id: row.run_id,
@@ -101,7 +101,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
       const timer = setTimeout(end, timeout_seconds * 1000);
       signal.addEventListener("abort", end);
       try {
-        return dataResult(viewOf(await waitForRun(client, waited, { signal: wait.signal, onEvent })));
+        return dataResult(toModelView(await waitForRun(client, waited, { signal: wait.signal, onEvent })));
       } finally {
         clearTimeout(timer);
         signal.removeEventListener("abort", end);
@@ -113,7 +113,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     input: z.strictObject({ run_id }),
     readOnly: false,
     async run({ client }, { run_id: stopped }) {
-      return dataResult(viewOf({ run: await client.runs.stop(stopped), questions: [] }));
+      return dataResult(toModelView({ run: await client.runs.stop(stopped), questions: [] }));
     },
   }),
   answer_question: tool({

@@ -3,13 +3,13 @@ import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
-/** Longest result text that is passed to a model. The record keeps all of it. */
-const maxLength = 256 * 1024;
+/** The longest result text that is passed to a model. The record keeps all of it. */
+const maxResultLength = 256 * 1024;
 
 /** The parts of a run that a model needs. */
-export function viewOf({ run, questions }: RunSnapshot): Record<string, unknown> {
+export function toModelView({ run, questions }: RunSnapshot): Record<string, unknown> {
   const { run_id, agent_name, status, session_id, reason, error, progress, parked_why, parked_until } = run;
-  const next = nextOf(run, questions);
+  const next = nextStep(run, questions);
   return withoutNulls({
     run_id,
     agent: agent_name,
@@ -22,43 +22,43 @@ export function viewOf({ run, questions }: RunSnapshot): Record<string, unknown>
     parked_why,
     parked_until,
     ...resultOf(run),
-    questions: questions.length === 0 ? null : questions.map(questionOf),
+    questions: questions.length === 0 ? null : questions.map(toQuestionView),
     created_at: run.created_at,
     finished_at: run.finished_at,
     next,
   });
 }
 
-/** The run's result, truncated to `maxLength`. */
+/** The run's result, truncated to `maxResultLength`. */
 export function resultOf({ run_id, result_text, result_data }: Run): {
   result_text: string | null;
   result_data: unknown;
 } {
-  const isTooLarge = JSON.stringify(result_data ?? null).length > maxLength;
-  const isTruncated = result_text !== null && result_text.length > maxLength;
+  const isTooLarge = JSON.stringify(result_data ?? null).length > maxResultLength;
+  const isTruncated = result_text !== null && result_text.length > maxResultLength;
   return {
     result_text: isTruncated
-      ? `${result_text.slice(0, maxLength)}\n... truncated after ${maxLength} of ${result_text.length} characters. drover runs show ${run_id} --json prints all of it.`
+      ? `${result_text.slice(0, maxResultLength)}\n... truncated after ${maxResultLength} of ${result_text.length} characters. drover runs show ${run_id} --json prints all of it.`
       : result_text,
     result_data: isTooLarge ? null : (result_data ?? null),
   };
 }
 
-function questionOf({ request_id, tool, input, effect, expires_at }: Question) {
+function toQuestionView({ request_id, tool, input, effect, expires_at }: Question) {
   return { request_id, tool, input, effect, expires_at };
 }
 
-function nextOf({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
+function nextStep({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
   if (isTerminal(status)) return null;
   if (questions.length > 0)
     return `Answer with answer_question, or let a person answer (drover questions). Then call wait_run with ${run_id}.`;
   if (status === "parked")
     return parked_until === null
-      ? `The run is parked (${parked_why}) until a person continues it: drover runs resume ${run_id}`
+      ? `The run is parked (${parked_why}) until someone resumes it: drover runs resume ${run_id}`
       : `The run is parked (${parked_why}) and continues at ${parked_until}. Call get_run after that.`;
   return `The run is not finished. Call wait_run with ${run_id} for its result, or stop_run to end it.`;
 }
 
 function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined));
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null && field !== undefined));
 }

@@ -62,8 +62,8 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
       const fixed = Object.hasOwn(runTools, name) ? runTools[name] : undefined;
       return fixed ? await fixed.run(call, input) : await runAgentTool(call, name, input);
     } catch (error) {
-      const fault = error instanceof z.ZodError ? invalidArguments(error) : error;
-      return errorResult(fault, run_id === undefined ? {} : { run_id }, options.onDefect);
+      const cause = error instanceof z.ZodError ? invalidArguments(error) : error;
+      return errorResult(cause, run_id === undefined ? {} : { run_id }, options.onDefect);
     } finally {
       progress.stop();
     }
@@ -75,8 +75,8 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
 const maxListLength = 2 * 1024 * 1024;
 
 function limitSize<T>(tools: readonly T[]): T[] {
-  let left = maxListLength;
-  return tools.filter((tool) => (left -= estimateJsonSize(tool)) >= 0);
+  let remaining = maxListLength;
+  return tools.filter((tool) => (remaining -= estimateJsonSize(tool)) >= 0);
 }
 
 function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object" } {
@@ -86,7 +86,7 @@ function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object
 
 async function runAgentTool(call: ToolCall, name: string, input: Record<string, unknown>): Promise<CallToolResult> {
   const tools = agentTools((await call.client.agents.list()).items);
-  const tool = tools.find((one) => one.name === name);
+  const tool = tools.find((candidate) => candidate.name === name);
   if (tool === undefined) throw unknownTool(name, tools);
   const { run_id } = await call.submit(submissionOf(tool, input));
   return runResult(await waitForRun(call.client, run_id, call));
@@ -121,7 +121,7 @@ function progressOf({ _meta, notify }: ServerContext["mcpReq"]): Progress {
 }
 
 function unknownTool(name: string, tools: readonly AgentTool[]): RequestError {
-  const suggestion = suggest(name, new Set([...Object.keys(runTools), ...tools.map((one) => one.name)]));
+  const suggestion = suggest(name, new Set([...Object.keys(runTools), ...tools.map((tool) => tool.name)]));
   return new RequestError({
     code: "DROVER-MCP-002",
     message: `There is no tool ${name.slice(0, 200)}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`,

@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HostError, RequestError } from "../../model/errors.ts";
 import { isTerminal } from "../../model/states.ts";
-import { resultOf, viewOf } from "./run-view.ts";
+import { resultOf, toModelView } from "./run-view.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** Returns data as a tool result, both as text for the model and as structured content for programs. */
@@ -13,8 +13,8 @@ export function dataResult(data: Record<string, unknown>): CallToolResult {
 export function runResult(snapshot: RunSnapshot): CallToolResult {
   const { run } = snapshot;
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
-  if (!isTerminal(run.status)) return { ...dataResult(viewOf(snapshot)), _meta };
-  if (run.status !== "completed") return { ...dataResult(viewOf(snapshot)), isError: true, _meta };
+  if (!isTerminal(run.status)) return { ...dataResult(toModelView(snapshot)), _meta };
+  if (run.status !== "completed") return { ...dataResult(toModelView(snapshot)), isError: true, _meta };
   const { result_text, result_data } = resultOf(run);
   return {
     content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],

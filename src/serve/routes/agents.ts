@@ -20,19 +20,19 @@ export const agentRoutes = [
       const { items, next } = await deps.agents.page(
         omitUndefined({ limit, after: before === undefined ? before : placeFrom(before) }),
       );
-      return { items: items.map(flat), next_cursor: next && toCursor("agents", textOf(next)) };
+      return { items: items.map(flatten), next_cursor: next && toCursor("agents", textOf(next)) };
     },
   }),
   route("GET /agents/{name}", {
     rule: { roles: anyone, attempt: true },
     async handle({ deps, params: { name = "" } }) {
-      const found = await deps.agents.find(name);
-      if (found === null) throw notFound("agent", "path.name");
-      if (!("candidates" in found)) return flat(found);
-      const names = found.candidates.map((one) => `${name}@${one.runner_id}`);
+      const match = await deps.agents.find(name);
+      if (match === null) throw notFound("agent", "path.name");
+      if (!("candidates" in match)) return flatten(match);
+      const names = match.candidates.map(({ runner_id }) => `${name}@${runner_id}`);
       throw new Refusal(409, "DROVER-API-021", `Several runners offer an agent named ${name}.`, {
         faults: names.map((candidate) => ({ path: "path.name", message: candidate })),
-        next: `Name one of them: ${names.join(", ")}.`,
+        next: `Use one of these names: ${names.join(", ")}.`,
       });
     },
   }),
@@ -85,8 +85,8 @@ async function refuseFileAgent(
   finding: Promise<ListedAgent | { candidates: ListedAgent[] } | null>,
   name: string,
 ): Promise<void> {
-  const found = await finding;
-  if (found === null || "candidates" in found || found.source !== "file") return;
+  const match = await finding;
+  if (match === null || "candidates" in match || match.source !== "file") return;
   throw new Refusal(
     409,
     "DROVER-API-020",
@@ -98,6 +98,6 @@ async function refuseFileAgent(
   );
 }
 
-function flat({ agent, source, runner_id, fault }: ListedAgent) {
+function flatten({ agent, source, runner_id, fault }: ListedAgent) {
   return { ...agent, source, runner_id, ...(fault ? { fault } : {}) };
 }

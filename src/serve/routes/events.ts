@@ -66,12 +66,12 @@ function nameOf(principal: Principal, stream: string): string {
 }
 
 async function visible(run_ids: readonly string[], principal: Principal, owners: OwnerLookup): Promise<string[]> {
-  const found: string[] = [];
+  const visibleIds: string[] = [];
   for (const run_id of run_ids) {
     const owner = await owners(run_id);
-    if (owner !== null && sees(principal, owner)) found.push(run_id);
+    if (owner !== null && sees(principal, owner)) visibleIds.push(run_id);
   }
-  return found;
+  return visibleIds;
 }
 
 /** A reconnecting browser repeats the original URL, so Last-Event-ID takes precedence over `after`. */

@@ -71,10 +71,10 @@ export const questionRoutes = [
     rule: { roles: submitters, object: "run" },
     async handle({ deps, principal, object: { run_id }, params, body, signal }) {
       const request_id = params["request_id"] ?? "";
-      const asked = await deps.store.read.question(run_id, request_id);
-      if (asked === null) throw notFound("question", "path.request_id");
-      if (asked.decision !== null) throw decided(asked);
-      await checkInput(asked, body, deps, { caller: subjectOf(principal), signal });
+      const question = await deps.store.read.question(run_id, request_id);
+      if (question === null) throw notFound("question", "path.request_id");
+      if (question.decision !== null) throw decided(question);
+      await checkInput(question, body, deps, { caller: subjectOf(principal), signal });
       const by = subjectOf(principal);
       const [answered] = await deps.store.apply([
         { op: "answer_question", run_id, request_id, answer: decisionOf(body), by },

@@ -19,7 +19,7 @@ export const receiveRoutes = [
         const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, waiting.signal);
         leave(); // the body is in memory; only reading bodies is limited
         signal.throwIfAborted();
-        const parse = (given: Uint8Array): unknown => parseJson(given).value;
+        const parse = (content: Uint8Array): unknown => parseJson(content).value;
         const received = await receiver.receive({ name, headers, body, parse });
         if (received.ok) {
           const { run_id, skipped } = received;

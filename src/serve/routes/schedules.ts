@@ -18,7 +18,7 @@ export const scheduleRoutes = [
       const ownFilter = omitUndefined({ ...filter, created_by: only ?? undefined });
       const items = await deps.store.read.schedules(ownFilter, omitUndefined({ limit, after }));
       const last = items.at(-1)?.schedule_id;
-      // The page may be shorter than `limit` if the schedules are large, so look for one more.
+      // The page may be shorter than `limit` if the schedules are large, so check for one more.
       const more = last === undefined ? [] : await deps.store.read.schedules(ownFilter, { limit: 1, after: last });
       const next_cursor = last !== undefined && more.length > 0 ? toCursor("schedules", last) : null;
       return { items: items.map(deps.schedules.show), next_cursor };
@@ -36,9 +36,13 @@ export const scheduleRoutes = [
   route("POST /schedules/preview", {
     rule: { roles: anyone },
     async handle({ deps, body: { from, count, ...timing } }) {
-      const shown = deps.schedules.preview(omitUndefined(timing), from === undefined ? null : Date.parse(from), count);
-      if (!shown.ok) throw refusalFromFault(shown.fault);
-      return { timezone: timing.timezone, next: shown.next };
+      const previewed = deps.schedules.preview(
+        omitUndefined(timing),
+        from === undefined ? null : Date.parse(from),
+        count,
+      );
+      if (!previewed.ok) throw refusalFromFault(previewed.fault);
+      return { timezone: timing.timezone, next: previewed.next };
     },
   }),
   route("GET /schedules/{schedule_id}", {
@@ -73,10 +77,10 @@ export const scheduleRoutes = [
     rule: { roles: anyone, object: "schedule" },
     async handle({ deps, object: { schedule_id }, query: { limit, cursor } }) {
       const { before } = pageFrom("slots", limit, cursor);
-      const found = await deps.store.read.slots(schedule_id, omitUndefined({ limit: limit + 1, before }));
-      const items = found.slice(0, limit);
+      const slots = await deps.store.read.slots(schedule_id, omitUndefined({ limit: limit + 1, before }));
+      const items = slots.slice(0, limit);
       const last = items.at(-1);
-      return { items, next_cursor: found.length > limit && last ? toCursor("slots", last.slot) : null };
+      return { items, next_cursor: slots.length > limit && last ? toCursor("slots", last.slot) : null };
     },
   }),
 ];

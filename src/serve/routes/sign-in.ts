@@ -40,8 +40,8 @@ export const signInRoutes = [
         subject,
         expires_at,
       };
-      const [made] = await deps.store.apply([{ op: "put_token", token: link, hash: hashToken(text) }]);
-      if (!made.ok) throw new Error(`a new sign-in link was ${made.conflict}`);
+      const [stored] = await deps.store.apply([{ op: "put_token", token: link, hash: hashToken(text) }]);
+      if (!stored.ok) throw new Error(`a new sign-in link was ${stored.conflict}`);
       return created({ code: text, expires_at });
     },
   }),

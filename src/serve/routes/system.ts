@@ -11,8 +11,8 @@ export const systemRoutes = [
   route("GET /health", {
     rule: { open: true },
     async handle({ deps }) {
-      const fault = await deps.recordFault();
-      if (fault !== null) throw fault;
+      const error = await deps.recordFault();
+      if (error !== null) throw error;
       return { status: "ok" as const, version: deps.version, protocol: 1 as const };
     },
   }),
@@ -74,6 +74,6 @@ function foreignOrigin(origin: string): Refusal {
 
 function backupInProgress(): Refusal {
   return new Refusal(409, "DROVER-API-030", "This coordinator is already making or sending a backup.", {
-    next: "Try again when it is done.",
+    next: "Try again when it has finished.",
   });
 }

@@ -22,9 +22,13 @@ export const tokenRoutes = [
     rule: { roles: admins },
     async handle({ deps, principal, body }) {
       if (body.enrolment && body.role !== "runner")
-        throw refused("Only a runner can enroll.", "body.role", "must be runner if enrolment is true");
+        throw invalidRequest("Only a runner can enroll.", "body.role", "must be runner if enrolment is true");
       if (body.subject === "*" && body.role !== "viewer")
-        throw refused("The subject * is only for viewers.", "body.subject", "must be a name unless the role is viewer");
+        throw invalidRequest(
+          "The subject * is only for viewers.",
+          "body.subject",
+          "must be a name unless the role is viewer",
+        );
       const text = newTokenText(body.enrolment ? "drve_" : "drv_");
       const now = deps.now();
       const token: Token = {
@@ -39,8 +43,8 @@ export const tokenRoutes = [
         revoked_at: null,
         used_at: null,
       };
-      const [made] = await deps.store.apply([{ op: "put_token", token, hash: hashToken(text) }]);
-      if (!made.ok) throw new Error(`a new token was ${made.conflict}`);
+      const [stored] = await deps.store.apply([{ op: "put_token", token, hash: hashToken(text) }]);
+      if (!stored.ok) throw new Error(`a new token was ${stored.conflict}`);
       return created({ ...token, token: text });
     },
   }),
@@ -120,15 +124,15 @@ function newExpiry(old: Token, principal: Principal, now: Date): string | null {
 function checkExpiry(expires_at: string, now: Date): string {
   const end = new Date(expires_at);
   const ahead = end.getTime() - now.getTime();
-  if (ahead <= 0) throw refused("The expiry is in the past.", "body.expires_at", "must be in the future");
+  if (ahead <= 0) throw invalidRequest("The expiry is in the past.", "body.expires_at", "must be in the future");
   if (ahead > maxLifetimeMs)
-    throw refused("The expiry is too far in the future.", "body.expires_at", "at most 100 years from now");
+    throw invalidRequest("The expiry is too far in the future.", "body.expires_at", "at most 100 years from now");
   return end.toISOString();
 }
 
 const maxLifetimeMs = 36_525 * 86_400_000;
 
-function refused(detail: string, path: string, message: string): Refusal {
+function invalidRequest(detail: string, path: string, message: string): Refusal {
   return new Refusal(400, "DROVER-API-006", detail, { faults: [{ path, message }] });
 }
 

@@ -48,13 +48,13 @@ export const triggerRoutes = [
   }),
   route("PATCH /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
-    async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
+    async handle({ deps, object, body: { secret: requestedSecret, rotate_secret, ...changes } }) {
       const changesTemplate = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
       const before = changesTemplate ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
       const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
       // A hook that is already larger can still be disabled or made smaller.
       if (bytesOf(hook) > Math.max(maxHookBytes, bytesOf(before))) throw tooLarge();
-      const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
+      const secret = requestedSecret ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const kept = changesTemplate ? await sealSecrets(deps, hook) : hook;
       if (wouldExposeSecrets(object, kept, omitUndefined(changes))) throw sealedFor(object.agent_name);
@@ -100,10 +100,10 @@ export const triggerRoutes = [
   }),
   route("PATCH /webhooks/{name}", {
     rule: { roles: submitters, object: "webhook" },
-    async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
+    async handle({ deps, object, body: { secret: requestedSecret, rotate_secret, ...changes } }) {
       if (changes.url !== undefined) checkUrl(deps, changes.url);
       const webhook = webhookSchema.parse({ ...object, ...omitUndefined(changes) });
-      const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
+      const secret = requestedSecret ?? (rotate_secret === true ? newSecret() : undefined);
       const { secrets } = deps.triggers;
       const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
       const [put] = await deps.store.apply([{ op: "put_webhook", webhook, ...sealed, create: false }]);
@@ -131,10 +131,10 @@ export const triggerRoutes = [
   route("POST /deliveries/{delivery_id}/redeliver", {
     rule: { roles: submitters, object: "delivery" },
     async handle({ deps, object: { delivery_id } }) {
-      const [again] = await deps.store.apply([{ op: "redeliver", delivery_id }]);
-      const found = again.ok ? await deps.store.read.delivery(delivery_id) : null;
-      if (found === null) throw notFound("delivery", "path.delivery_id");
-      const { created_by: _by, everyones: _all, ...delivery } = found;
+      const [redelivered] = await deps.store.apply([{ op: "redeliver", delivery_id }]);
+      const stored = redelivered.ok ? await deps.store.read.delivery(delivery_id) : null;
+      if (stored === null) throw notFound("delivery", "path.delivery_id");
+      const { created_by: _by, everyones: _all, ...delivery } = stored;
       return delivery;
     },
   }),
@@ -142,8 +142,8 @@ export const triggerRoutes = [
 
 /** Seals secret parameters for storage. If the agent does not exist yet, it is unknown which parameters are secret. */
 async function sealSecrets({ agents, triggers }: ApiDeps, hook: Hook): Promise<Hook> {
-  const found = await agents.find(hook.agent_name);
-  const schema = found !== null && "agent" in found ? found.agent.parameters_schema : undefined;
+  const match = await agents.find(hook.agent_name);
+  const schema = match !== null && "agent" in match ? match.agent.parameters_schema : undefined;
   return sealTemplate(hook.agent_name, hook, schema, triggers.vault);
 }
 
@@ -160,7 +160,7 @@ function checkUrl({ triggers }: ApiDeps, url: string): void {
 
 function sealedFor(agent_name: string): Refusal {
   return new Refusal(409, "DROVER-API-030", `The secret values of this hook belong to the agent ${agent_name}.`, {
-    faults: [{ path: "body.parameters", message: "must be given again" }],
+    faults: [{ path: "body.parameters", message: "must be passed again" }],
     next: "Send the parameters again with this change, and the prompt if the hook has one.",
   });
 }

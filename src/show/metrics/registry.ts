@@ -31,7 +31,7 @@ type Reading<Name extends string> = Readonly<Record<Name, number | readonly Samp
 type Readings<Name extends string> = Reading<Name> | Promise<Reading<Name>>;
 
 /** `onFault` is called when metrics could not be read. */
-export function createRegistry(onFault: (fault: unknown) => void): Registry {
+export function createRegistry(onError: (error: unknown) => void): Registry {
   const names = new Set<string>();
   const writers: (() => Promise<string>)[] = [];
 
@@ -57,11 +57,11 @@ export function createRegistry(onFault: (fault: unknown) => void): Registry {
     },
     collect(families, read) {
       // Object.entries loses the type of the keys.
-      const given = Object.entries(families) as [keyof typeof families, Family][];
-      for (const [name] of given) register(name);
+      const entries = Object.entries(families) as [keyof typeof families, Family][];
+      for (const [name] of entries) register(name);
       writers.push(async () => {
         const reading = await readOrReport(read);
-        const texts = given.map(([name, { type, help }]) =>
+        const texts = entries.map(([name, { type, help }]) =>
           familyText(name, type, help, reading === null ? [] : sampleLines(name, reading[name])),
         );
         return texts.join("");
@@ -80,8 +80,8 @@ export function createRegistry(onFault: (fault: unknown) => void): Registry {
   async function readOrReport<Name extends string>(read: () => Readings<Name>): Promise<Reading<Name> | null> {
     try {
       return await read();
-    } catch (fault) {
-      onFault(fault);
+    } catch (error) {
+      onError(error);
       return null;
     }
   }

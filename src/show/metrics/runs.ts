@@ -58,7 +58,7 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
     ["op"],
   );
   const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease expired.");
-  const held = new Map<string, Claimed>();
+  const claimed = new Map<string, Claimed>();
 
   for (const status of ["completed", "cancelled"]) ended.add(0, status, "");
   for (const reason of failureReasons) ended.add(0, "failed", reason);
@@ -85,32 +85,32 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
     committed(change) {
       for (const { run_id, status, reason } of change.ended ?? []) {
         ended.add(1, status, reason ?? "");
-        const claim = held.get(run_id);
+        const claim = claimed.get(run_id);
         if (claim === undefined) continue;
         duration.observe(Math.max(0, now() - claim.at) / 1000, status);
-        held.delete(run_id);
+        claimed.delete(run_id);
       }
       for (const { run_id, lost } of change.requeued ?? []) {
         requeued.add(1, lost ? "lost" : "returned");
-        held.delete(run_id);
+        claimed.delete(run_id);
       }
     },
   };
 
   /** Repeating the answer to a claim does not count as a new claim. */
   function noteClaim(run_id: string, attempt: number): void {
-    if (held.get(run_id)?.attempt === attempt) return;
+    if (claimed.get(run_id)?.attempt === attempt) return;
     claims.add(1);
     if (attempt === 1) observeWait(queued, run_id, now());
-    held.set(run_id, { attempt, at: now(), started: false });
-    if (held.size <= maxClaims) return;
-    const [oldest] = held.keys();
-    if (oldest !== undefined) held.delete(oldest);
+    claimed.set(run_id, { attempt, at: now(), started: false });
+    if (claimed.size <= maxClaims) return;
+    const [oldest] = claimed.keys();
+    if (oldest !== undefined) claimed.delete(oldest);
   }
 
   function noteStart(run_id: string, attempt: number, first: NumberedEvent | undefined): void {
     if (attempt !== 1 || first?.n !== 1) return;
-    const claim = held.get(run_id);
+    const claim = claimed.get(run_id);
     if (claim?.started) return;
     if (claim !== undefined) claim.started = true;
     observeWait(started, run_id, Date.parse(first.at));

@@ -10,7 +10,7 @@ export function watchStore<S extends Store>(
   store: S,
   registry: Registry,
   runs: RunMetrics,
-  onFault: (fault: unknown) => void,
+  onError: (error: unknown) => void,
 ): S {
   const duration = registry.histogram(
     "drover_store_apply_seconds",
@@ -27,7 +27,7 @@ export function watchStore<S extends Store>(
     "code",
   ]);
   const outage = watchOutage(registry);
-  // All callers that share a transaction are answered right after its change was announced; the first one counts it.
+  // All callers that share a transaction get their results right after its change was announced. The first of them counts it.
   let announced = 0;
   let counted = 0;
 
@@ -45,15 +45,15 @@ export function watchStore<S extends Store>(
       .then(
         // There is one result per operation, in order.
         (results) => stored(ops, results as readonly StoreResult[], from),
-        (fault: unknown) => failed(fault, from),
+        (error: unknown) => recordFailure(error, from),
       )
-      .catch(onFault);
+      .catch(onError);
     return applied;
   }
 
   function stored(ops: readonly Op[], results: readonly StoreResult[], from: number): void {
     duration.observe((performance.now() - from) / 1000);
-    outage.over();
+    outage.end();
     if (counted !== announced) commits.add(1);
     counted = announced;
     ops.forEach((op, index) => {
@@ -62,16 +62,16 @@ export function watchStore<S extends Store>(
     });
   }
 
-  /** Only a HostError is a fault of the database. The caller of `apply` gets every error. */
-  function failed(fault: unknown, from: number): void {
-    if (!(fault instanceof HostError)) return;
-    faults.add(1, fault.code);
+  /** Only a HostError means that the database failed. The caller of `apply` gets every error. */
+  function recordFailure(error: unknown, from: number): void {
+    if (!(error instanceof HostError)) return;
+    faults.add(1, error.code);
     outage.since(from);
   }
 }
 
 /** The coordinator writes at least once a second, so an outage and its end are noticed quickly. */
-function watchOutage(registry: Registry): { since(from: number): void; over(): void } {
+function watchOutage(registry: Registry): { since(from: number): void; end(): void } {
   let since: number | null = null;
   let seconds = 0;
   const lasting = (): number => (since === null ? 0 : (performance.now() - since) / 1000);
@@ -89,7 +89,7 @@ function watchOutage(registry: Registry): { since(from: number): void; over(): v
     since(from) {
       since ??= from;
     },
-    over() {
+    end() {
       seconds += lasting();
       since = null;
     },
