@@ -15,4 +15,19 @@ export const demandsSchema = z.object({
   runner_id: z.string().optional(),
   tags: z.array(z.string()).optional(),
 });
+/** Short enough for a page of runs and for comparing with runners. Stored demands may be longer and are not checked again. */
+const shortText = z.string().max(255);
+const maxTags = 64;
+
+/** Demands as a request or an agent states them. */
+export const newDemandsSchema = z.strictObject({
+  hostname: shortText.optional(),
+  place_id: shortText.optional(),
+  project_dir: z.string().max(4096).optional(),
+  executor_profile: shortText.optional(),
+  executor_type: shortText.optional(),
+  runner_id: shortText.optional(),
+  tags: z.array(shortText).max(maxTags).optional(),
+});
+
 export type Demands = z.infer<typeof demandsSchema>;

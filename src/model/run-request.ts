@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { demandsSchema, runModes, triggerTypes } from "./demands.ts";
+import { newDemandsSchema, runModes, triggerTypes } from "./demands.ts";
 import type { CreateRun } from "./store.ts";
 import { webhookNamesSchema } from "./webhook.ts";
 
@@ -18,7 +18,7 @@ export const runRequestSchema = z.strictObject({
   /** For a fork: how many turns to keep, counted from the start of the session. Defaults to all. */
   fork_at_turn: z.int().min(1).max(1_000_000).optional(),
   project_dir: z.string().min(1).max(4096).optional(),
-  demands: z.strictObject(demandsSchema.shape).optional(),
+  demands: newDemandsSchema.optional(),
   priority: z.number().int().min(-1000).max(1000).default(0),
   /** Whether questions go to people. Defaults to the agent's setting. */
   attended: z.boolean().optional(),

@@ -220,6 +220,8 @@ export interface RunFilter {
 export interface Page {
   before?: string;
   limit: number;
+  /** For runs and executions: also ends the page at about 512 KB. A short page is then not the end of the list. */
+  bounded?: boolean;
 }
 
 /** A run in a listing, without its parameters, prompt and results. */

@@ -17,8 +17,13 @@ type Only = string | null;
 const maxScanned = 5000;
 
 export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<ListPage<RunRow>> {
-  const rows = await read.runs(only === null ? filter : { ...filter, created_by: only }, page);
-  return fullPage("runs", rows, page.limit, (row) => row.run_id);
+  const own = only === null ? filter : { ...filter, created_by: only };
+  const items = await read.runs(own, { ...page, bounded: true });
+  const last = items.at(-1)?.run_id;
+  if (last === undefined) return { items, next_cursor: null };
+  // The page may be shorter than `limit` if the runs are large, so look for one more.
+  const hasMore = items.length === page.limit || (await read.runs(own, { limit: 1, before: last })).length > 0;
+  return { items, next_cursor: hasMore ? toCursor("runs", last) : null };
 }
 
 export async function findRuns(
@@ -54,7 +59,7 @@ export function listExecutions(
   owners: OwnerLookup,
 ): Promise<ListPage<Execution>> {
   return visiblePage("executions", page, {
-    read: (part) => read.executions(filter, part),
+    read: (part) => read.executions(filter, { ...part, bounded: true }),
     idOf: (row) => row.start.execution_id,
     isVisible: async (row) => only === null || (await owners(row.run_id)) === only,
   });
@@ -86,22 +91,28 @@ async function visiblePage<T>(
 ): Promise<ListPage<T>> {
   const items: T[] = [];
   let before = page.before;
+  let bytes = 0;
   // read larger batches if few rows are visible
   for (let scanned = 0, limit = page.limit; scanned < maxScanned; limit = Math.min(limit * 2, 1000)) {
     const rows = await read({ limit, ...(before === undefined ? {} : { before }) });
     for (const row of rows) {
+      if (await isVisible(row)) {
+        bytes += JSON.stringify(row).length;
+        if (bytes > maxPageBytes && items.length > 0 && before !== undefined)
+          return { items, next_cursor: toCursor(list, before) };
+        items.push(row);
+      }
       before = idOf(row);
-      if (!(await isVisible(row))) continue;
-      items.push(row);
       if (items.length === page.limit) return { items, next_cursor: toCursor(list, before) };
     }
     scanned += rows.length;
-    if (rows.length < limit) return { items, next_cursor: null };
+    // A batch of large rows is shorter than `limit`, so only an empty one is the end.
+    if (rows.length === 0) return { items, next_cursor: null };
   }
   return { items, next_cursor: before === undefined ? null : toCursor(list, before) };
 }
 
-/** The approximate size of the events in one response. */
+/** The approximate size of the items in one response. */
 export const maxPageBytes = 512 * 1024;
 
 /** Reads events of all runs in commit order. `reached` is the position to continue from, past events the caller may not see. */

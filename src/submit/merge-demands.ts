@@ -1,3 +1,4 @@
+import { newDemandsSchema } from "../model/demands.ts";
 import type { Agent } from "../model/agent.ts";
 import type { RunnerFacts } from "../record/matching.ts";
 import type { RunRequest } from "../model/run-request.ts";
@@ -56,7 +57,19 @@ export function mergeDemands(
   const merged: Demands = { ...impliedDemands(agent, runner_id), ...sessionDemands, ...agentDemands, ...requested };
   const tags = [...new Set([...(agent.demands?.tags ?? []), ...(requested.tags ?? [])])].sort();
   const { tags: _, ...rest } = merged;
-  return tags.length === 0 ? rest : { ...rest, tags };
+  const all: Demands = tags.length === 0 ? rest : { ...rest, tags };
+  return newDemandsSchema.safeParse(all).success ? all : tooLong(agent.name);
+}
+
+/** Each source may be within the limits and their tags together not. Agents from files and fleets are checked only here. */
+function tooLong(agent_name: string): SubmitFault {
+  return submitFault(
+    400,
+    "DROVER-SUB-005",
+    `The demands of this run and of the agent ${agent_name} are too long together.`,
+    [{ path: "body.demands", message: "at most 64 tags, 255 characters each, and 4,096 for project_dir" }],
+    "Use fewer or shorter demands.",
+  );
 }
 
 function locationOf({ hostname, executor_profile, place_id }: RunnerFacts): Demands {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { runEventSchema } from "../model/event.ts";
 import { estimateJsonSize } from "../model/event-size.ts";
-import { runModes } from "../model/demands.ts";
+import { newDemandsSchema, runModes } from "../model/demands.ts";
 import { parkReasons } from "../model/executor.ts";
 import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
@@ -34,6 +34,7 @@ function isSmall(value: unknown): boolean {
 
 /** An agent that the runner brings. As in an agent file, the type defaults by whether there is a command. */
 const runnerAgentSchema = agentSchema
+  .extend({ demands: newDemandsSchema.optional() })
   .partial({ type: true })
   .refine(isSmall, tooLong)
   .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));

@@ -4,7 +4,7 @@ import { errorCodes } from "../model/errors.ts";
 import { runEventSchema, usageSchema } from "../model/event.ts";
 import { executionEndSchema, executionStartSchema } from "../model/execution.ts";
 import { storedFileSchema } from "../model/file-schema.ts";
-import { demandsSchema } from "../model/demands.ts";
+import { demandsSchema, newDemandsSchema } from "../model/demands.ts";
 import { questionSchema, usageRowSchema } from "../model/question.ts";
 import { runSchema } from "../model/run.ts";
 import { searchMatchSchema } from "../model/search.ts";
@@ -217,7 +217,9 @@ export const listedAgentSchema = agentSchema.extend({
 });
 
 /** The path has the name; the body may repeat it. The handler validates the definition with the rules for agent files. */
-export const putAgentSchema = agentSchema.partial({ name: true, type: true });
+export const putAgentSchema = agentSchema
+  .extend({ demands: newDemandsSchema.optional() })
+  .partial({ name: true, type: true });
 
 export const runnerSchema = z.object({
   runner_id: z.string(),

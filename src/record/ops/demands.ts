@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Demands } from "../../model/run.ts";
 import { unmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
@@ -37,24 +38,32 @@ const nowUnmatched = `
 
 /** The row, created by the first migration, for runs that any runner may take. */
 const noDemand = 1;
+/** In characters, each of at most three bytes. */
+const maxKeyLength = 800;
 
 /** Runs with equal demands share one row, so that a claim checks a few queue heads instead of all runs. */
 export function* demandOf(tx: Transaction, demands: Demands): Work<number> {
   const body = canonical(demands);
   if (body === "{}") return noDemand;
-  const [known] = yield first(selectDemand, body);
-  return known === undefined ? yield* newDemand(tx, body, demands, null) : Number(known["demand_id"]);
+  const key = keyOf(body);
+  const [known] = yield first(selectDemand, key);
+  return known === undefined ? yield* newDemand(tx, key, demands, null) : Number(known["demand_id"]);
 }
 
 /** Like demandOf, for a run that runners claim. Also records since when no runner matches. */
 export function* claimableDemandOf(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
-  const key = canonical(cap === null ? demands : { demands, cap });
+  const key = keyOf(canonical(cap === null ? demands : { demands, cap }));
   const [known] = yield first(selectDemand, key);
   if (known === undefined) return yield* newDemand(tx, key, demands, cap);
   const demandId = Number(known["demand_id"]);
   if (known["matched"] === 0 && known["unmatched_since"] === null)
     yield write(setUnmatched, tx.now.getTime(), demandId);
   return demandId;
+}
+
+/** PostgreSQL cannot index a text of more than about 2,700 bytes, so long demands are found by their hash. */
+function keyOf(body: string): string {
+  return body.length <= maxKeyLength ? body : `sha256:${createHash("sha256").update(body).digest("hex")}`;
 }
 
 function* newDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): Work<number> {

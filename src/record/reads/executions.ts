@@ -1,6 +1,7 @@
 import type { Execution, Page } from "../../model/store.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
+import { countThatFits } from "./events.ts";
 
 export interface ExecutionFilter {
   run_id?: string;
@@ -20,6 +21,8 @@ export const executionColumns = `
     ${end("ended.body")} as end_body, ${end("ending.at")} as end_received_at`;
 const pairs = `
   select ${executionColumns} from audit_rows started`;
+const sizes = `
+  select octet_length(started.body) + coalesce(${end("octet_length(ended.body)")}, 0) as size from audit_rows started`;
 const one = `${pairs} where started.execution_id = ? and started.kind = 'start' order by started.no limit 1`;
 const startNo = `
   select no from audit_rows where execution_id = ? and kind = 'start' order by no limit 1`;
@@ -43,8 +46,10 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
     const [start] = yield first(startNo, toColumn(page.before));
     values.push(start?.["no"] ?? 0);
   }
-  const text = `${pairs} where ${conditions.join(" and ")} order by started.no desc limit ?`;
-  return (yield all(text, ...values, page.limit)).map(executionFromRow);
+  const ordered = `where ${conditions.join(" and ")} order by started.no desc limit ?`;
+  const limit =
+    page.bounded === true ? countThatFits(yield all(`${sizes} ${ordered}`, ...values, page.limit)) : page.limit;
+  return (yield all(`${pairs} ${ordered}`, ...values, limit)).map(executionFromRow);
 }
 
 export function executionFromRow(row: Row): Execution {

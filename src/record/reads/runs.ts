@@ -3,9 +3,14 @@ import type { Page, RunFilter, RunRow } from "../../model/store.ts";
 import { runFromRow, selectRuns } from "../moves/run-columns.ts";
 import { all, first, type SqlValue, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
+import { countThatFits } from "./events.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";
 
 const oneRun = `${selectRuns} where run_id = ?`;
+const runSizes = `
+  select octet_length(demands.body) + coalesce(octet_length(runs.error), 0) + coalesce(octet_length(runs.summary), 0)
+    + coalesce(octet_length(runs.project_dir), 0) + coalesce(octet_length(runs.usage), 0) as size
+  from runs join demands using (demand_id)`;
 const oneBody = `
   select parameters, prompt, result_text, result_data from run_bodies join runs using (run_no) where run_id = ?`;
 
@@ -32,7 +37,10 @@ export function* readRunRow(run_id: string): Work<RunRow | null> {
 export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
   const { conditions, values } = whereRuns(filter, page);
   const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
-  return (yield all(`${selectRuns} ${where} order by run_id desc limit ?`, ...values, page.limit)).map(runFromRow);
+  const ordered = `${where} order by run_id desc limit ?`;
+  const limit =
+    page.bounded === true ? countThatFits(yield all(`${runSizes} ${ordered}`, ...values, page.limit)) : page.limit;
+  return (yield all(`${selectRuns} ${ordered}`, ...values, limit)).map(runFromRow);
 }
 
 const equals = [

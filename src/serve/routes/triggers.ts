@@ -165,9 +165,9 @@ function sealedFor(agent_name: string): Refusal {
   });
 }
 
-/** The size of what the owner set, in bytes. */
-function bytesOf({ created_by: _by, created_at: _at, updated_at: _changed, sealed: _, ...definition }: Hook): number {
-  return Buffer.byteLength(JSON.stringify(definition));
+/** Without the encrypted copy of its secrets, which the owner does not see. */
+function bytesOf(hook: Hook): number {
+  return Buffer.byteLength(JSON.stringify(withoutSealed(hook)));
 }
 
 function tooLarge(): Refusal {

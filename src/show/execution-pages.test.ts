@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { eachEngine } from "../../test/fixtures/record/each-engine.ts";
+import { executionStarted, sampleId } from "../../test/fixtures/record/sample.ts";
+import { fromCursor } from "./cursor.ts";
+import { listExecutions } from "./pages.ts";
+
+eachEngine("a page of executions", (record) => {
+  it("ends at half a megabyte, and the pages together have them all", async () => {
+    const { d, store } = record;
+    const run_id = await d.submit({}, agentNamed("echo"));
+    const runner = await d.register("r");
+    await d.claim(runner);
+    const ids = Array.from({ length: 5 }, () => sampleId());
+    for (const [n, id] of ids.entries()) {
+      const event = executionStarted(id);
+      if (event.type !== "execution_started") throw new Error(`unexpected event ${event.type}`);
+      const long = { ...event, execution: { ...event.execution, command: "x".repeat(200_000) } };
+      expect(await d.append(runner, run_id, 1, n + 1, long)).toMatchObject({ ok: true });
+    }
+    const pages: string[][] = [];
+    for (let before: string | null | undefined; before !== null;) {
+      const page = { limit: 50, ...(before === undefined ? {} : { before }) };
+      const found = await listExecutions(store.read, { run_id }, page, null, async () => null);
+      pages.push(found.items.map(({ start }) => start.execution_id));
+      before = found.next_cursor === null ? null : fromCursor("executions", found.next_cursor);
+    }
+    expect(pages.flat()).toEqual(ids.toReversed());
+    expect(Math.max(...pages.map(({ length }) => length))).toBe(2);
+  });
+});
