@@ -73,7 +73,7 @@ function reportIgnoredState({ path, made }: NonNullable<Locations["ignoredState"
     : "If your own Drover created it, move it";
   tryWrite(
     2,
-    `drover: ${path} is ignored, because Drover uses the state in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
+    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
   );
 }
 
