@@ -1,4 +1,5 @@
 import { setPriority } from "node:os";
+import type { Tools } from "./finding.ts";
 import type { Place } from "./place.ts";
 import { stallMs, stallsOf } from "./stalls.ts";
 
@@ -21,7 +22,7 @@ const grouped = { type: "object", properties: { name: { type: "string", pattern:
 /** Runs in its own process, so that this process's load does not distort the measurement. */
 export async function openBystander(
   { client: admin, coordinators, processes, directory }: Place,
-  host: string,
+  { host, lowersPriority }: Pick<Tools, "host" | "lowersPriority">,
 ): Promise<Bystander> {
   const url = coordinators[0]!.url;
   const { token } = await admin.tokens.create({ role: "user", subject: "other" });
@@ -34,8 +35,8 @@ export async function openBystander(
     env: { PATH: process.env["PATH"] ?? "", HOME: directory },
   });
   await child.says(/^serving$/m);
-  // stands for programs on other machines, which would take no core away from this one
-  setPriority(19);
+  // The load stands for programs on other machines, which take no core away from this one.
+  if (lowersPriority) setPriority(19);
   let measured = 0;
   /** Response times since the last call. */
   const ask = async (): Promise<Waits> => {

@@ -21,6 +21,8 @@ export interface Tools {
   engine: EngineName;
   /** Creates an empty database on a real server, for a place on PostgreSQL. */
   openDatabase: () => Promise<Database>;
+  /** Whether the process that makes the load gives way to those it measures. */
+  lowersPriority?: true;
   /** Prints progress now and then. */
   progress: (text: string) => void;
 }

@@ -20,7 +20,7 @@ const atOnce = 16;
 /** S13: one caller repeats each expensive request as fast as it can. Nobody else is slowed down. */
 export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const other = await openBystander(place, tools.host);
+    const other = await openBystander(place, tools);
     const loads = await loadsOf(place, runs);
     const idle = await other.during(pause(idleMs));
     const broken: string[] = [];

@@ -1,4 +1,5 @@
 // node torture.cjs ROOT HOST EXEC_MANY [NAME...] [--engine E] [--scale X] [--fresh]
+import { getPriority, setPriority } from "node:os";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
@@ -60,13 +61,25 @@ async function runOne(row: Row, scale: number): Promise<void> {
   process.stderr.write(`${nameOf(row)}: ${row.torture.promise}\n`);
   const startedAt = performance.now();
   const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
-  const tools: Tools = { root, host, execMany, engine: row.engine, openDatabase, progress };
+  // Only root can raise its priority again after the row.
+  const isRoot = process.getuid?.() === 0;
+  const priority = getPriority();
+  const tools: Tools = {
+    root,
+    host,
+    execMany,
+    engine: row.engine,
+    openDatabase,
+    progress,
+    ...(isRoot ? { lowersPriority: true } : {}),
+  };
   // A row that throws is reported as broken, and the others still run.
   const finding = await row.torture.run(scale, tools).catch((error: unknown): Finding => ({
     seen: {},
     late: [],
     broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
   }));
+  if (isRoot) setPriority(priority);
   const kept: Kept = {
     ...finding,
     scale,

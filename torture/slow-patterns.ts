@@ -22,7 +22,7 @@ const attack = { x: `${"a".repeat(40)}!` };
 export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return inPlace(tools, {}, async (place) => {
     await place.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
-    const other = await openBystander(place, tools.host);
+    const other = await openBystander(place, tools);
     const idle = await other.during(pause(idleMs));
     const { token } = await place.client.tokens.create({ role: "user", subject: "slow" });
     const answers: Record<string, number> = {};

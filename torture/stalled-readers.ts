@@ -26,7 +26,7 @@ export async function stalledReaders(
     const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
     const ended = await waitFor(async () => isTerminal((await place.client.runs.get(run_id)).status) || null, 120_000);
     if (ended === null) throw new Error("The run that the readers ask for did not end.");
-    const other = await openBystander(place, tools.host);
+    const other = await openBystander(place, tools);
     const idle = await other.during(pause(idleMs));
     const { token } = await place.client.tokens.create({ role: "admin", subject: "deaf" });
     const sockets: Socket[] = [];

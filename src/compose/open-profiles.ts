@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from "node:fs";
-import { basename, extname, join, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { openSchemaChecker, type SchemaChecker } from "../define/json-schema/checker.ts";
 import { findPackageDirectory } from "../define/package-directory.ts";
 import { isTrusted } from "../define/trust.ts";
@@ -89,6 +89,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
   const agentsByProfile = new Map<LoadedProfile, LoadedAgents>();
   const gates = new Map<LoadedProfile, AgentGate>();
   for (const original of loaded) {
+    if (original.module !== null && choice.acceptsAgents?.(dirname(original.module)) === false) continue;
     const isolation = original.profile.isolation ?? choice.isolation;
     const profile: LoadedProfile = {
       ...original,

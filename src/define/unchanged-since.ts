@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync } from "node:fs";
+import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
@@ -9,14 +9,15 @@ const maxEntries = 5000;
 
 /**
  * Whether all files of this directory are older than `since`. Compares ctime, which a program cannot set, so a command
- * that started after `since` cannot have changed a file unnoticed.
+ * that started after `since` cannot have changed a file unnoticed. A link counts as changed: a command may have changed what
+ * it leads to.
  */
 export function isUnchangedSince(directory: string, since: number): boolean {
   const pending = [directory];
   for (let seen = 0; pending.length > 0; seen += 1) {
     const path = pending.pop()!;
     const stats = tryStat(path);
-    if (seen > maxEntries || stats === null || stats.ctimeMs >= since) return false;
+    if (seen > maxEntries || stats === null || stats.isSymbolicLink() || stats.ctimeMs >= since) return false;
     if (stats.isDirectory()) pending.push(...readdirSync(path).map((name) => join(path, name)));
   }
   return true;
@@ -25,7 +26,8 @@ export function isUnchangedSince(directory: string, since: number): boolean {
 /** Whether this user's trust decisions are older than `since`. */
 export function isTrustUnchangedSince(env: Environment, since: number): boolean {
   const directory = userConfigDirectory(env);
-  return directory === null || tryStat(directory) === null || isUnchangedSince(directory, since);
+  if (directory === null || tryStat(directory) === null) return true;
+  return isUnchangedSince(realpathSync.native(directory), since);
 }
 
 /** Returns null if the path does not exist or cannot be read. */

@@ -266,3 +266,13 @@ function giveCapability(): boolean {
   chmodSync(file, 0o755);
   return spawnSync("setcap", ["cap_sys_admin+ep", file]).status === 0;
 }
+
+test.runIf(isRoot && hostHas("sandbox")).each(["static", "perl"] as const)(
+  "root in a sandbox by %s cannot change settings of the host",
+  (launchMethods) => {
+    const script = "find /proc -maxdepth 3 -not -path '/proc/[0-9]*' -writable; echo looked";
+    expect(run(script, { isolation: "sandbox", launchMethods: [launchMethods], uid: undefined }).stdout).toBe(
+      "looked\n",
+    );
+  },
+);

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
@@ -54,6 +54,37 @@ it.runIf(hostHas("pid"))("a command at pid cannot trust a folder at all", async 
   expect(readdirSync(config)).toEqual([]);
   expect((await run(["trust", cwd])).code).toBe(0);
   expect(readdirSync(config)).toEqual(["trusted.json"]);
+});
+
+it("a command cannot change a profile that a link leads to and have it used while it runs", async () => {
+  const { cwd, proof, run } = place();
+  writeFileSync(join(cwd, "forge.sh"), forge(proof));
+  await run(["exec", "sh forge.sh"], cwd);
+  mkdirSync(join(cwd, "shared"));
+  renameSync(join(cwd, "profiles", "forged.json"), join(cwd, "shared", "forged.json"));
+  symlinkSync("../shared/forged.json", join(cwd, "profiles", "forged.json"));
+  const { code } = await run(["exec", `sh -c 'echo >> shared/forged.json; ${me} run thief'`], cwd);
+  expect(code).not.toBe(0);
+  expect(existsSync(proof)).toBe(false);
+});
+
+it("a command cannot change an executor's module and have it run while it runs", async () => {
+  const { cwd, proof, run } = place();
+  for (const name of ["profiles", "x", "x/agents"]) mkdirSync(join(cwd, name));
+  const put = (path: string, text: string): void => writeFileSync(join(cwd, path), text);
+  put("profiles/own.json", '{"type":"own","module":"./x/own.mjs","agents_dir":"./x/agents","config":{}}');
+  put("x/agents/mine.json", '{"name":"mine","executor":"own","demands":{"executor_type":"own"}}');
+  const module = (effect: string): string => `import { writeFileSync } from "node:fs";
+    export const executor = { name: "own", can: { resume: false, fork: false, ask: false, input: false }, run: async () => {
+      ${effect}
+      return { status: "completed", text: "done" };
+    } };`;
+  put("x/own.mjs", module(""));
+  // what was written a moment ago could be the command's own
+  await expect.poll(async () => (await run(["exec", `${me} run mine --prompt x`], cwd)).code).toBe(0);
+  put("changed.mjs", module(`writeFileSync(${JSON.stringify(proof)}, "");`));
+  await run(["exec", `sh -c 'cat changed.mjs > x/own.mjs; ${me} run mine --prompt x'`], cwd);
+  expect(existsSync(proof)).toBe(false);
 });
 
 it("definitions that were there before still serve commands inside", async () => {
