@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { createAgentGate } from "./define/agent-gate.ts";
 import { findPackageDirectory } from "./define/package-directory.ts";
 import { isUnchangedSince, isTrustUnchangedSince } from "./define/unchanged-since.ts";
-import { placeId } from "./execute/claim/runner-lock.ts";
+import { readPlaceId } from "./execute/claim/runner-lock.ts";
 import { newShortLivedName, type NestedRuns, openNestedRuns } from "./compose/open-nested-runs.ts";
 import type { Local } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";
@@ -248,7 +248,7 @@ function pinToHost({ run }: CreateRun, offered: readonly RunnerProfile[], stateD
   if (profile === undefined) return {};
   return {
     hostname: hostname(),
-    place_id: placeId(recordDirectory(stateDirectory)),
+    place_id: readPlaceId(recordDirectory(stateDirectory)),
     executor_profile: profile.loaded.name,
   };
 }

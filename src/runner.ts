@@ -15,7 +15,7 @@ import {
   startRegistration,
   type Times,
 } from "./execute/claim/registration.ts";
-import { lockRunner, placeId, runnerKey } from "./execute/claim/runner-lock.ts";
+import { lockRunner, readPlaceId, readRunnerKey } from "./execute/claim/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
@@ -187,10 +187,10 @@ async function openProfile(
       port: options.port,
       registration: {
         protocol: 1,
-        runner_key: runnerKey(directory),
+        runner_key: readRunnerKey(directory),
         ...(options.name === undefined ? {} : { name: options.name }),
         hostname: hostname(),
-        place_id: placeId(recordDirectory(options.stateDirectory)),
+        place_id: readPlaceId(recordDirectory(options.stateDirectory)),
         project_dir: options.projectDir,
         executor_profile,
         executor: { ...toRegistrationExecutor(profile), can: executor.can },
@@ -241,7 +241,7 @@ async function openProfile(
         },
         owner,
         isAlive: ownerIsAlive,
-        locks: locksDirectory(recordDirectory(options.stateDirectory)),
+        lockDirectory: locksDirectory(recordDirectory(options.stateDirectory)),
         uploads: uploadTimes,
         random: Math.random,
         findCheckout,

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { protectedPaths } from "../define/protected-paths.ts";
 import { findCheckout } from "../define/checkout.ts";
-import { type ExecRecord, type ExecRequest, execOnRecord, type Inside } from "../execute/exec.ts";
+import { type ExecRecord, type ExecRequest, execOnRecord, type NestedAccess } from "../execute/exec.ts";
 import type { NestedSink } from "../execute/nested/nested-sink.ts";
 import { findLocal, type Local, localUser, createExecToken, createLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
@@ -63,7 +63,7 @@ async function runExec(input: CommandInput): Promise<number> {
       {
         store,
         ...(nested ? { nested } : {}),
-        ...insideOf(input, local, store !== null, key),
+        ...nestedAccessOf(input, local, store !== null, key),
         redactor: createRedactor({
           variables: input.env,
           values: [...givenSecrets(request), { name: "DROVER_API_KEY", value: key }],
@@ -95,7 +95,7 @@ async function nestedSink({ env }: CommandInput): Promise<NestedSink | null> {
   return openNestedSink(path);
 }
 
-/** Makes the command part of the outer run. It inherits the run's token through `insideOf`, not from our environment. */
+/** Makes the command part of the outer run. It inherits the run's token through `nestedAccessOf`, not from our environment. */
 function attachToRun(
   request: ExecRequest,
   { runId }: NestedSink,
@@ -107,13 +107,18 @@ function attachToRun(
 }
 
 /** The environment for Drover commands inside this one. A nested exec passes on that of its run. */
-function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: string): { inside?: Inside } {
+function nestedAccessOf(
+  input: CommandInput,
+  local: Local,
+  onRecord: boolean,
+  key: string,
+): { nestedAccess?: NestedAccess } {
   const { env } = input;
   const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
   const runs = runsDirectory(local.places.stateDirectory);
   if (env["DROVER_NESTED_LOG"]) {
     const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
-    return { inside: { runs, variables, open: () => async () => undefined } };
+    return { nestedAccess: { runs, variables, open: () => async () => undefined } };
   }
   if (!onRecord) return {};
   // An address from --env takes precedence.
@@ -128,7 +133,9 @@ function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: str
   const onFault = (error: unknown): void =>
     tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
   const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onFault).close;
-  return { inside: given ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open } };
+  return {
+    nestedAccess: given ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
+  };
 }
 
 /** Loads the trust prompt only if the directory has untrusted settings. */

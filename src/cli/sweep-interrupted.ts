@@ -44,7 +44,7 @@ async function finishInterrupted(
       owner: start.owner,
       now: () => new Date(),
       record: (event) => void events.push(redactor.value(event)),
-      known: await knownExecutions(store, run_id),
+      recorded: await knownExecutions(store, run_id),
     },
     message,
   );

@@ -23,7 +23,7 @@ export interface ExecRequest {
   display: string;
   options: StartOptions;
   capture: CaptureOptions;
-  /** Also receives the complete output, redacted; null for none. */
+  /** Receives a copy of the complete output, redacted; null for none. */
   spillDirectory: string | null;
   /** The run that this one is part of. */
   parentRunId: string | null;
@@ -38,7 +38,7 @@ export interface ExecDeps {
   /** Set if this command is inside a run. The outer Drover records it, so there is no store. */
   nested?: NestedSink;
   /** For Drover commands inside this one; absent if nothing is recorded. */
-  inside?: Inside;
+  nestedAccess?: NestedAccess;
   redactor: Redactor;
   now: () => Date;
   newId: NewId;
@@ -51,7 +51,7 @@ export interface ExecDeps {
 }
 
 /** How commands inside an `exec` reach this Drover. */
-export interface Inside {
+export interface NestedAccess {
   runs: string;
   /** DROVER_API_URL and DROVER_API_KEY, or the variables that a nested exec inherited. */
   variables: Readonly<Record<string, string>>;
@@ -77,16 +77,19 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
   const record = deps.nested
     ? startNested(id, request, deps, deps.nested)
     : deps.store && (await startRecord(runId, request, deps, deps.store));
-  const insideVariables = { ...deps.inside?.variables, ...(record?.log ? { DROVER_NESTED_LOG: record.log } : {}) };
+  const nestedVariables = {
+    ...deps.nestedAccess?.variables,
+    ...(record?.log ? { DROVER_NESTED_LOG: record.log } : {}),
+  };
   const running = execute(
     request.command,
     {
       ...request.options,
-      show: [...(request.options.show ?? []), ...nestedDirectories(insideVariables)],
+      show: [...(request.options.show ?? []), ...nestedDirectories(nestedVariables)],
       ...(record?.log ? { writable: [...(request.options.writable ?? []), record.log] } : {}),
       ids: {
         ...inheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
-        ...insideVariables,
+        ...nestedVariables,
         DROVER_EXECUTION_ID: runId,
       },
       capture: {
@@ -119,17 +122,17 @@ function spillFiles(runId: string, { spillDirectory }: ExecRequest): Pick<Captur
 /** Records the command in the outer run. Its output is already part of that run's output. */
 function startNested(id: string, request: ExecRequest, deps: ExecDeps, sink: NestedSink) {
   const { redactor } = deps;
-  sink.started(id, redactor.value(startOf(id, request, deps)));
+  sink.recordStart(id, redactor.value(toExecutionStart(id, request, deps)));
   return {
     log: null,
     output: () => undefined,
     async finish(result: CommandResult): Promise<void> {
-      sink.ended(id, redactor.value(endOf(id, result)));
+      sink.recordEnd(id, redactor.value(toExecutionEnd(id, result)));
     },
   };
 }
 
-function startOf(execution_id: string, request: ExecRequest, deps: ExecDeps): ExecutionStart {
+function toExecutionStart(execution_id: string, request: ExecRequest, deps: ExecDeps): ExecutionStart {
   return executionStart({
     execution_id,
     command: request.command,
@@ -142,7 +145,7 @@ function startOf(execution_id: string, request: ExecRequest, deps: ExecDeps): Ex
   });
 }
 
-function endOf(execution_id: string, result: CommandResult): ExecutionEnd {
+function toExecutionEnd(execution_id: string, result: CommandResult): ExecutionEnd {
   return executionEnd(execution_id, result, {
     stdoutBytes: result.stdout.totalBytes,
     stderrBytes: result.stderr.totalBytes,
@@ -165,10 +168,11 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
   });
   recorder.record({ type: "status", status: "running" });
   // the run and its one execution share an id
-  const start = recorder.recordStart(startOf(runId, request, deps));
-  const { inside, now, owner } = deps;
+  const start = recorder.recordStart(toExecutionStart(runId, request, deps));
+  const { nestedAccess, now, owner } = deps;
   const log =
-    inside && openNestedLog({ runs: inside.runs, run_id: runId, attempt: 1, owner, now, record: recorder.record });
+    nestedAccess &&
+    openNestedLog({ runs: nestedAccess.runs, run_id: runId, attempt: 1, owner, now, record: recorder.record });
   await sink
     .create(
       newRun({
@@ -191,14 +195,14 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
       await log?.close();
       throw error;
     });
-  const close = inside?.open(runId);
+  const close = nestedAccess?.open(runId);
   return {
     log: log?.path ?? null,
     output: recorder.output,
     async finish(result: CommandResult): Promise<void> {
       await close?.();
       await log?.close();
-      recorder.recordEnd(endOf(runId, result));
+      recorder.recordEnd(toExecutionEnd(runId, result));
       const cancelled = result.stopped === "user" || result.stopped === "shutdown";
       await sink.finish({
         at: result.endTime.toISOString(),

@@ -2,7 +2,7 @@ import type { NewId } from "../../model/ids.ts";
 import type { Claim, Order, RunnerPort } from "../../model/runner-port.ts";
 import { createBackoff, sleep } from "../port/backoff.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault, type PortFault } from "../port/port-fault.ts";
+import { classifyPortError, type PortFailure } from "../port/port-failure.ts";
 import { createWakeup } from "../port/wakeup.ts";
 
 /** Long-polls the coordinator for claims and orders. The open poll also keeps an idle runner's lease alive. */
@@ -12,7 +12,8 @@ export interface ClaimLoop {
    * coordinator may assign runs to that one while a report that names it is on its way.
    */
   readonly asOfClaim: string | null;
-  slotFreed(): void;
+  /** Call this when a run has released its slot. */
+  onSlotFreed(): void;
   /** Takes no more claims but still receives orders. */
   drain(): void;
   stop(): Promise<void>;
@@ -30,10 +31,10 @@ export interface ClaimLoopOptions {
   onDeclined: () => void;
   dispatch: (order: Order) => void;
   newId: NewId;
-  /** The first pause before a failed poll is retried. Grows to ten times that. */
+  /** The pause before the first retry of a failed poll. It grows up to tenfold. */
   pollPauseMs: number;
   random: () => number;
-  onFault: (error: unknown, fault: PortFault) => void;
+  onFailure: (error: unknown, failure: PortFailure) => void;
 }
 
 /** A full runner polls for orders only if no slot becomes free for this long. Short runs then need no extra poll. */
@@ -46,16 +47,16 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const stopping = new AbortController();
   const backoff = createBackoff({
     firstMs: options.pollPauseMs,
-    longestMs: options.pollPauseMs * 10,
+    maxMs: options.pollPauseMs * 10,
     random: options.random,
   });
-  const freed = createWakeup();
+  const slotWakeup = createWakeup();
   let claimId = "";
   let claimsEpoch: number | null = null;
   let asOfClaim: string | null = null;
   let ackOrder = 0;
-  let draining = false;
-  let current: { want: number; cancel: AbortController } | null = null;
+  let isDraining = false;
+  let openPoll: { want: number; cancel: AbortController } | null = null;
 
   /** Closes the claims of the previous registration. With `asOfClaim` null, reports refer to the start of the new epoch. */
   function startEpoch(epoch: number): void {
@@ -68,11 +69,11 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   async function pollOnce(): Promise<void> {
     const { runner_id, epoch } = await identity.current();
     startEpoch(epoch);
-    const want = draining ? 0 : Math.max(0, options.freeSlots());
+    const want = isDraining ? 0 : Math.max(0, options.freeSlots());
     // a draining runner takes no run at all, not even one that resumes a session it has
-    const shortage = draining ? "it is draining" : options.shortage();
+    const shortage = isDraining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
-    current = { want, cancel };
+    openPoll = { want, cancel };
     const sentAt = performance.now();
     try {
       const answer = await port.poll(
@@ -80,13 +81,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         AbortSignal.any([cancel.signal, stopping.signal]),
       );
       // the coordinator may have taken the claims of an older epoch back
-      const stale = (await identity.current()).epoch !== epoch;
+      const isStale = (await identity.current()).epoch !== epoch;
       // runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost
-      const takes = !stale && !draining && !stopping.signal.aborted;
-      if (takes) for (const claim of answer.claims) options.take(claim);
+      const accepts = !isStale && !isDraining && !stopping.signal.aborted;
+      if (accepts) for (const claim of answer.claims) options.take(claim);
       else if (answer.claims.length > 0) options.onDeclined();
       // an empty claim stays open: reusing its id spares the coordinator a write
-      if (answer.claims.length > 0 && !stale) {
+      if (answer.claims.length > 0 && !isStale) {
         asOfClaim = claimId;
         claimId = options.newId();
       }
@@ -104,19 +105,19 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     } catch (error) {
       // retry with the same claim_id: the coordinator repeats an answer that was lost
       if (cancel.signal.aborted || stopping.signal.aborted) return;
-      const fault = portFault(error);
-      options.onFault(error, fault);
-      if (fault === "register") await identity.renew(epoch);
+      const failure = classifyPortError(error);
+      options.onFailure(error, failure);
+      if (failure === "register") await identity.renew(epoch);
       else await backoff.wait(stopping.signal);
     } finally {
-      current = null;
+      openPoll = null;
     }
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      if (!draining && options.freeSlots() <= 0) {
-        await freed.wait(busyPauseMs, stopping.signal);
+      if (!isDraining && options.freeSlots() <= 0) {
+        await slotWakeup.wait(busyPauseMs, stopping.signal);
         // short runs finish in bursts: fill several slots with one poll
         await sleep(afterClaimPauseMs, stopping.signal);
       }
@@ -125,22 +126,22 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   }
   // the identity rejects only when the runner stops
   const running = run().catch((error: unknown) => {
-    if (!stopping.signal.aborted) options.onFault(error, "silent");
+    if (!stopping.signal.aborted) options.onFailure(error, "silent");
   });
 
   return {
     get asOfClaim() {
       return asOfClaim;
     },
-    slotFreed() {
-      freed.notify();
-      // abort only a poll that wants no runs; any other returns with the next run anyway
-      if (!draining && current?.want === 0) current.cancel.abort();
+    onSlotFreed() {
+      slotWakeup.notify();
+      // abort only a poll that asked for no runs; any other poll returns with the next run anyway
+      if (!isDraining && openPoll?.want === 0) openPoll.cancel.abort();
     },
     drain() {
-      draining = true;
-      freed.notify();
-      if (current && current.want > 0) current.cancel.abort();
+      isDraining = true;
+      slotWakeup.notify();
+      if (openPoll && openPoll.want > 0) openPoll.cancel.abort();
     },
     async stop() {
       stopping.abort();

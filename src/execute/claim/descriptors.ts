@@ -1,20 +1,23 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The most that one run opens at once: its log, the pipes of two programs being spawned, files being uploaded. */
-const neededByRun = 16;
+/** The most that one run has open at once: its log, the pipes of two programs being spawned, files being uploaded. */
+const descriptorsPerRun = 16;
 
 export interface Descriptors {
   open: number;
   limit: number;
 }
 
-/** Counts the file descriptors of this process. null if unknown (only Linux tells) or if the limit is out of reach. */
+/**
+ * Counts the file descriptors of this process. Returns null if the count is unknown (only Linux reports it) or the limit
+ * is too high to matter.
+ */
 export function countDescriptors(): Descriptors | null {
   let limits: string;
   try {
     limits = readFileSync("/proc/self/limits", "utf8");
   } catch (error) {
-    // not even one left to open /proc/self/limits
+    // no descriptor is left to open /proc/self/limits
     if (isOutOfDescriptors(error)) return { open: 1, limit: 1 };
     return null;
   }
@@ -29,23 +32,23 @@ export function countDescriptors(): Descriptors | null {
   }
 }
 
-/** What the runner itself opens after its start: its lock, its logs, connections to the coordinator. */
-const neededByRunner = 8;
+/** Descriptors that the runner itself opens after its start: its lock, its logs, connections to the coordinator. */
+const descriptorsPerRunner = 8;
 
 /** Whether a runner that starts now has enough descriptors for one run. */
 export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
-  return descriptors === null || descriptors.limit - descriptors.open >= neededByRunner + neededByRun;
+  return descriptors === null || descriptors.limit - descriptors.open >= descriptorsPerRunner + descriptorsPerRun;
 }
 
-/** How many more runs the free descriptors suffice for. */
+/** How many more runs have enough free descriptors. */
 export function roomForRuns(descriptors: Descriptors | null): number {
   return descriptors === null
     ? Infinity
-    : Math.max(0, Math.floor((descriptors.limit - descriptors.open) / neededByRun));
+    : Math.max(0, Math.floor((descriptors.limit - descriptors.open) / descriptorsPerRun));
 }
 
 export function describeShortage({ open, limit }: Descriptors): string {
-  return `this process has ${open} of at most ${limit} files open, and a run needs ${neededByRun} more; raise \`ulimit -n\``;
+  return `this process has ${open} of at most ${limit} files open, and a run needs ${descriptorsPerRun} more; raise \`ulimit -n\``;
 }
 
 export function isOutOfDescriptors(error: unknown): error is Error {

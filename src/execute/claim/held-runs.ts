@@ -23,10 +23,10 @@ export interface HeldRuns {
   /** Parks waiting runs and stops all others at once. */
   shutDown(): void;
   abortAll(reason: StopReason): void;
-  /** Resolves when all runs taken so far have ended. */
-  allEnded(): Promise<void>;
-  /** Resolves when every log has been shipped and closed. */
-  logsClosed(): Promise<void>;
+  /** Waits until all runs taken so far have ended. */
+  waitForRuns(): Promise<void>;
+  /** Waits until every log has been shipped and closed. */
+  waitForLogs(): Promise<void>;
 }
 
 export interface HeldRunsOptions {
@@ -36,24 +36,24 @@ export interface HeldRunsOptions {
   shipper: Shipper;
   upload: Upload;
   sessions: SessionPort;
-  slotFreed: () => void;
+  onSlotFreed: () => void;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
 /** How long a waiting run may take to save its state when the runner shuts down. */
-const parkMs = 2000;
+const parkTimeoutMs = 2000;
 
 export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
-  const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
+  const { slots, supervise, logs, shipper, onSlotFreed, onNotice } = options;
   const runs = new Map<string, { supervised: SupervisedRun; sessions: (string | null)[] }>();
 
-  const closing = new Set<Promise<void>>();
-  function closeLogAfter(settled: Promise<"shipped" | "lost">, journal: Journal): void {
-    const closed = settled
-      .then((how) => (how === "shipped" ? journal.markShipped() : journal.remove()))
+  const closingLogs = new Set<Promise<void>>();
+  function closeLogAfter(shipped: Promise<"shipped" | "lost">, journal: Journal): void {
+    const closed = shipped
+      .then((result) => (result === "shipped" ? journal.markShipped() : journal.remove()))
       .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error))
-      .finally(() => closing.delete(closed));
-    closing.add(closed);
+      .finally(() => closingLogs.delete(closed));
+    closingLogs.add(closed);
   }
 
   return {
@@ -67,21 +67,21 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
     take(claim) {
       const key = keyOf(claim);
       if (runs.has(key)) return; // the coordinator repeated an answer
-      const stays = claim.invocation.agent.type === "autonomous";
-      const journal = createRunLog(claim.run_id, claim.attempt, stays, logs);
+      const keepsLog = claim.invocation.agent.type === "autonomous";
+      const journal = createRunLog(claim.run_id, claim.attempt, keepsLog, logs);
       const supervised = superviseRun(claim, supervise, {
         journal,
         notify: shipper.notify,
         flush: shipper.flush,
-        slotFreed,
-        waitForRoom: () => shipper.waitForRoom(journal),
+        onSlotFreed,
+        waitForJournalSpace: () => shipper.waitForJournalSpace(journal),
         partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
         upload: options.upload,
         sessions: options.sessions,
       });
       const { session_id, forked_from } = claim.invocation;
       runs.set(key, { supervised, sessions: [session_id, forked_from] });
-      const settled = new Promise<"shipped" | "lost">((resolve) => {
+      const shipped = new Promise<"shipped" | "lost">((resolve) => {
         shipper.add({
           journal,
           onLost() {
@@ -94,11 +94,11 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
       });
       void supervised.ended.then(() => {
         runs.delete(key);
-        slotFreed();
+        onSlotFreed();
       });
       // after both, nothing writes to the log any more
       closeLogAfter(
-        supervised.ended.then(() => settled),
+        supervised.ended.then(() => shipped),
         journal,
       );
     },
@@ -118,19 +118,19 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
       for (const { supervised } of runs.values()) {
         if (!supervised.park()) supervised.abort("shutdown");
         else {
-          const late = setTimeout(() => supervised.abort("shutdown"), parkMs);
-          void supervised.ended.then(() => clearTimeout(late));
+          const timer = setTimeout(() => supervised.abort("shutdown"), parkTimeoutMs);
+          void supervised.ended.then(() => clearTimeout(timer));
         }
       }
     },
     abortAll(reason) {
       for (const { supervised } of runs.values()) supervised.abort(reason);
     },
-    async allEnded() {
+    async waitForRuns() {
       await Promise.all([...runs.values()].map(({ supervised }) => supervised.ended));
     },
-    async logsClosed() {
-      await Promise.all(closing);
+    async waitForLogs() {
+      await Promise.all(closingLogs);
     },
   };
 }

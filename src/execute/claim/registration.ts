@@ -9,9 +9,9 @@ import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "../port/identity.ts";
 import type { Journal } from "../journal/journal.ts";
-import { isLeaseOver } from "./lease-watch.ts";
+import { hasLeaseExpired } from "./lease-expiry.ts";
 import { findRunLogs, type RunLogsOptions } from "../journal/run-logs.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 import { createSessionPort } from "../sessions/session-port.ts";
 import { settleInterrupted } from "./settle-interrupted.ts";
 import { startShipper } from "../journal/shipper.ts";
@@ -51,7 +51,7 @@ export interface RunningRegistration {
   replaceAgents(agents: Agent[]): Promise<void>;
   /** Takes no new claims, gives its runs `drainMs` to finish, then stops them. */
   drain(): Promise<void>;
-  /** Stops all runs now and deregisters. Idempotent, also during a drain. */
+  /** Stops all runs now and deregisters. Idempotent. Also cuts a drain short. */
   stop(): Promise<void>;
   readonly done: Promise<void>;
 }
@@ -59,14 +59,14 @@ export interface RunningRegistration {
 /** How often a runner without free descriptors counts them again. */
 const shortagePauseMs = 1000;
 
-/** Waits while the coordinator is away. Rejects if another live runner has this identity. */
+/** Registers, and retries while the coordinator is away. Rejects if another live runner has this identity. */
 export async function startRegistration(
   options: RegistrationOptions,
   signal: AbortSignal,
 ): Promise<RunningRegistration> {
   const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
-  const ending = new AbortController();
+  const stopping = new AbortController();
   const outages = reportOutages(options.port, onNotice);
   const { port } = outages;
   let registration = options.registration;
@@ -74,17 +74,17 @@ export async function startRegistration(
   let isFirst = true;
   let flush = (): void => undefined;
   const identity = createIdentity(async () => {
-    latest = await register(registration, outages, options, AbortSignal.any([ending.signal, signal]), isFirst);
+    latest = await register(registration, outages, options, AbortSignal.any([stopping.signal, signal]), isFirst);
     isFirst = false;
     flush();
     return latest;
   });
   const first = await identity.current();
 
-  const found = findRunLogs(logs);
+  const runLogs = findRunLogs(logs);
   const closeLog = (journal: Journal, close: () => Promise<void>): void =>
     void close().catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be closed`, error));
-  await settleInterrupted(found, options);
+  await settleInterrupted(runLogs, options);
 
   const shipper = startShipper(
     {
@@ -96,9 +96,9 @@ export async function startRegistration(
       maxUnshippedBytes: options.maxUnshippedBytes,
       monotonic,
       random: options.random,
-      onFault: (error, fault) => outages.report("report", error, fault),
+      onFailure: (error, failure) => outages.report("report", error, failure),
     },
-    found.map(({ journal }) => ({
+    runLogs.map(({ journal }) => ({
       journal,
       onLost: () => closeLog(journal, journal.remove),
       onFinished: () => closeLog(journal, journal.markShipped),
@@ -106,14 +106,14 @@ export async function startRegistration(
   );
 
   flush = shipper.flush;
-  const held = createHeldRuns({
+  const heldRuns = createHeldRuns({
     slots: () => registration.slots,
     supervise: { ...options.supervise, directories: { ...options.supervise.directories, owner: () => latest } },
     logs,
     shipper,
     upload: createUpload(port, identity),
     sessions: createSessionPort(port, identity),
-    slotFreed: () => loop.slotFreed(),
+    onSlotFreed: () => loop.onSlotFreed(),
     onNotice,
   });
   const maxRuns = roomForRuns(countDescriptors());
@@ -122,18 +122,18 @@ export async function startRegistration(
   /** Free slots that also have enough file descriptors for a run. */
   const freeSlots = (): number => {
     shortage = null;
-    const free = held.freeSlots();
+    const free = heldRuns.freeSlots();
     if (free <= 0) return free;
     const descriptors = countDescriptors();
     // runs taken a moment ago have not opened their files yet
-    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - held.running));
+    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - heldRuns.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
       if (!isShortageReported) onNotice(shortage);
       isShortageReported = true;
     }
-    // no run here will end and free descriptors: count again soon, or the poll that wants nothing stays open
-    if (room === 0 && held.running === 0) setTimeout(() => loop.slotFreed(), shortagePauseMs).unref();
+    // No run of this runner will end and free descriptors. Count again soon, or the poll that asks for no runs stays open.
+    if (room === 0 && heldRuns.running === 0) setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
     return Math.min(free, room);
   };
   const loop = startClaimLoop({
@@ -141,13 +141,13 @@ export async function startRegistration(
     identity,
     freeSlots,
     shortage: () => shortage,
-    take: (claim) => held.take(capFileSize(claim, latest.max_file_bytes)),
+    take: (claim) => heldRuns.take(capFileSize(claim, latest.max_file_bytes)),
     onDeclined: shipper.flush,
-    dispatch: held.dispatch,
+    dispatch: heldRuns.dispatch,
     newId,
     pollPauseMs: times.pollPauseMs,
     random: options.random,
-    onFault: (error, fault) => outages.report("poll", error, fault),
+    onFailure: (error, failure) => outages.report("poll", error, failure),
   });
 
   const { scratch, sessionHomes } = options.supervise.directories;
@@ -155,66 +155,69 @@ export async function startRegistration(
     port,
     identity,
     roots: [scratch, ...(sessionHomes === null ? [] : [sessionHomes])],
-    isUsed: held.usesSession,
+    isUsed: heldRuns.usesSession,
     everyMs: times.sweepMs,
     onNotice,
   });
 
-  let wasOver = false;
+  let wasExpired = false;
   const watchLease = (): void => {
-    const isOver = held.running > 0 && isLeaseOver(shipper, first.lease_ms);
-    if (isOver && !wasOver)
+    const isExpired = heldRuns.running > 0 && hasLeaseExpired(shipper, first.lease_ms);
+    if (isExpired && !wasExpired)
       onNotice(
-        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease has expired, and all runs are stopped`,
+        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease has expired, and all runs were stopped`,
       );
-    if (isOver) held.abortAll("lease_lost");
-    wasOver = isOver;
+    if (isExpired) heldRuns.abortAll("lease_lost");
+    wasExpired = isExpired;
   };
-  const watch = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
+  const leaseTimer = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
 
-  async function leave(): Promise<void> {
-    await held.allEnded();
-    if (shipper.held > 0) shipper.flush();
-    await within(times.shutdownMs, Promise.all([shipper.drained(times.shutdownMs), held.logsClosed()]));
-    clearInterval(watch);
+  async function shutDown(): Promise<void> {
+    await heldRuns.waitForRuns();
+    if (shipper.shipmentCount > 0) shipper.flush();
+    await waitAtMost(
+      times.shutdownMs,
+      Promise.all([shipper.waitUntilDrained(times.shutdownMs), heldRuns.waitForLogs()]),
+    );
+    clearInterval(leaseTimer);
     // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
     // So no new call is started, and calls in flight finish first. They report their own failures.
-    ending.abort();
-    const inFlight = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
-    await within(times.shutdownMs, Promise.allSettled(inFlight));
+    stopping.abort();
+    const inFlight = [loop.stop(), shipper.stop(), sweep.stop(), identity.waitForRenewal()];
+    await waitAtMost(times.shutdownMs, Promise.allSettled(inFlight));
     const { runner_id, epoch } = await identity.current();
     const deregistered = port
       .deregister({ runner_id, epoch })
-      .catch((error: unknown) => outages.report("deregister", error, portFault(error)));
-    await within(times.shutdownMs, deregistered);
+      .catch((error: unknown) => outages.report("deregister", error, classifyPortError(error)));
+    await waitAtMost(times.shutdownMs, deregistered);
   }
 
-  let stopped: Promise<void> | null = null;
+  let stopResult: Promise<void> | null = null;
   let finish!: () => void;
   const done = new Promise<void>((resolve) => (finish = resolve));
   const stop = (): Promise<void> => {
     loop.drain();
-    held.shutDown();
-    return (stopped ??= leave().finally(finish));
+    heldRuns.shutDown();
+    return (stopResult ??= shutDown().finally(finish));
   };
   return {
     runner_id: first.runner_id,
     get running() {
-      return held.running;
+      return heldRuns.running;
     },
     async replaceAgents(agents) {
-      if (ending.signal.aborted) return;
+      if (stopping.signal.aborted) return;
       registration = { ...registration, agents };
       const { epoch } = await identity.current();
       await identity.renew(epoch).catch((error: unknown) => {
-        // the runner is leaving and no longer needs its agents
-        if (!ending.signal.aborted) throw error;
+        // a runner that is stopping no longer needs its agents
+        if (!stopping.signal.aborted) throw error;
       });
     },
     async drain() {
       loop.drain();
-      held.park();
-      await within(times.drainMs, held.allEnded());
+      heldRuns.park();
+      await waitAtMost(times.drainMs, heldRuns.waitForRuns());
       await stop();
     },
     stop,
@@ -229,25 +232,25 @@ async function register(
   signal: AbortSignal,
   isFirst: boolean,
 ): Promise<Registered> {
-  const once = { ...registration, registration_id: supervise.newId() };
-  const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
+  const request = { ...registration, registration_id: supervise.newId() };
+  const backoff = createBackoff({ firstMs: times.pollPauseMs, maxMs: times.pollPauseMs * 10, random });
   for (;;) {
     signal.throwIfAborted();
     try {
-      return await port.register(once);
+      return await port.register(request);
     } catch (error) {
       signal.throwIfAborted();
-      const fault = portFault(error);
-      if (fault === "duplicate" || fault === "refused") throw error;
+      const failure = classifyPortError(error);
+      if (failure === "duplicate" || failure === "refused") throw error;
       // after the first registration, wait instead: the real coordinator may come back to its address
       if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
-      report("register", error, fault);
+      report("register", error, failure);
       await backoff.wait(signal);
     }
   }
 }
 
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
+async function waitAtMost(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
   await Promise.race([work.then(() => done.abort()), sleep(ms, done.signal)]);
 }

@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { lockRunner, runnerKey } from "./runner-lock.ts";
+import { lockRunner, readRunnerKey } from "./runner-lock.ts";
 
 const directories: string[] = [];
 afterEach(async () => {
@@ -41,8 +41,8 @@ test("takes over a damaged lock", () => {
 
 test("generates a long key once, readable by its owner alone", () => {
   const directory = makeDirectory();
-  const key = runnerKey(directory);
+  const key = readRunnerKey(directory);
   expect(key).toMatch(/^[0-9a-f]{64}$/);
-  expect(runnerKey(directory)).toBe(key);
+  expect(readRunnerKey(directory)).toBe(key);
   expect(statSync(join(directory, "key")).mode & 0o777).toBe(0o600);
 });

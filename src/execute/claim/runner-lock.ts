@@ -15,21 +15,21 @@ type Owner = ExecutionStart["owner"];
 export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Owner) => boolean): RunnerLock {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, "lock");
-  const own = `${JSON.stringify(owner)}\n`;
-  // written to a temporary file and linked, so that nobody reads a half-written lock
-  const aside = join(directory, `lock.${randomUUID()}`);
-  writeFileSync(aside, own, { mode: 0o600 });
+  const lockText = `${JSON.stringify(owner)}\n`;
+  // written to a temporary file and linked, so that no process reads a half-written lock
+  const temporary = join(directory, `lock.${randomUUID()}`);
+  writeFileSync(temporary, lockText, { mode: 0o600 });
   try {
     for (let tries = 0; tries < 10; tries++) {
-      if (tryLink(aside, path)) return { release: () => releaseLock(path, own) };
-      const holder = readOrNull(path);
-      if (holder === null) continue;
-      const holding = ownerIn(holder);
-      if (holding && isAlive(holding)) throw alreadyRunning(holding);
-      removeStale(path, holder);
+      if (tryLink(temporary, path)) return { release: () => releaseLock(path, lockText) };
+      const currentText = readOrNull(path);
+      if (currentText === null) continue;
+      const holder = parseOwner(currentText);
+      if (holder && isAlive(holder)) throw alreadyRunning(holder);
+      removeStaleLock(path, currentText);
     }
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(temporary, { force: true });
   }
   throw new HostError({
     code: "DROVER-STA-001",
@@ -38,31 +38,31 @@ export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Own
   });
 }
 
-/** The runner's secret identity, generated at its first start. */
-export function runnerKey(directory: string): string {
+/** Returns the runner's secret identity, which is generated at its first start. */
+export function readRunnerKey(directory: string): string {
   return readOrCreate(join(directory, "key"), () => randomBytes(32).toString("hex"));
 }
 
-/** The id of a state directory, generated at first use. All its runners share the sessions in it. */
-export function placeId(record: string): string {
+/** Returns the id of a state directory, which is generated at first use. All its runners share the sessions in it. */
+export function readPlaceId(record: string): string {
   return readOrCreate(placeIdFile(record), () => randomUUID());
 }
 
-function readOrCreate(path: string, make: () => string): string {
+function readOrCreate(path: string, create: () => string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const known = readOrNull(path)?.trim();
-  if (known) return known;
-  const aside = `${path}.${randomUUID()}`;
-  writeFileSync(aside, `${make()}\n`, { mode: 0o600 });
+  const existing = readOrNull(path)?.trim();
+  if (existing) return existing;
+  const temporary = `${path}.${randomUUID()}`;
+  writeFileSync(temporary, `${create()}\n`, { mode: 0o600 });
   try {
-    tryLink(aside, path);
+    tryLink(temporary, path);
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(temporary, { force: true });
   }
   return readFileSync(path, "utf8").trim();
 }
 
-/** False if `to` already exists. */
+/** Returns false if `to` already exists. */
 function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to);
@@ -73,8 +73,8 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-/** null if the lock is damaged or not ours; then nobody holds it. */
-function ownerIn(text: string): Owner | null {
+/** Returns null if the lock is damaged or was not written by Drover. No process holds such a lock. */
+function parseOwner(text: string): Owner | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && typeof Reflect.get(value, "pid") === "number"
@@ -87,28 +87,28 @@ function ownerIn(text: string): Owner | null {
 }
 
 /** Removes a dead process's lock. Renames it first, which only one process can do, and puts it back if it has changed. */
-function removeStale(path: string, holder: string): void {
-  const aside = `${path}.${randomUUID()}`;
+function removeStaleLock(path: string, currentText: string): void {
+  const temporary = `${path}.${randomUUID()}`;
   try {
-    renameSync(path, aside);
+    renameSync(path, temporary);
   } catch (error) {
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  // another process took the lock in between: give it back
-  if (readOrNull(aside) !== holder) tryLink(aside, path);
-  rmSync(aside, { force: true });
+  // another process took the lock in between: put it back
+  if (readOrNull(temporary) !== currentText) tryLink(temporary, path);
+  rmSync(temporary, { force: true });
 }
 
-function releaseLock(path: string, own: string): void {
-  if (readOrNull(path) === own) rmSync(path, { force: true });
+function releaseLock(path: string, lockText: string): void {
+  if (readOrNull(path) === lockText) rmSync(path, { force: true });
 }
 
 function alreadyRunning({ pid, host }: Owner): HostError {
   return new HostError({
     code: "DROVER-STA-001",
     message: `This runner is already running as process ${pid} on ${host}.`,
-    next: "Stop that process, or give this runner another name with --name.",
+    next: "Stop that process, or pass another runner name with --name.",
   });
 }
 

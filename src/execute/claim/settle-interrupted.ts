@@ -16,35 +16,36 @@ interface SettleOptions {
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-const runnerDied = "The runner died before this command ended; the next runner killed what was left of it.";
+const runnerDied = "The runner died before this command ended. The next runner killed its remaining processes.";
 
 /** Logs without an outcome belong to runs whose runner died. Kills their remaining processes and ends them as lost. */
 export async function settleInterrupted(
-  found: readonly FoundLog[],
+  logs: readonly FoundLog[],
   { killOrphans, supervise, onNotice }: SettleOptions,
 ): Promise<void> {
   const { directories, redactor, owner, now } = supervise;
-  const unfinished = found.filter(({ journal }) => journal.outcome === null);
-  await killOrphans(unfinished.flatMap(({ executions }) => openIn(executions)));
-  // the directory is this runner's alone, and it has no run yet
+  const unfinished = logs.filter(({ journal }) => journal.outcome === null);
+  await killOrphans(unfinished.flatMap(({ executions }) => openExecutions(executions)));
+  // only this runner uses the directory, and it has no runs yet
   await emptyPrivateDirectory(directories.stateDirectory, directories.tmpRoot, onNotice);
   if (unfinished.length > 0)
     await sweepSockets(directories.runs).catch((error: unknown) => onNotice("old sockets could not be removed", error));
   for (const { journal, executions } of unfinished) {
-    const at = now().toISOString();
+    const endedAt = now().toISOString();
     const record = (event: RunEvent): void => void journal.append(redactor.value(event));
     const { run_id, attempt } = journal;
     const nested = await recoverNested(
-      { runs: directories.runs, run_id, attempt, owner, now, record, known: executions },
+      { runs: directories.runs, run_id, attempt, owner, now, record, recorded: executions },
       runnerDied,
     );
-    for (const id of openIn(executions))
-      if (!nested.has(id)) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, runnerDied) });
+    for (const id of openExecutions(executions))
+      if (!nested.has(id))
+        journal.append({ type: "execution_ended", execution: interruptedEnd(id, endedAt, runnerDied) });
     const lost = outcomeOfStop("lease_lost");
     journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died during this run." } : lost);
   }
 }
 
-function openIn(executions: ReadonlyMap<string, "open" | "ended">): string[] {
+function openExecutions(executions: ReadonlyMap<string, "open" | "ended">): string[] {
   return [...executions].flatMap(([id, state]) => (state === "open" ? [id] : []));
 }

@@ -106,7 +106,7 @@ test("records no file if one upload fails for good", async () => {
 });
 
 test("fails the upload if the coordinator is away for too long", async () => {
-  const uploads = { retryMs: 5, retryForMs: 100, retryForMsOnceStopped: 100, stallMs: 1000 };
+  const uploads = { retryMs: 5, retryForMs: 100, retryForMsAfterStop: 100, stallMs: 1000 };
   const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "gone fishing");
@@ -115,7 +115,7 @@ test("fails the upload if the coordinator is away for too long", async () => {
 });
 
 test("aborts an upload that runScript no progress", async () => {
-  const uploads = { retryMs: 5, retryForMs: 1, retryForMsOnceStopped: 1, stallMs: 50 };
+  const uploads = { retryMs: 5, retryForMs: 1, retryForMsAfterStop: 1, stallMs: 50 };
   const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
@@ -266,7 +266,7 @@ test.each(["user", "shutdown"] as const)(
 );
 
 test("a shutdown does not wait for the files of a run out of time", async () => {
-  const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsOnceStopped: 600_000, stallMs: 600_000 };
+  const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsAfterStop: 600_000, stallMs: 600_000 };
   const { coordinator, ended } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "not now");

@@ -24,7 +24,7 @@ function setUp(meanwhile: () => void) {
       return open(join(directory, path));
     },
   }));
-  const [run, lost] = [new AbortController(), new AbortController()];
+  const [run, lostSignal] = [new AbortController(), new AbortController()];
   const recorded: RunEvent[] = [];
   let uploads = 0;
   const keep = () =>
@@ -36,14 +36,14 @@ function setUp(meanwhile: () => void) {
         return { upload: "stored" };
       },
       signal: run.signal,
-      lost: lost.signal,
-      times: { retryMs: 1, retryForMs: 1000, retryForMsOnceStopped: 1000, stallMs: 10_000 },
+      lostSignal: lostSignal.signal,
+      times: { retryMs: 1, retryForMs: 1000, retryForMsAfterStop: 1000, stallMs: 10_000 },
       random: Math.random,
       monotonic: () => performance.now(),
       record: (event) => void recorded.push(event),
       onFenced: () => undefined,
     });
-  return { run, lost, recorded, keep, uploads: () => uploads };
+  return { run, lostSignal, recorded, keep, uploads: () => uploads };
 }
 
 test.each<StopReason>(["user", "shutdown", "lease_lost", "output_limit", "timeout"])(
@@ -71,7 +71,7 @@ test.each<[StopReason, boolean]>([
 });
 
 test("keeps no files of a run out of time if the attempt is lost meanwhile", async () => {
-  const { run, lost, recorded, keep } = setUp(() => lost.abort("lease_lost"));
+  const { run, lostSignal, recorded, keep } = setUp(() => lostSignal.abort("lease_lost"));
   run.abort("timeout");
   expect(await keep()).toMatchObject({ ok: false });
   expect(recorded).toEqual([]);

@@ -4,7 +4,7 @@ import type { FilesKept, FoundFile, OpenFile } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { createBackoff } from "../port/backoff.ts";
 import { mediaTypeOf } from "./media-types.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 import { stopReasonOf } from "../supervise/stop-outcome.ts";
 import type { Upload } from "./upload.ts";
 
@@ -14,7 +14,7 @@ export interface KeepFilesOptions {
   /** The run's signal. Uploads are retried until it is aborted. */
   signal: AbortSignal;
   /** Aborted when the attempt is lost or the runner shuts down, even if the run was stopped before. */
-  lost: AbortSignal;
+  lostSignal: AbortSignal;
   times: UploadTimes;
   random: () => number;
   monotonic: () => number;
@@ -28,8 +28,8 @@ export interface UploadTimes {
   retryMs: number;
   /** How long an upload is retried while the coordinator is away. */
   retryForMs: number;
-  /** The same for a run that is being stopped. */
-  retryForMsOnceStopped: number;
+  /** How long an upload is retried if the run is being stopped. */
+  retryForMsAfterStop: number;
   /** An upload fails if it makes no progress for this long. */
   stallMs: number;
 }
@@ -37,7 +37,7 @@ export interface UploadTimes {
 export const uploadTimes: UploadTimes = {
   retryMs: 500,
   retryForMs: 300_000,
-  retryForMsOnceStopped: 30_000,
+  retryForMsAfterStop: 30_000,
   stallMs: 60_000,
 };
 
@@ -45,15 +45,15 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 
 /** Uploads all files, then records them. If one upload fails, none is recorded. */
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
-  const { signal, lost, times } = options;
-  // decided once: a stop that comes during the uploads ends them too
+  const { signal, lostSignal, times } = options;
+  // decided once: a stop that arrives during the uploads cancels them
   const isStopping = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
   const limits: RetryLimits = isStopping
-    ? { ending: lost, retryForMs: times.retryForMsOnceStopped }
-    : { ending: signal, retryForMs: times.retryForMs };
+    ? { stopSignal: lostSignal, retryForMs: times.retryForMsAfterStop }
+    : { stopSignal: signal, retryForMs: times.retryForMs };
   const kept: FileEvent[] = [];
   try {
-    for (const file of files) kept.push(await keepOne(file, options, limits));
+    for (const file of files) kept.push(await keepFile(file, options, limits));
   } catch (error) {
     if (error instanceof KeepError) return { ok: false, message: error.message };
     throw error;
@@ -62,23 +62,23 @@ export async function keepFiles(files: readonly FoundFile[], options: KeepFilesO
   return { ok: true, files: kept.map(({ path, sha256 }) => ({ path, sha256 })) };
 }
 
-/** Whether the files of a run that was stopped for this reason are still of interest. */
+/** Whether to keep the files of a run that was stopped for this reason. */
 export function keepsFilesAfter(reason: StopReason): boolean {
   return reason === "timeout" || reason === "idle" || reason === "budget";
 }
 
-/** A run that is being stopped has less time for its files, and its own signal is already aborted. */
+/** A run that is being stopped gets less time for its files, and a signal other than its own, which is already aborted. */
 interface RetryLimits {
-  ending: AbortSignal;
+  stopSignal: AbortSignal;
   retryForMs: number;
 }
 
 class KeepError extends Error {}
 
-/** How often a file that changes during its upload is read again from the beginning. */
+/** How many times a file that changes during its upload is read. */
 const maxReads = 3;
 
-async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: RetryLimits): Promise<FileEvent> {
+async function keepFile(file: FoundFile, options: KeepFilesOptions, limits: RetryLimits): Promise<FileEvent> {
   for (let reads = 0; reads < maxReads; reads++) {
     const { sha256, size, isText } = await inspect(file);
     const answer = await uploadWithRetries(file, { sha256, size }, options, limits);
@@ -94,21 +94,21 @@ async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: Retry
 
 async function inspect(file: FoundFile): Promise<{ sha256: string; size: number; isText: boolean }> {
   const hash = createHash("sha256");
-  const decodes = utf8Check();
+  const isUtf8 = createUtf8Check();
   let size = 0;
   let isText = true;
   const handle = await openOrFail(file);
-  for await (const chunk of contentOf(handle)) {
+  for await (const chunk of readContent(handle)) {
     size += chunk.length;
     hash.update(chunk);
-    isText = isText && !chunk.includes(0) && decodes(chunk, true);
+    isText = isText && !chunk.includes(0) && isUtf8(chunk, true);
   }
-  isText = isText && decodes(new Uint8Array(), false);
+  isText = isText && isUtf8(new Uint8Array(), false);
   return { sha256: hash.digest("hex"), size, isText };
 }
 
-/** Checks chunks that may end in the middle of a character. */
-function utf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
+/** Returns a check for chunks that may end in the middle of a character. */
+function createUtf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   return (bytes, stream) => {
     try {
@@ -123,51 +123,51 @@ function utf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
 
 async function uploadWithRetries(
   file: FoundFile,
-  announced: { sha256: string; size: number },
+  digest: { sha256: string; size: number },
   options: KeepFilesOptions,
-  { ending, retryForMs }: RetryLimits,
+  { stopSignal, retryForMs }: RetryLimits,
 ): Promise<"stored" | "fenced" | "mismatch"> {
   const { times, monotonic } = options;
-  const until = monotonic() + retryForMs;
-  const backoff = createBackoff({ firstMs: times.retryMs, longestMs: times.retryMs * 20, random: options.random });
+  const deadline = monotonic() + retryForMs;
+  const backoff = createBackoff({ firstMs: times.retryMs, maxMs: times.retryMs * 20, random: options.random });
   for (;;) {
-    if (ending.aborted) throw new KeepError("the run was stopped while its files were being uploaded.");
+    if (stopSignal.aborted) throw new KeepError("the run was stopped while its files were being uploaded.");
     try {
-      return await uploadOnce(file, announced, options, ending);
+      return await uploadOnce(file, digest, options, stopSignal);
     } catch (error) {
       if (error instanceof KeepError) throw error;
-      if (ending.aborted) continue;
-      const fault = portFault(error);
-      const why = error instanceof Error ? error.message : String(error);
-      if (fault === "refused" || fault === "duplicate")
-        throw new KeepError(`the coordinator refused ${file.path}: ${why}`);
-      if (monotonic() >= until) throw new KeepError(`${file.path} could not be uploaded: ${why}`);
-      await backoff.wait(ending);
+      if (stopSignal.aborted) continue;
+      const failure = classifyPortError(error);
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failure === "refused" || failure === "duplicate")
+        throw new KeepError(`the coordinator refused ${file.path}: ${reason}`);
+      if (monotonic() >= deadline) throw new KeepError(`${file.path} could not be uploaded: ${reason}`);
+      await backoff.wait(stopSignal);
     }
   }
 }
 
 async function uploadOnce(
   file: FoundFile,
-  announced: { sha256: string; size: number },
+  digest: { sha256: string; size: number },
   { upload, run, times }: KeepFilesOptions,
-  ending: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<"stored" | "fenced" | "mismatch"> {
   const stalled = new AbortController();
   const stall = (): void => stalled.abort("stalled");
   let timer = setTimeout(stall, times.stallMs);
   const handle = await openOrFail(file);
-  async function* watched(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of contentOf(handle, announced.size)) {
+  async function* withStallTimeout(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of readContent(handle, digest.size)) {
       clearTimeout(timer);
       timer = setTimeout(stall, times.stallMs);
       yield chunk;
     }
   }
-  const content = watched();
+  const content = withStallTimeout();
   try {
-    const stop = AbortSignal.any([ending, stalled.signal]);
-    const sending = upload({ ...run, ...announced }, content, stop);
+    const stop = AbortSignal.any([stopSignal, stalled.signal]);
+    const sending = upload({ ...run, ...digest }, content, stop);
     // do not wait for a port that ignores the signal
     const answer = await Promise.race([sending, rejectOn(stop, sending)]);
     return answer.upload;
@@ -178,14 +178,14 @@ async function uploadOnce(
   }
 }
 
-/** Rejects when the signal is aborted, unless `settled` settles first. */
-function rejectOn(signal: AbortSignal, settled: Promise<unknown>): Promise<never> {
+/** Rejects when the signal is aborted, unless `work` settles first. */
+function rejectOn(signal: AbortSignal, work: Promise<unknown>): Promise<never> {
   return new Promise((_resolve, reject) => {
     const fail = (): void => reject(new Error("the upload was stopped", { cause: signal.reason }));
     if (signal.aborted) return fail();
     signal.addEventListener("abort", fail, { once: true });
-    const forget = (): void => signal.removeEventListener("abort", fail);
-    settled.then(forget, forget);
+    const removeListener = (): void => signal.removeEventListener("abort", fail);
+    work.then(removeListener, removeListener);
   });
 }
 
@@ -199,15 +199,15 @@ async function openOrFail(file: FoundFile): Promise<OpenFile> {
 
 const chunkBytes = 256 * 1024;
 
-/** Reads up to `upTo` bytes, by default the current size so that a growing file ends. Closes the handle. */
-async function* contentOf(handle: OpenFile, upTo?: number): AsyncGenerator<Uint8Array> {
+/** Reads up to `maxBytes`, by default the current size, so that reading a growing file ends. Closes the handle. */
+async function* readContent(handle: OpenFile, maxBytes?: number): AsyncGenerator<Uint8Array> {
   try {
-    const maxBytes = upTo ?? (await handle.stat()).size;
-    for (let at = 0; at < maxBytes;) {
-      const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, maxBytes - at));
-      const { bytesRead } = await handle.read({ buffer, position: at });
+    const end = maxBytes ?? (await handle.stat()).size;
+    for (let position = 0; position < end;) {
+      const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, end - position));
+      const { bytesRead } = await handle.read({ buffer, position });
       if (bytesRead === 0) return;
-      at += bytesRead;
+      position += bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
   } finally {

@@ -1,7 +1,7 @@
 import { PortError } from "../../model/port-error.ts";
 import type { RunnerPort, UploadAnswer, UploadRequest } from "../../model/runner-port.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 
 export type Upload = (
   request: Omit<UploadRequest, "runner_id" | "epoch">,
@@ -17,10 +17,10 @@ export function createUpload(port: RunnerPort, identity: Identity): Upload {
     try {
       answer = await port.upload({ runner_id, epoch, ...request }, content, signal);
     } catch (error) {
-      if (portFault(error) === "register") await identity.renew(epoch);
+      if (classifyPortError(error) === "register") await identity.renew(epoch);
       throw error;
     }
-    if (answer.upload === "fenced" && (await identity.settled()).epoch !== epoch)
+    if (answer.upload === "fenced" && (await identity.waitForRenewal()).epoch !== epoch)
       throw new PortError("away", "the runner registered again while the file was being uploaded");
     return answer;
   };

@@ -39,11 +39,11 @@ export function executionStart({ command, options, ...starting }: StartingExecut
   };
 }
 
-function quoteForShell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+function quoteForShell(argument: string): string {
+  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
 }
 
-/** Names limits as agent files do. */
+/** Converts the names of limits to those in agent files. */
 function toSnakeCase(limits: Limits): Record<string, number> {
   const entries = Object.entries(limits).filter((entry): entry is [string, number] => entry[1] !== undefined);
   return Object.fromEntries(
@@ -84,7 +84,7 @@ export function executionEnd(execution_id: string, ended: Ended, output: OutputT
   };
 }
 
-/** Environment variables for every process of a run. They tell a nested Drover which run it belongs to. */
+/** Environment variables for every process of a run. A nested Drover reads from them which run it belongs to. */
 export function inheritedIds(
   run_id: string,
   correlation: Correlation,

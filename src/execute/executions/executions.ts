@@ -33,9 +33,9 @@ export interface ExecutionsOptions {
   /** Paths that are writable in a sandbox, besides the run's directories. */
   writable: readonly string[];
   timeoutMs: number | null;
-  /** For each command that has no limits of its own. */
+  /** Default limits of each command. */
   commandLimits: Limits;
-  /** For the run as a whole. Enforced elsewhere, recorded here with each command. */
+  /** Limits of the whole run. The disk watch enforces them; here they are only recorded with each command. */
   runLimits: Limits;
   owner: ExecutionStart["owner"];
   correlation: Correlation;
@@ -50,9 +50,9 @@ const hostOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 1
 
 export function createExecutions(options: ExecutionsOptions): Executions {
   const { recorder } = options;
-  const ends: Promise<void>[] = [];
+  const endRecords: Promise<void>[] = [];
   const starting = new Set<Promise<Running>>();
-  const alive = new Set<Running>();
+  const runningProcesses = new Set<Running>();
   const { memoryBytes } = options.commandLimits;
   const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
   let closing = new AbortController();
@@ -60,9 +60,9 @@ export function createExecutions(options: ExecutionsOptions): Executions {
   const released = new Promise<void>((resolve) => (release = resolve));
 
   const recordEnd = async (execution_id: string, running: Running): Promise<void> => {
-    alive.add(running);
+    runningProcesses.add(running);
     const ended = await running.result;
-    alive.delete(running);
+    runningProcesses.delete(running);
     await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
     // let the reader of the last chunk record it first
     await new Promise((resolve) => setImmediate(resolve));
@@ -75,13 +75,13 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     );
   };
 
-  const startOne = async (given: Command, stopped: AbortSignal, isHost: boolean): Promise<Running> => {
-    const signal = AbortSignal.any([stopped, closing.signal]);
+  const startRecorded = async (requested: Command, stopSignal: AbortSignal, isHost: boolean): Promise<Running> => {
+    const signal = AbortSignal.any([stopSignal, closing.signal]);
     const command = {
-      ...given,
-      workingDirectory: given.workingDirectory ?? options.dirs.work,
-      environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...given.environment },
-      limits: isHost ? hostLimits : { ...options.commandLimits, ...given.limits },
+      ...requested,
+      workingDirectory: requested.workingDirectory ?? options.dirs.work,
+      environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...requested.environment },
+      limits: isHost ? hostLimits : { ...options.commandLimits, ...requested.limits },
     };
     checkCommand(command);
     const startOptions = await withInitialUsage(
@@ -118,18 +118,18 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         },
         signal,
       );
-      ends.push(recordEnd(execution_id, running));
+      endRecords.push(recordEnd(execution_id, running));
       return running;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      const at = options.now().toISOString();
-      recorder.recordEnd(interruptedEnd(execution_id, at, why));
+      const reason = error instanceof Error ? error.message : String(error);
+      const failedAt = options.now().toISOString();
+      recorder.recordEnd(interruptedEnd(execution_id, failedAt, reason));
       throw error;
     }
   };
 
-  const start = async (...args: Parameters<typeof startOne>): Promise<Running> => {
-    const started = startOne(...args);
+  const start = async (...args: Parameters<typeof startRecorded>): Promise<Running> => {
+    const started = startRecorded(...args);
     starting.add(started);
     try {
       return await started;
@@ -142,13 +142,13 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     start: (command, signal) => start(command, signal, false),
     startHost: (command, signal) => start(command, signal, true),
     async end() {
-      const left = starting.size + alive.size;
+      const remaining = starting.size + runningProcesses.size;
       closing.abort("shutdown");
       closing = new AbortController();
       release();
       await Promise.allSettled(starting);
-      await Promise.all(ends);
-      return left;
+      await Promise.all(endRecords);
+      return remaining;
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Ended } from "../../model/process.ts";
 import type { FailureReason } from "../../model/states.ts";
 
-/** The reason for which a run fails if its process ended like this. */
+/** Returns the failure reason of a run whose process ended with this error and signal. */
 export function failureReasonOf({ error, signal }: Pick<Ended, "error" | "signal">): FailureReason {
   switch (error?.code) {
     case "DROVER-EXE-001":

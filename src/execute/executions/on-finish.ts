@@ -15,10 +15,10 @@ export interface OnFinishOptions {
   variables: Variables;
   executions: Executions;
   emit: (event: RunEvent) => void;
-  /** The run's signal. Its reason tells whether another runner will continue the run. */
+  /** The run's signal. Its reason shows whether another runner will continue the run. */
   signal: AbortSignal;
   /** Aborted when the attempt is lost or the runner shuts down, which stops this command. */
-  lost: AbortSignal;
+  lostSignal: AbortSignal;
   onFinishTimeoutMs: number;
 }
 
@@ -36,14 +36,14 @@ export async function runOnFinish(
   // the run is not over: another runner continues it
   if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
     return;
-  const fail = (why: string): void =>
-    options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
+  const fail = (reason: string): void =>
+    options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${reason}` });
   const resolved = resolveCommand(command, options);
   if (!resolved.ok) return fail(resolved.message);
   try {
     const running = await options.executions.start(
       { ...resolved, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
-      options.lost,
+      options.lostSignal,
     );
     running.stdin?.end();
     running.stdout?.resume();

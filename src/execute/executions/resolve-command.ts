@@ -28,7 +28,7 @@ export function resolveCommand(
     };
   const [program, ...rest] = built.argv;
   const search = findCommand(program, runnerDirectory, variables.env["PATH"]);
-  // a missing program keeps the path that was searched, and starting it reports the error
+  // if the program is missing, return the path that was searched: starting it reports the error
   const missing = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
   return { ok: true, executable: "found" in search ? search.found : missing, arguments: rest };
 }

@@ -8,17 +8,17 @@ export interface JournalSinkOptions {
   /** Called when the journal is full and takes no more events. */
   onFull: () => void;
   /** Called when the journal cannot be written. */
-  onFault: () => void;
+  onWriteError: () => void;
 }
 
 /** Appends the events of a claimed run to its journal, from which they are shipped. */
-export function journalSink({ journal, notify, onFull, onFault }: JournalSinkOptions): (event: RunEvent) => void {
+export function journalSink({ journal, notify, onFull, onWriteError }: JournalSinkOptions): (event: RunEvent) => void {
   return (event) => {
     try {
       if (!journal.append(event)) onFull();
     } catch (error) {
-      if (journal.fault === null) throw error;
-      onFault();
+      if (journal.writeError === null) throw error;
+      onWriteError();
     }
     notify();
   };

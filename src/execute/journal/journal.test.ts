@@ -112,7 +112,7 @@ test("a disk failure fails the run, and its end is shipped from memory without a
   journal.append(line("a"));
   failing = true;
   expect(() => journal.append(line("b"))).toThrow("no space");
-  expect(journal.fault).toBe(full);
+  expect(journal.writeError).toBe(full);
   await expect(journal.sync()).rejects.toThrow("no space");
   journal.append({ type: "error", message: "stopped" });
   journal.finish(done);

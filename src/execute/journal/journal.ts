@@ -17,7 +17,7 @@ export interface Journal {
   /** Bytes appended and not yet acknowledged. */
   readonly unshippedBytes: number;
   /** Set once the log could not be written. The run can no longer succeed. */
-  readonly fault: HostError | null;
+  readonly writeError: HostError | null;
   readonly outcome: Outcome | null;
   /** Approximate size of the outcome in a report. */
   readonly outcomeBytes: number;
@@ -29,20 +29,20 @@ export interface Journal {
   finish(outcome: Outcome): void;
   /** The next unacknowledged events, about `maxBytes` of them. `isComplete` means that no more follow. */
   next(maxBytes: number): { events: NumberedEvent[]; bytes: number; isComplete: boolean };
-  /** Until release(), `next` does not return events appended from here on. */
+  /** Until release(), `next` does not return events that are appended from now on. */
   hold(): void;
   release(): void;
   /** The unacknowledged events up to `n`; null if they exceed `maxBytes` or are not all in memory. */
   unshipped(n: number, maxBytes: number): NumberedEvent[] | null;
-  /** Notes that the events up to `n` are stored together with the session state that they were held for. */
+  /** Records that the events up to `n` were stored together with the session state for which they were held back. */
   markSaved(n: number): void;
   ack(n: number): void;
   /**
-   * Replaces the next event, or the outcome if there is none, with a note that the coordinator refused it. Returns false
-   * if it was replaced before.
+   * Replaces the next event, or the outcome if no event is left, with a note that the coordinator refused it. Returns
+   * false if it was already replaced.
    */
-  replaceRefused(why: string): boolean;
-  /** Everything is stored: removes the file, or marks it as shipped if it stays. */
+  replaceRefused(reason: string): boolean;
+  /** Call this when everything is stored. Removes the file, or marks it as shipped if it is kept. */
   markShipped(): Promise<void>;
   /** Removes the file unshipped, because the attempt is lost. */
   remove(): Promise<void>;
@@ -57,12 +57,12 @@ export interface JournalOptions {
   now: () => Date;
   /** Limit for events kept in memory. */
   memoryBytes: number;
-  /** Limit for the isComplete log. */
+  /** Limit for the whole log. */
   maxBytes: number;
-  /** Whether the file stays for people to read after it was shipped. */
-  stays?: boolean;
-  /** For a log that an earlier runner left: its last event and its outcome. */
-  found?: { lastN: number; outcome: Outcome | null };
+  /** Whether the file is kept for people to read after it was shipped. */
+  keepsFile?: boolean;
+  /** For the log of an earlier runner: the number of its last event, and its outcome. */
+  recovered?: { lastN: number; outcome: Outcome | null };
 }
 
 /** The last line of a kept log. Marks that everything in it was shipped. */
@@ -73,40 +73,40 @@ interface Entry {
   bytes: number;
 }
 
-const readBytes = 1024 * 1024;
+const readChunkBytes = 1024 * 1024;
 /** Events in one report. The coordinator takes only a few more. */
-const maxEventsAtOnce = 1000;
-/** How long the coordinator usually takes at most to acknowledge a finished run. */
+const maxEventsPerReport = 1000;
+/** A finished run is usually acknowledged within this time. */
 const syncDelayMs = 50;
 /** Reserved in a full log for the events that end the run. */
 const reserveBytes = 64 * 1024;
 
 export function openJournal(options: JournalOptions): Journal {
   const { run_id, attempt } = options;
-  let fault: HostError | null = null;
-  const file = tryTo(options.open);
-  let lastN = options.found?.lastN ?? 0;
-  let outcome: Outcome | null = options.found?.outcome ?? null;
+  let writeError: HostError | null = null;
+  const file = tryWrite(options.open);
+  let lastN = options.recovered?.lastN ?? 0;
+  let outcome: Outcome | null = options.recovered?.outcome ?? null;
   let outcomeBytes = outcome === null ? 0 : JSON.stringify(outcome).length;
   let ackedN = 0;
   let queue: Entry[] = [];
   let queuedBytes = 0;
-  /** File offset after the last line that was queued. */
-  let readUpTo = options.found ? 0 : (file?.size ?? 0);
+  /** File offset after the last queued line. */
+  let queuedUpTo = options.recovered ? 0 : (file?.size ?? 0);
   /** Whether the file has lines that are not in the queue. */
-  let hasUnreadLines = options.found !== undefined;
+  let hasUnreadLines = options.recovered !== undefined;
   /** Events after this number are held back. */
   let heldAfter: number | null = null;
   let replaced: number | "outcome" | null = null;
   let syncTimer: NodeJS.Timeout | undefined;
-  /** Events that the disk did not take. */
+  /** Events that could not be written to disk. */
   const unwritten: Entry[] = [];
 
-  function tryTo<T>(write: () => T): T | null {
+  function tryWrite<T>(write: () => T): T | null {
     try {
       return write();
     } catch (error) {
-      fault ??= error as HostError; // a log file throws nothing else
+      writeError ??= error as HostError; // a log file throws nothing else
       return null;
     }
   }
@@ -114,21 +114,21 @@ export function openJournal(options: JournalOptions): Journal {
   function load(): void {
     if (!file) hasUnreadLines = false;
     while (hasUnreadLines && queue.length === 0) {
-      const { lines, end } = file!.read(readUpTo, readBytes);
-      readUpTo = end;
+      const { lines, end } = file!.read(queuedUpTo, readChunkBytes);
+      queuedUpTo = end;
       hasUnreadLines = lines.length > 0 && end < file!.size;
       for (const line of lines) {
-        const entry = entryOf(line);
+        const entry = parseEntry(line);
         if (entry && entry.numbered.n > ackedN) enqueue(entry);
       }
     }
     if (!hasUnreadLines && queue.length === 0) for (const entry of unwritten.splice(0)) enqueue(entry);
   }
 
-  function lineOf(event: RunEvent): { numbered: NumberedEvent; line: string } {
+  function toLine(event: RunEvent): { numbered: NumberedEvent; line: string } {
     const numbered: NumberedEvent = { n: lastN + 1, at: options.now().toISOString(), event };
     const line = JSON.stringify({ attempt, ...numbered, ...(heldAfter === null ? {} : { held: true }) });
-    return isEventTooLarge(event, line) ? lineOf(shortenEvent(event)) : { numbered, line };
+    return isEventTooLarge(event, line) ? toLine(shortenEvent(event)) : { numbered, line };
   }
 
   function enqueue(entry: Entry): void {
@@ -146,10 +146,10 @@ export function openJournal(options: JournalOptions): Journal {
       return ackedN;
     },
     get unshippedBytes() {
-      return queuedBytes + (hasUnreadLines && file ? file.size - readUpTo : 0);
+      return queuedBytes + (hasUnreadLines && file ? file.size - queuedUpTo : 0);
     },
-    get fault() {
-      return fault;
+    get writeError() {
+      return writeError;
     },
     get outcome() {
       return outcome;
@@ -159,37 +159,37 @@ export function openJournal(options: JournalOptions): Journal {
     },
 
     append(event) {
-      const { numbered, line } = lineOf(event);
+      const { numbered, line } = toLine(event);
       const isEnd = event.type === "execution_ended" || event.type === "error" || event.type === "status";
       if (file && file.size + line.length > options.maxBytes - (isEnd ? 0 : reserveBytes)) return false;
-      const written = file && fault === null ? tryTo(() => (file.append(line), true)) : null;
-      // report how the run ended even without a disk; refuse everything else with the fault
-      if (written === null && !isEnd) throw fault!;
+      const written = file && writeError === null ? tryWrite(() => (file.append(line), true)) : null;
+      // without a disk, keep only the events that report how the run ended, in memory
+      if (written === null && !isEnd) throw writeError!;
       lastN++;
       const entry = { numbered, bytes: line.length };
       if (written === null) unwritten.push(entry);
       else if (!hasUnreadLines && queuedBytes + entry.bytes <= options.memoryBytes) {
         enqueue(entry);
-        readUpTo = file!.size;
+        queuedUpTo = file!.size;
       } else hasUnreadLines = true;
       return true;
     },
 
     async sync() {
-      if (fault) throw fault;
+      if (writeError) throw writeError;
       await file!.sync();
     },
 
-    finish(ended) {
+    finish(result) {
       if (outcome) return;
-      outcome = ended;
+      outcome = result;
       const line = JSON.stringify({ attempt, last_n: lastN, at: options.now().toISOString(), outcome });
       outcomeBytes = line.length;
-      if (file && fault === null) tryTo(() => file.append(line));
+      if (file && writeError === null) tryWrite(() => file.append(line));
       // an acknowledged run no longer needs its log, so sync only if the acknowledgement takes long
-      if (fault === null)
+      if (writeError === null)
         syncTimer = setTimeout(
-          () => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)),
+          () => void file!.sync().catch((error: unknown) => (writeError ??= error as HostError)),
           syncDelayMs,
         ).unref();
     },
@@ -199,7 +199,7 @@ export function openJournal(options: JournalOptions): Journal {
       const events: NumberedEvent[] = [];
       let bytes = 0;
       for (const entry of queue) {
-        if (events.length > 0 && (bytes + entry.bytes > maxBytes || events.length === maxEventsAtOnce)) break;
+        if (events.length > 0 && (bytes + entry.bytes > maxBytes || events.length === maxEventsPerReport)) break;
         if (heldAfter !== null && entry.numbered.n > heldAfter) break;
         events.push(entry.numbered);
         bytes += entry.bytes;
@@ -226,34 +226,34 @@ export function openJournal(options: JournalOptions): Journal {
       return events.at(-1)?.n === n && bytes <= maxBytes ? events : null;
     },
     markSaved(n) {
-      if (file && fault === null) tryTo(() => file.append(JSON.stringify({ attempt, saved: n })));
+      if (file && writeError === null) tryWrite(() => file.append(JSON.stringify({ attempt, saved: n })));
     },
 
     ack(n) {
       if (n < ackedN) {
         // the coordinator has fewer events than it once acknowledged: read the file from its start
-        [queue, queuedBytes, readUpTo, hasUnreadLines] = [[], 0, 0, true];
+        [queue, queuedBytes, queuedUpTo, hasUnreadLines] = [[], 0, 0, true];
       } else {
-        const at = queue.findIndex((entry) => entry.numbered.n > n);
-        for (const entry of at < 0 ? queue.splice(0) : queue.splice(0, at)) queuedBytes -= entry.bytes;
+        const index = queue.findIndex((entry) => entry.numbered.n > n);
+        for (const entry of index < 0 ? queue.splice(0) : queue.splice(0, index)) queuedBytes -= entry.bytes;
       }
       ackedN = n;
       // an earlier runner shipped more events than its log still has
       lastN = Math.max(lastN, n);
     },
 
-    replaceRefused(why) {
+    replaceRefused(reason) {
       if (queue.length === 0) load();
       const [entry] = queue;
       if (entry === undefined) {
         if (outcome === null || replaced === "outcome") return false;
-        outcome = failed("internal", `The coordinator refused the result: ${why}`);
+        outcome = failed("internal", `The coordinator refused the result: ${reason}`);
         [replaced, outcomeBytes] = ["outcome", JSON.stringify(outcome).length];
         return true;
       }
       const { n, event } = entry.numbered;
       if (replaced === n) return false;
-      const message = `The coordinator refused an event of type ${event.type}, which was left out: ${why}`;
+      const message = `The coordinator refused an event of type ${event.type}, which was left out: ${reason}`;
       entry.numbered = { ...entry.numbered, event: { type: "error", code: "event_refused", message } };
       replaced = n;
       return true;
@@ -261,8 +261,9 @@ export function openJournal(options: JournalOptions): Journal {
 
     async markShipped() {
       clearTimeout(syncTimer);
-      // if it cannot be marked, remove it: the next runner would ship it again
-      if (options.stays && file && fault === null && tryTo(() => (file.append(shippedLine), true))) file.close();
+      // remove a log that cannot be marked, or the next runner would ship it again
+      if (options.keepsFile && file && writeError === null && tryWrite(() => (file.append(shippedLine), true)))
+        file.close();
       else await file?.remove();
     },
     async remove() {
@@ -276,8 +277,8 @@ export function openJournal(options: JournalOptions): Journal {
   };
 }
 
-function entryOf(line: string): Entry | null {
-  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // our own lines; a found log was validated before
+function parseEntry(line: string): Entry | null {
+  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // our own lines; readLog() validated those of an earlier runner
   if (n === undefined || at === undefined || event === undefined) return null;
   return { numbered: { n, at, event }, bytes: line.length };
 }

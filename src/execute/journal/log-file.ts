@@ -21,7 +21,7 @@ export interface LogFile {
   append(line: string): void;
   /** Resolves when everything appended so far is on disk. */
   sync(): Promise<void>;
-  /** Complete lines from an offset: about `maxBytes`, but at least one if there is one. */
+  /** Reads complete lines from an offset: about `maxBytes`, but at least one line unless the file ends there. */
   read(from: number, maxBytes: number): { lines: string[]; end: number };
   /** Removes an incomplete line that a crash left at the end. */
   truncate(size: number): void;
@@ -32,12 +32,12 @@ export interface LogFile {
 export function openLogFile(path: string, { create }: { create: boolean }): LogFile {
   const fd = open(path, create);
   let size = fstatSync(fd).size;
-  let syncing = 0;
+  let pendingSyncs = 0;
   let state: "open" | "closing" | "closed" = "open";
-  // waits for a sync in progress: the descriptor number could be reused for another file
+  // Defers closing while a sync is in progress, because the descriptor could be reused for another file.
   const close = (): void => {
     if (state === "closed") return;
-    state = syncing > 0 ? "closing" : "closed";
+    state = pendingSyncs > 0 ? "closing" : "closed";
     if (state === "closed") closeSync(fd);
   };
   return {
@@ -50,18 +50,18 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
       try {
         for (let written = 0; written < bytes.length;) written += writeSync(fd, bytes, written);
       } catch (cause) {
-        throw restore(fd, size, path, cause);
+        throw undoAppend(fd, size, path, cause);
       }
       size += bytes.length;
     },
     sync() {
       return new Promise((resolve, reject) => {
-        syncing++;
+        pendingSyncs++;
         fdatasync(fd, (cause) => {
-          syncing--;
-          if (state === "closing" && syncing === 0) close();
+          pendingSyncs--;
+          if (state === "closing" && pendingSyncs === 0) close();
           if (cause === null) resolve();
-          else reject(logFault(path, cause));
+          else reject(logError(path, cause));
         });
       });
     },
@@ -89,17 +89,17 @@ function open(path: string, create: boolean): number {
     return openSync(path, flags, 0o600);
   } catch (cause) {
     if (create && isMissing(cause)) return openInNewDirectory(path, flags);
-    throw logFault(path, cause);
+    throw logError(path, cause);
   }
 }
 
-/** The directory is created with the first log in it. */
+/** Creates the directory, which does not exist before its first log. */
 function openInNewDirectory(path: string, flags: number): number {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     return openSync(path, flags, 0o600);
   } catch (cause) {
-    throw logFault(path, cause);
+    throw logError(path, cause);
   }
 }
 
@@ -108,36 +108,36 @@ function isMissing(cause: unknown): boolean {
 }
 
 /** Removes a line that a full disk cut short, so that the next line does not continue it. */
-function restore(fd: number, size: number, path: string, cause: unknown): HostError {
+function undoAppend(fd: number, size: number, path: string, cause: unknown): HostError {
   try {
     ftruncateSync(fd, size);
-  } catch (second) {
-    return logFault(path, new AggregateError([cause, second], messageOf(cause)));
+  } catch (truncateError) {
+    return logError(path, new AggregateError([cause, truncateError], messageOf(cause)));
   }
-  return logFault(path, cause);
+  return logError(path, cause);
 }
 
 function readLines(fd: number, from: number, size: number, maxBytes: number): { lines: string[]; end: number } {
   for (let length = Math.min(maxBytes, size - from); length > 0; length = Math.min(length * 2, size - from)) {
     const bytes = Buffer.allocUnsafe(length);
-    const got = bytes.subarray(0, readSync(fd, bytes, 0, length, from));
-    const end = got.lastIndexOf(0x0a) + 1;
-    if (end > 0) return { lines: got.toString("utf8", 0, end - 1).split("\n"), end: from + end };
+    const chunk = bytes.subarray(0, readSync(fd, bytes, 0, length, from));
+    const end = chunk.lastIndexOf(0x0a) + 1;
+    if (end > 0) return { lines: chunk.toString("utf8", 0, end - 1).split("\n"), end: from + end };
     if (length >= size - from) break;
   }
   return { lines: [], end: from };
 }
 
-function logFault(path: string, cause: unknown): HostError {
-  const full = cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
+function logError(path: string, cause: unknown): HostError {
+  const isDiskFull = cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
   return new HostError({
-    code: full ? "DROVER-STA-002" : "DROVER-STA-001",
-    message: full
+    code: isDiskFull ? "DROVER-STA-002" : "DROVER-STA-001",
+    message: isDiskFull
       ? `No space left for the run's log ${path}.`
       : `The run's log ${path} cannot be written (${messageOf(cause)}).`,
-    next: full
-      ? "Free space on the runner's disk, then run it again."
-      : "Make sure that the runner can write there, then run it again.",
+    next: isDiskFull
+      ? "Free space on the runner's disk, then retry the run."
+      : "Make sure that the runner can write there, then retry the run.",
     cause,
   });
 }

@@ -31,19 +31,19 @@ export function startLogSweep(options: LogSweepOptions): { stop(): Promise<void>
 }
 
 async function sweepOnce({ directory, keepMs, now }: LogSweepOptions): Promise<void> {
-  const before = now().getTime() - keepMs;
+  const expiryTime = now().getTime() - keepMs;
   const names = await unlessMissing(readdir(directory));
   for (const name of names ?? []) {
     if (parseLogName(name) === null) continue;
     const path = join(directory, name);
-    const found = await unlessMissing(stat(path));
-    if (found && found.mtimeMs < before && isShipped(path)) await unlessMissing(unlink(path));
+    const stats = await unlessMissing(stat(path));
+    if (stats && stats.mtimeMs < expiryTime && isShipped(path)) await unlessMissing(unlink(path));
   }
 }
 
-/** null if another runner removed it first, or there has never been a log. */
-async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
-  return found.catch((error: unknown) => {
+/** Resolves with null if the file or directory does not exist, because another runner removed it or no log was ever written. */
+async function unlessMissing<T>(result: Promise<T>): Promise<T | null> {
+  return result.catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   });

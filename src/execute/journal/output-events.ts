@@ -8,7 +8,7 @@ import { keepTail, findWholeEnd, findWholeStart } from "../../process/keep-ends.
 /** Turns output into events. Redacts it across chunks and joins chunks into fewer events. */
 export interface OutputEvents {
   push(stream: OutputStream, chunk: Uint8Array): void;
-  /** Records that `bytes` of the stream were lost before they got here. */
+  /** Records that this many bytes of the stream were lost before they arrived. */
   skip(stream: OutputStream, bytes: number): void;
   /** Writes buffered output, except the start of a possible secret or half a character. */
   flush(): void;
@@ -25,63 +25,63 @@ export interface OutputOptions {
   maxBytes?: number;
 }
 
-const eventBytes = 64 * 1024;
+const maxEventBytes = 64 * 1024;
 const empty = new Uint8Array(0);
-const names = ["stdout", "stderr"] as const;
+const streamNames = ["stdout", "stderr"] as const;
 
 /** Redacts before truncating, so that no part of a secret remains at the cut. */
 export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infinity }: OutputOptions): OutputEvents {
-  const half = Math.ceil(maxBytes / 2);
-  const open = () => ({
-    redacting: null as RedactStream | null,
+  const maxHalfBytes = Math.ceil(maxBytes / 2);
+  const openStream = () => ({
+    redaction: null as RedactStream | null,
     partial: empty as Uint8Array,
     head: 0,
-    behindHead: 0,
-    tail: keepTail(half),
+    bytesAfterHead: 0,
+    tail: keepTail(maxHalfBytes),
   });
-  const streams = { stdout: open(), stderr: open() };
+  const streams = { stdout: openStream(), stderr: openStream() };
   let pieces: { name: OutputStream; chunks: Uint8Array[] }[] = [];
-  let pending = 0;
+  let pendingBytes = 0;
   let timer: NodeJS.Timeout | null = null;
 
-  const add = (name: OutputStream, bytes: Uint8Array): void => {
+  const enqueue = (name: OutputStream, bytes: Uint8Array): void => {
     if (bytes.length === 0) return;
-    pending += bytes.length;
+    pendingBytes += bytes.length;
     const last = pieces.at(-1);
     if (last?.name === name) last.chunks.push(bytes);
     else pieces.push({ name, chunks: [bytes] });
-    if (pending >= eventBytes) flush();
+    if (pendingBytes >= maxEventBytes) flush();
     else timer ??= setTimeout(flush, delayMs);
   };
-  const keep = (name: OutputStream, redacted: Uint8Array): void => {
+  const appendRedacted = (name: OutputStream, redacted: Uint8Array): void => {
     const stream = streams[name];
-    const forHead = Math.min(redacted.length, half - stream.head);
-    stream.head += forHead;
-    add(name, redacted.subarray(0, forHead));
-    if (forHead === redacted.length) return;
-    stream.behindHead += redacted.length - forHead;
-    stream.tail.push(redacted.subarray(forHead));
+    const headBytes = Math.min(redacted.length, maxHalfBytes - stream.head);
+    stream.head += headBytes;
+    enqueue(name, redacted.subarray(0, headBytes));
+    if (headBytes === redacted.length) return;
+    stream.bytesAfterHead += redacted.length - headBytes;
+    stream.tail.push(redacted.subarray(headBytes));
   };
   const flush = (): void => {
     if (timer) clearTimeout(timer);
     timer = null;
-    pending = 0;
-    const ready = pieces;
+    pendingBytes = 0;
+    const queued = pieces;
     pieces = [];
-    for (const { name, chunks } of ready) {
+    for (const { name, chunks } of queued) {
       const bytes = Buffer.concat([streams[name].partial, ...chunks]);
-      const cut = findWholeEnd(bytes);
+      const end = findWholeEnd(bytes);
       // copied, because a view would keep the whole buffer in memory
-      streams[name].partial = Uint8Array.from(bytes.subarray(cut));
-      for (const event of toOutputEvents(name, bytes.subarray(0, cut))) write(event);
+      streams[name].partial = Uint8Array.from(bytes.subarray(end));
+      for (const event of toOutputEvents(name, bytes.subarray(0, end))) write(event);
     }
   };
 
   return {
     push(name, chunk) {
       const stream = streams[name];
-      stream.redacting ??= redactor.stream();
-      keep(name, stream.redacting.push(chunk));
+      stream.redaction ??= redactor.stream();
+      appendRedacted(name, stream.redaction.push(chunk));
     },
     skip(name, bytes) {
       flush();
@@ -89,22 +89,22 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
     },
     flush,
     end() {
-      for (const name of names) {
-        const { redacting } = streams[name];
-        if (redacting) keep(name, redacting.end());
+      for (const name of streamNames) {
+        const { redaction } = streams[name];
+        if (redaction) appendRedacted(name, redaction.end());
       }
       flush();
-      for (const name of names) {
-        const { partial, behindHead, tail } = streams[name];
-        streams[name] = open();
-        const kept = tail.bytes();
-        const skipped = behindHead - kept.length;
-        const joined = skipped > 0 ? partial : Buffer.concat([partial, kept]);
+      for (const name of streamNames) {
+        const { partial, bytesAfterHead, tail } = streams[name];
+        streams[name] = openStream();
+        const tailBytes = tail.bytes();
+        const skipped = bytesAfterHead - tailBytes.length;
+        const joined = skipped > 0 ? partial : Buffer.concat([partial, tailBytes]);
         for (const event of toOutputEvents(name, joined)) write(event);
         if (skipped === 0) continue;
-        const cut = findWholeStart(kept);
-        const [first, ...rest] = toOutputEvents(name, kept.subarray(cut));
-        write({ type: "output", stream: name, text: "", ...first, skipped: skipped + cut });
+        const start = findWholeStart(tailBytes);
+        const [first, ...rest] = toOutputEvents(name, tailBytes.subarray(start));
+        write({ type: "output", stream: name, text: "", ...first, skipped: skipped + start });
         for (const event of rest) write(event);
       }
     },
@@ -114,7 +114,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
 /** Splits a chunk into events. One that ends in half a character is sent as base64 and becomes text again in the record. */
 function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<OutputEvent> {
   for (let at = 0; at < bytes.length;) {
-    const slice = bytes.subarray(at, at + eventBytes);
+    const slice = bytes.subarray(at, at + maxEventBytes);
     const part = at + slice.length === bytes.length ? slice : slice.subarray(0, findWholeEnd(slice) || slice.length);
     const buffer = Buffer.from(part.buffer, part.byteOffset, part.length);
     yield {
@@ -126,17 +126,17 @@ function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<Out
   }
 }
 
-/** Emits a process's output as it arrives, and also pushes it to each of `keeping`. */
+/** Emits a process's output as it arrives, and pushes it to each of `sinks`. */
 export async function emitOutput(
   stream: Readable | null,
   name: OutputStream,
   emit: RunContext["emit"],
-  ...keeping: { push(bytes: Uint8Array): void }[]
+  ...sinks: { push(bytes: Uint8Array): void }[]
 ): Promise<void> {
   if (stream === null) return;
   for await (const chunk of stream) {
     const bytes = chunk as Uint8Array; // no encoding is set
-    for (const kept of keeping) kept.push(bytes);
+    for (const sink of sinks) sink.push(bytes);
     for (const event of toOutputEvents(name, bytes)) await emit(event);
   }
 }

@@ -50,7 +50,7 @@ test("redacts partial text before it leaves the runner", async () => {
 test("redacts a secret although an event comes between its parts", () => {
   const { live, say, text } = setUp();
   say(`key ${canary.slice(0, 9)}`);
-  live.messageComplete({ type: "progress", percent: 50 });
+  live.completeMessage({ type: "progress", percent: 50 });
   say(`${canary.slice(9)} end\n`);
   expect(text()).toBe("key [redacted:TEST_API_KEY] end\n");
 });
@@ -58,7 +58,7 @@ test("redacts a secret although an event comes between its parts", () => {
 test("drops text that was held back when the complete message arrives", () => {
   const { live, say, text } = setUp();
   say("ends with can");
-  live.messageComplete({ type: "assistant", text: "ends with can" });
+  live.completeMessage({ type: "assistant", text: "ends with can" });
   say("next\n");
   expect(text()).toBe("ends with next\n");
 });

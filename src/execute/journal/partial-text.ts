@@ -7,19 +7,19 @@ import type { Redactor, RedactStream } from "../../model/process.ts";
 export interface PartialText {
   push(delta: Delta): void;
   /** Drops text that was held back as a possible secret: the complete message contains it. */
-  messageComplete(event: RunEvent): void;
+  completeMessage(event: RunEvent): void;
 }
 
 export function createPartialText(redactor: Redactor, send: (delta: Delta) => void): PartialText {
-  const open = new Map<string, { redacting: RedactStream; decoder: StringDecoder }>();
+  const streams = new Map<string, { redaction: RedactStream; decoder: StringDecoder }>();
   return {
     push({ kind, text }) {
-      const stream = open.get(kind) ?? { redacting: redactor.stream(), decoder: new StringDecoder("utf8") };
-      open.set(kind, stream);
-      const certain = stream.decoder.write(Buffer.from(stream.redacting.push(Buffer.from(text))));
-      if (certain !== "") send({ kind, text: certain });
+      const stream = streams.get(kind) ?? { redaction: redactor.stream(), decoder: new StringDecoder("utf8") };
+      streams.set(kind, stream);
+      const redacted = stream.decoder.write(Buffer.from(stream.redaction.push(Buffer.from(text))));
+      if (redacted !== "") send({ kind, text: redacted });
     },
-    // keep the others: an event of another type may come in the middle of a message
-    messageComplete: ({ type }) => void open.delete(type),
+    // keep the streams of other types: such an event may arrive in the middle of a message
+    completeMessage: ({ type }) => void streams.delete(type),
   };
 }

@@ -5,7 +5,7 @@ import type { OutputStream, Redactor } from "../../model/process.ts";
 import { createOutputEvents } from "./output-events.ts";
 
 /**
- * Turns what happens in a run into redacted events, in order. The sink numbers and keeps them: it is the journal of a
+ * Records a run as redacted events, in order. The sink numbers and keeps them: it is the journal of a
  * claimed run, or the store for a run of `exec`.
  */
 export interface Recorder {
@@ -57,8 +57,8 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
       else record(event);
     },
     output: output.push,
-    recordStart(given) {
-      const execution = redactor.value(given);
+    recordStart(start) {
+      const execution = redactor.value(start);
       openExecutions++;
       output.flush();
       sink({ type: "execution_started", execution });
@@ -66,7 +66,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
     },
     recordEnd(execution) {
       openExecutions--;
-      // while another execution still writes, a secret may span its last chunk and its next
+      // another running execution may have written half a secret, so its buffer must stay open
       if (openExecutions === 0) output.end();
       record({ type: "execution_ended", execution });
     },

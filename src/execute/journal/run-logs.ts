@@ -14,8 +14,8 @@ export interface RunLogsOptions {
   maxBytes: number;
 }
 
-/** If `stays` is set, the log is kept after it was shipped. */
-export function createRunLog(run_id: string, attempt: number, stays: boolean, options: RunLogsOptions): Journal {
+/** If `keepsFile` is set, the log is kept after it was shipped. */
+export function createRunLog(run_id: string, attempt: number, keepsFile: boolean, options: RunLogsOptions): Journal {
   const { now, memoryBytes, maxBytes } = options;
   return openJournal({
     run_id,
@@ -27,10 +27,10 @@ export function createRunLog(run_id: string, attempt: number, stays: boolean, op
       const file = openLogFile(join(options.directory, logName(run_id, attempt)), { create: true });
       const { runner } = options;
       const opened_at = now().toISOString();
-      file.append(JSON.stringify({ run_id, attempt, runner, opened_at, ...(stays ? { stays } : {}) }));
+      file.append(JSON.stringify({ run_id, attempt, runner, opened_at, ...(keepsFile ? { stays: true } : {}) }));
       return file;
     },
-    stays,
+    keepsFile,
   });
 }
 
@@ -43,10 +43,10 @@ export interface FoundLog {
 
 /** Finds this registration's unshipped logs. */
 export function findRunLogs(options: RunLogsOptions): FoundLog[] {
-  return logFiles(options.directory).flatMap(({ name, run_id, attempt }) => {
+  return listLogFiles(options.directory).flatMap(({ name, run_id, attempt }) => {
     if (isShipped(join(options.directory, name))) return [];
-    const found = readLog(join(options.directory, name), run_id, attempt, options);
-    return found ? [found] : [];
+    const log = readLog(join(options.directory, name), run_id, attempt, options);
+    return log ? [log] : [];
   });
 }
 
@@ -54,7 +54,7 @@ function logName(run_id: string, attempt: number): string {
   return `${run_id}.${attempt}.jsonl`;
 }
 
-function logFiles(directory: string): { name: string; run_id: string; attempt: number }[] {
+function listLogFiles(directory: string): { name: string; run_id: string; attempt: number }[] {
   let names: string[];
   try {
     names = readdirSync(directory);
@@ -79,7 +79,7 @@ export function isShipped(path: string): boolean {
   return lines.at(-1) === shippedLine;
 }
 
-interface AnyLine {
+interface LogLine {
   runner?: string;
   stays?: true;
   n?: number;
@@ -91,8 +91,8 @@ interface AnyLine {
 }
 
 /**
- * null if the log is not this registration's. Several runners may share the directory, so an empty file may be one that
- * another runner is just creating; it is left alone. Removes a last line that a crash cut short.
+ * Returns null if the log belongs to another registration. An empty file may be one that another runner in the same
+ * directory is just creating, so it is left alone. Removes a last line that a crash cut short.
  */
 function readLog(path: string, run_id: string, attempt: number, options: RunLogsOptions): FoundLog | null {
   const file = openOrNull(path);
@@ -100,29 +100,29 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
   let lastN = 0;
   let outcome: Outcome | null = null;
   let runner: string | undefined;
-  let stays = false;
+  let keepsFile = false;
   let validBytes = 0;
-  let held: { at: number; lastN: number } | null = null;
+  let heldFrom: { bytes: number; lastN: number } | null = null;
   const executions = new Map<string, "open" | "ended">();
-  for (let from = 0; ;) {
-    const { lines, end } = file.read(from, 1024 * 1024);
+  for (let offset = 0; ;) {
+    const { lines, end } = file.read(offset, 1024 * 1024);
     if (lines.length === 0) break;
     for (const text of lines) {
       const line = parseLine(text);
       if (line === null) break;
-      if (line.held && line.event?.execution === undefined) held ??= { at: validBytes, lastN };
-      // a process was started or ended since, which must stay on the record
-      if (line.saved !== undefined || line.event?.execution !== undefined) held = null;
+      if (line.held && line.event?.execution === undefined) heldFrom ??= { bytes: validBytes, lastN };
+      // a process has started or ended since, which must stay on record
+      if (line.saved !== undefined || line.event?.execution !== undefined) heldFrom = null;
       validBytes += Buffer.byteLength(text) + 1;
       runner ??= line.runner;
-      stays ||= line.stays === true;
+      keepsFile ||= line.stays === true;
       if (line.n !== undefined) lastN = line.n;
       if (line.outcome) outcome = line.outcome;
       const id = line.event?.execution?.execution_id;
       if (id !== undefined && line.event?.type === "execution_started") executions.set(id, "open");
       if (id !== undefined && line.event?.type === "execution_ended") executions.set(id, "ended");
     }
-    from = end;
+    offset = end;
     if (validBytes < end) break;
   }
   if (runner !== options.runner) {
@@ -130,7 +130,7 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
     return null;
   }
   // events of a session state that was not saved will happen again: drop them
-  if (held !== null && outcome === null) [validBytes, lastN] = [held.at, held.lastN];
+  if (heldFrom !== null && outcome === null) [validBytes, lastN] = [heldFrom.bytes, heldFrom.lastN];
   // an event is written before anything acts on it, so an incomplete line had no effect
   file.truncate(validBytes);
   const { now, memoryBytes, maxBytes } = options;
@@ -142,14 +142,14 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
       memoryBytes,
       maxBytes,
       open: () => file,
-      stays,
-      found: { lastN, outcome },
+      keepsFile,
+      recovered: { lastN, outcome },
     }),
     executions,
   };
 }
 
-/** null if another runner has shipped and removed the log since the directory was listed. */
+/** Returns null if another runner has shipped and removed the log since the directory was listed. */
 function openOrNull(path: string): LogFile | null {
   try {
     return openLogFile(path, { create: false });
@@ -160,7 +160,7 @@ function openOrNull(path: string): LogFile | null {
   }
 }
 
-function parseLine(text: string): AnyLine | null {
+function parseLine(text: string): LogLine | null {
   try {
     const line: unknown = JSON.parse(text);
     return typeof line === "object" && line !== null ? line : null;

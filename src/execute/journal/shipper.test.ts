@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import type { ReportAnswer, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 import { createIdentity } from "../port/identity.ts";
 import { openJournal } from "./journal.ts";
-import { isLeaseOver } from "../claim/lease-watch.ts";
+import { hasLeaseExpired } from "../claim/lease-expiry.ts";
 import { openLogFile } from "./log-file.ts";
 import { PortError } from "../../model/port-error.ts";
 import { startShipper } from "./shipper.ts";
@@ -44,7 +44,7 @@ function setUp(
     maxUnshippedBytes: 500,
     monotonic,
     random: () => 0,
-    onFault: () => undefined,
+    onFailure: () => undefined,
   });
   closing.push(shipper.stop, () => rm(folder, { recursive: true, force: true }));
   const journal = (run_id: string) =>
@@ -143,13 +143,13 @@ test("makes a writer wait for a slow coordinator, but not for one that is away",
   shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
   for (let i = 0; i < 5; i++) one.append(output("x".repeat(200)));
   let waited = false;
-  const room = shipper.waitForRoom(one).then(() => (waited = true));
+  const room = shipper.waitForJournalSpace(one).then(() => (waited = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(waited).toBe(false);
   away = true;
   gate.open?.();
   await room;
-  await shipper.waitForRoom(one);
+  await shipper.waitForJournalSpace(one);
 });
 
 test("a lease is not over when a coordinator comes back after a long time and answers slowly", async () => {
@@ -167,11 +167,11 @@ test("a lease is not over when a coordinator comes back after a long time and an
   await poll(() => requests.length).toBe(1);
   now = 60_000;
   shipper.flush();
-  await poll(() => shipper.lastFault).toBe("silent");
+  await poll(() => shipper.lastFailure).toBe("silent");
   expect(shipper.silentMs).toBe(900);
-  expect(isLeaseOver(shipper, 1000)).toBe(false);
+  expect(hasLeaseExpired(shipper, 1000)).toBe(false);
   now += 101;
-  expect(isLeaseOver(shipper, 1000)).toBe(true);
+  expect(hasLeaseExpired(shipper, 1000)).toBe(true);
 });
 
 test("leaves out an event that the coordinator always refuses, and ships everything else", async () => {

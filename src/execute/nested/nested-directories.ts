@@ -3,7 +3,7 @@ import type { Environment } from "../../model/environment.ts";
 import { isNestedDirectory } from "../../model/state-layout.ts";
 
 /**
- * The directories that a command needs to see to report to the Drover outside, according to these variables. A socket
+ * The directories that a command with these variables must see to report to the outer Drover. A socket
  * anywhere else, such as the coordinator's in the record, does not make its directory visible.
  */
 export function nestedDirectories(variables: Environment): string[] {

@@ -1,12 +1,12 @@
 import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { environmentModes, type Isolation, isolationLevels } from "../../model/process.ts";
 
-/** What a nested `drover exec` reports about its command. The outer Drover adds the ids, the owner and `reported_by`. */
+/** A report of a nested `drover exec` about its command. The outer Drover adds the ids, the owner and `reported_by`. */
 export type NestedLine =
   | { id: string; start: Omit<ExecutionStart, "execution_id" | "owner" | "reported_by"> }
   | { id: string; end: Omit<ExecutionEnd, "execution_id" | "interrupted" | "reported_by"> };
 
-/** The sink shortens a command that would make a longer line. */
+/** The sink shortens longer lines. */
 export const maxLineBytes = 64 * 1024;
 
 /** Prefixes the id with RUN.ATTEMPT, so that a line cannot name an execution of another run. */
@@ -16,24 +16,24 @@ export function nestedExecutionId(attempt: string, id: string): string {
 
 /**
  * Parses a line that any program of the run may have written. Returns null if it is not a valid report. Clamps times to
- * the range from `from` to `to`, in milliseconds.
+ * the range from `fromMs` to `toMs`.
  */
-export function parseNestedLine(text: string, from: number, to: number): NestedLine | null {
-  const line = objectOf(tryJson(text));
+export function parseNestedLine(text: string, fromMs: number, toMs: number): NestedLine | null {
+  const line = toObject(parseJson(text));
   const id = line?.["id"];
-  if (!line || typeof id !== "string" || !idShape.test(id)) return null;
-  const time = (value: unknown): string | null => {
+  if (!line || typeof id !== "string" || !idPattern.test(id)) return null;
+  const clampTime = (value: unknown): string | null => {
     const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
-    return Number.isNaN(ms) ? null : new Date(Math.min(Math.max(ms, from), to)).toISOString();
+    return Number.isNaN(ms) ? null : new Date(Math.min(Math.max(ms, fromMs), toMs)).toISOString();
   };
-  const start = objectOf(line["start"]);
-  const end = objectOf(line["end"]);
+  const start = toObject(line["start"]);
+  const end = toObject(line["end"]);
   if (start && !end) {
-    const parsed = startOf(start, time(start["started_at"]));
+    const parsed = parseStart(start, clampTime(start["started_at"]));
     return parsed && { id, start: parsed };
   }
   if (!end || start) return null;
-  const parsed = endOf(end, time(end["ended_at"]), to - from);
+  const parsed = parseEnd(end, clampTime(end["ended_at"]), toMs - fromMs);
   return parsed && { id, end: parsed };
 }
 
@@ -41,32 +41,32 @@ type Fields = Readonly<Record<string, unknown>>;
 type Start = Extract<NestedLine, { start: unknown }>["start"];
 type End = Extract<NestedLine, { end: unknown }>["end"];
 
-const idShape = /^[0-9a-zA-Z-]{8,64}$/;
-const signalShape = /^SIG[A-Z0-9+-]{1,16}$/;
-const nameShape = /^[a-z_]{1,40}$/;
+const idPattern = /^[0-9a-zA-Z-]{8,64}$/;
+const signalPattern = /^SIG[A-Z0-9+-]{1,16}$/;
+const namePattern = /^[a-z_]{1,40}$/;
 
-function startOf(fields: Fields, started_at: string | null): Start | null {
+function parseStart(fields: Fields, started_at: string | null): Start | null {
   const { command, argv, working_directory } = fields;
   const timeout_ms = countOrNull(fields["timeout_ms"]);
-  const correlation = correlationOf(objectOf(fields["correlation"]) ?? {});
-  const limits = limitsOf(fields["limits"]);
-  const environment = environmentOf(objectOf(fields["environment"]));
-  if (!isText(command) || !isText(working_directory) || !isTexts(argv) || argv.length === 0) return null;
+  const correlation = parseCorrelation(toObject(fields["correlation"]) ?? {});
+  const limits = parseLimits(fields["limits"]);
+  const environment = parseEnvironment(toObject(fields["environment"]));
+  if (!isString(command) || !isString(working_directory) || !isStringArray(argv) || argv.length === 0) return null;
   if (started_at === null || timeout_ms === undefined || !correlation || !limits || !environment) return null;
   return { command, argv, working_directory, started_at, timeout_ms, limits, environment, correlation };
 }
 
-function endOf(fields: Fields, ended_at: string | null, longestMs: number): End | null {
+function parseEnd(fields: Fields, ended_at: string | null, maxMs: number): End | null {
   const exit_code = countOrNull(fields["exit_code"], 255);
   const duration_ms = countOrNull(fields["duration_ms"]);
   const leftovers = countOrNull(fields["leftovers"]);
   const stdout_bytes = countOrNull(fields["stdout_bytes"]);
   const stderr_bytes = countOrNull(fields["stderr_bytes"]);
-  const signal = matching(fields["signal"], signalShape);
-  const stopped = matching(fields["stopped"], nameShape);
-  const isolation = isolationOf(fields["isolation"]);
-  const resources = resourcesOf(fields["resources"]);
-  const error = errorOf(fields["error"]);
+  const signal = matchOrNull(fields["signal"], signalPattern);
+  const stopped = matchOrNull(fields["stopped"], namePattern);
+  const isolation = parseIsolation(fields["isolation"]);
+  const resources = parseResources(fields["resources"]);
+  const error = parseError(fields["error"]);
   const { success, timed_out, truncated } = fields;
   if (ended_at === null || typeof success !== "boolean" || typeof timed_out !== "boolean") return null;
   if (typeof truncated !== "boolean" || exit_code === undefined || duration_ms === undefined) return null;
@@ -78,11 +78,11 @@ function endOf(fields: Fields, ended_at: string | null, longestMs: number): End 
     exit_code,
     signal,
     stopped,
-    // do not trust a success that contradicts the rest
+    // do not trust a success that contradicts the other fields
     success: success && exit_code === 0 && signal === null && error === null,
     timed_out,
     ended_at,
-    duration_ms: duration_ms === null ? null : Math.min(duration_ms, Math.max(0, longestMs)),
+    duration_ms: duration_ms === null ? null : Math.min(duration_ms, Math.max(0, maxMs)),
     isolation,
     leftovers,
     resources,
@@ -93,10 +93,10 @@ function endOf(fields: Fields, ended_at: string | null, longestMs: number): End 
   };
 }
 
-function correlationOf(fields: Fields): Correlation | null {
+function parseCorrelation(fields: Fields): Correlation | null {
   const id = (name: keyof Correlation): string | null | undefined => {
     const value = fields[name] ?? null;
-    return value === null || (isText(value) && value.length <= 200) ? value : undefined;
+    return value === null || (isString(value) && value.length <= 200) ? value : undefined;
   };
   const [session_id, task_id, step_id] = [id("session_id"), id("task_id"), id("step_id")];
   const [tool_call_id, worktree_id, repo_sha] = [id("tool_call_id"), id("worktree_id"), id("repo_sha")];
@@ -105,67 +105,67 @@ function correlationOf(fields: Fields): Correlation | null {
   return { session_id, task_id, step_id, tool_call_id, worktree_id, repo_sha };
 }
 
-function limitsOf(value: unknown): Record<string, number> | null {
-  const entries = Object.entries(objectOf(value ?? {}) ?? { wrong: null });
+function parseLimits(value: unknown): Record<string, number> | null {
+  const entries = Object.entries(toObject(value ?? {}) ?? { invalid: null });
   if (entries.length > 20) return null;
   const limits: Record<string, number> = {};
   for (const [name, limit] of entries) {
     const number = countOrNull(limit);
-    if (!nameShape.test(name) || typeof number !== "number") return null;
+    if (!namePattern.test(name) || typeof number !== "number") return null;
     limits[name] = number;
   }
   return limits;
 }
 
-function environmentOf(fields: Fields | null): ExecutionStart["environment"] | null {
-  const mode = environmentModes.find((one) => one === fields?.["mode"]);
+function parseEnvironment(fields: Fields | null): ExecutionStart["environment"] | null {
+  const mode = environmentModes.find((known) => known === fields?.["mode"]);
   const { given, withheld } = fields ?? {};
-  return mode && isTexts(given) && isTexts(withheld) ? { mode, given, withheld } : null;
+  return mode && isStringArray(given) && isStringArray(withheld) ? { mode, given, withheld } : null;
 }
 
-function isolationOf(value: unknown): Isolation | null | undefined {
+function parseIsolation(value: unknown): Isolation | null | undefined {
   return value === null ? null : isolationLevels.find((level) => level === value);
 }
 
-function resourcesOf(value: unknown): End["resources"] | undefined {
+function parseResources(value: unknown): End["resources"] | undefined {
   if (value === null) return null;
-  const fields = objectOf(value);
+  const fields = toObject(value);
   const [user_ms, system_ms, max_rss_kb] = ["user_ms", "system_ms", "max_rss_kb"].map((n) => countOrNull(fields?.[n]));
   if (typeof user_ms !== "number" || typeof system_ms !== "number" || typeof max_rss_kb !== "number") return undefined;
   return { user_ms, system_ms, max_rss_kb };
 }
 
-function errorOf(value: unknown): End["error"] | undefined {
+function parseError(value: unknown): End["error"] | undefined {
   if (value === null) return null;
-  const { code, message } = objectOf(value) ?? {};
-  return isText(code) && code.length <= 100 && isText(message) ? { code, message } : undefined;
+  const { code, message } = toObject(value) ?? {};
+  return isString(code) && code.length <= 100 && isString(message) ? { code, message } : undefined;
 }
 
-/** undefined if the value is neither null nor a number from 0 to `max`. */
+/** Returns undefined if the value is neither null nor a number from 0 to `max`. */
 function countOrNull(value: unknown, max = Number.MAX_SAFE_INTEGER): number | null | undefined {
   if (value === null) return null;
   return typeof value === "number" && value >= 0 && value <= max ? value : undefined;
 }
 
-function matching(value: unknown, shape: RegExp): string | null | undefined {
+function matchOrNull(value: unknown, pattern: RegExp): string | null | undefined {
   if (value === null) return null;
-  return typeof value === "string" && shape.test(value) ? value : undefined;
+  return typeof value === "string" && pattern.test(value) ? value : undefined;
 }
 
-function isText(value: unknown): value is string {
+function isString(value: unknown): value is string {
   return typeof value === "string";
 }
 
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every(isText);
+function isStringArray(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every(isString);
 }
 
-function objectOf(value: unknown): Fields | null {
+function toObject(value: unknown): Fields | null {
   // the keys of a JSON object are strings
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 }
 
-function tryJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -85,8 +85,8 @@ async function recorded(text: string): Promise<RunEvent[]> {
 test("records what a nested exec reports, marked as reported by a command, under ids of the attempt", async () => {
   const { events, log } = opened();
   const sink = openNestedSink(log.path);
-  sink.started(id, { ...startOf({ command: "npm test" }), execution_id: "anything", owner });
-  sink.ended(id, { ...endOf({ exit_code: 3, success: false }), execution_id: "anything", interrupted: false });
+  sink.recordStart(id, { ...startOf({ command: "npm test" }), execution_id: "anything", owner });
+  sink.recordEnd(id, { ...endOf({ exit_code: 3, success: false }), execution_id: "anything", interrupted: false });
   await log.close();
   const execution_id = `run.2.${id}`;
   expect(sink.executionId(id)).toBe(execution_id);
@@ -95,7 +95,7 @@ test("records what a nested exec reports, marked as reported by a command, under
     { type: "execution_ended", execution: { execution_id, exit_code: 3, interrupted: false, reported_by: "command" } },
   ]);
   expect(existsSync(log.path)).toBe(false);
-  expect(() => sink.started(id, { ...startOf(), execution_id: "x", owner })).toThrow(/has ended/);
+  expect(() => sink.recordStart(id, { ...startOf(), execution_id: "x", owner })).toThrow(/has ended/);
 });
 
 test("records a start during the run, and ends a command without an end as interrupted", async () => {
@@ -196,9 +196,9 @@ describe("never opens what a run puts in place of its log", () => {
     mkdirSync(dirname(log.path), { recursive: true });
     if (name !== "another file") put(log.path);
     const known = new Map();
-    expect((await recoverNested({ ...options, known }, "the runner died")).size).toBe(0);
+    expect((await recoverNested({ ...options, recorded: known }, "the runner died")).size).toBe(0);
     if (name !== "another file")
-      expect(() => openNestedSink(log.path).started(id, { ...startOf(), execution_id: "x", owner })).toThrow(
+      expect(() => openNestedSink(log.path).recordStart(id, { ...startOf(), execution_id: "x", owner })).toThrow(
         /cannot be recorded/,
       );
   });
@@ -239,7 +239,7 @@ describe("a run that writes too much", () => {
 test("shortens the report of a command line of a megabyte", async () => {
   const { events, log } = opened();
   const long = startOf({ command: "x".repeat(1024 * 1024), argv: ["echo", "y".repeat(1024 * 1024)] });
-  openNestedSink(log.path).started(id, { ...long, execution_id: "x", owner });
+  openNestedSink(log.path).recordStart(id, { ...long, execution_id: "x", owner });
   await log.close();
   expect(types(events)).toEqual(["execution_started", "execution_ended"]);
   expect(JSON.stringify(events[0]).length).toBeLessThan(64 * 1024);
@@ -261,7 +261,7 @@ test("recovers the unread reports of a killed Drover once, and adds the ends of 
     [`run.2.${b}`, "open"],
     ["run.1.foreign", "open"],
   ] as const);
-  const ids = await recoverNested({ ...options, record, known }, "the runner died");
+  const ids = await recoverNested({ ...options, record, recorded: known }, "the runner died");
   const seen = events.map((event) =>
     "execution" in event
       ? [event.type, event.execution.execution_id, "interrupted" in event.execution && event.execution.interrupted]

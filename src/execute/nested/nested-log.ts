@@ -7,11 +7,11 @@ import type { LogReader, LogReaderOptions } from "./log-reader.ts";
 /** The file to which `drover exec` commands inside one attempt report, and which the outer Drover reads. */
 export interface NestedLog {
   readonly path: string;
-  /** Call this when the run's processes have ended. Records the rest, ends open executions and removes the file. Idempotent. */
+  /** Call this when the run's processes have ended. Reads the rest, ends open executions and removes the file. Idempotent. */
   close(): Promise<void>;
 }
 
-export interface NestedLogOptions extends Omit<LogReaderOptions, "fd" | "since" | "known"> {
+export interface NestedLogOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs" | "recorded"> {
   runs: string;
 }
 
@@ -24,8 +24,8 @@ const readEveryMs = 250;
  */
 export function openNestedLog(options: NestedLogOptions): NestedLog {
   const path = nestedLogFile(options.runs, options.run_id, options.attempt);
-  const fd = createFile(path);
-  const since = options.now().getTime();
+  const fd = createLog(path);
+  const startedAtMs = options.now().getTime();
   let reader: LogReader | null = null;
   let reading: Promise<void> = Promise.resolve();
   let closing: Promise<void> | null = null;
@@ -33,7 +33,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
   const read = (): Promise<void> =>
     (reading = reading.then(async () => {
       if (fstatSync(fd).size === 0) return;
-      reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, since });
+      reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, startedAtMs });
       while (reader.read()) await new Promise((resolve) => setImmediate(resolve));
     }));
   // ignore a read error here: close() reads again and throws
@@ -55,47 +55,47 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
 }
 
 /** Creates the directory only if needed, since it nearly always exists. */
-function openNew(path: string): number {
+function openNewFile(path: string): number {
   const flags = constants.O_RDONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   try {
     return openSync(path, flags, 0o600);
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
+    if (errorCode(error) !== "ENOENT") throw error;
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     return openSync(path, flags, 0o600);
   }
 }
 
-function codeOf(error: unknown): unknown {
+function errorCode(error: unknown): unknown {
   return error instanceof Error ? Reflect.get(error, "code") : null;
 }
 
-function createFile(path: string): number {
+function createLog(path: string): number {
   try {
-    return openNew(path);
+    return openNewFile(path);
   } catch (cause) {
-    const code = codeOf(cause);
-    const full = code === "ENOSPC" || code === "EDQUOT";
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const code = errorCode(cause);
+    const isDiskFull = code === "ENOSPC" || code === "EDQUOT";
+    const reason = cause instanceof Error ? cause.message : String(cause);
     throw new HostError({
-      code: full ? "DROVER-STA-002" : "DROVER-STA-001",
-      message: `The file ${path}, to which commands of the run report, cannot be created: ${why}`,
-      next: full
-        ? "Free space on that disk, then run it again."
-        : "Make the directory writable for this user, then run it again.",
+      code: isDiskFull ? "DROVER-STA-002" : "DROVER-STA-001",
+      message: `The file ${path}, to which commands of the run report, cannot be created: ${reason}`,
+      next: isDiskFull
+        ? "Free space on that disk, then retry the run."
+        : "Make the directory writable for this user, then retry the run.",
       cause,
     });
   }
 }
 
-/** Removes the log with its directory, in which the run may have put other files. Ignores what cannot be removed. */
+/** Removes the log with its directory, in which the run may have put other files. Files that cannot be removed stay. */
 export async function removeLog(path: string): Promise<void> {
   const directory = dirname(path);
   try {
     unlinkSync(path);
     rmdirSync(directory);
   } catch (error) {
-    if (codeOf(error) === undefined) throw error;
+    if (errorCode(error) === undefined) throw error;
     const { removeTree } = await import("../workspace/remove-tree.ts");
     await removeTree(dirname(directory), directory).catch(() => undefined);
   }

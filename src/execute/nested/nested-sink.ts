@@ -4,15 +4,15 @@ import { HostError } from "../../model/errors.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { maxLineBytes, nestedExecutionId } from "./nested-line.ts";
 
-/** With this, a `drover exec` inside a run reports to the Drover outside instead of keeping its own record. */
+/** Through this, a `drover exec` inside a run reports to the outer Drover instead of keeping its own record. */
 export interface NestedSink {
   /** The run that the command is part of. */
   readonly runId: string;
   /** The id of the execution in the outer record. */
   executionId(id: string): string;
   /** The start is on disk when this returns. Throws a HostError if it cannot be written. */
-  started(id: string, start: ExecutionStart): void;
-  ended(id: string, end: ExecutionEnd): void;
+  recordStart(id: string, start: ExecutionStart): void;
+  recordEnd(id: string, end: ExecutionEnd): void;
 }
 
 /** Refuses to write to anything but a regular file. */
@@ -31,17 +31,17 @@ export function openNestedSink(path: string): NestedSink {
         closeSync(fd);
       }
     } catch (cause) {
-      throw notWritable(path, cause);
+      throw cannotRecord(path, cause);
     }
   };
   const attempt = basename(path);
   return {
     runId: attempt.replace(/\.\d+$/, ""),
     executionId: (id) => nestedExecutionId(attempt, id),
-    started(id, { execution_id: _id, owner: _owner, ...start }) {
+    recordStart(id, { execution_id: _id, owner: _owner, ...start }) {
       append({ id, start: shorten(start) }, true);
     },
-    ended(id, { execution_id: _id, interrupted: _interrupted, ...end }) {
+    recordEnd(id, { execution_id: _id, interrupted: _interrupted, ...end }) {
       append(
         { id, end: { ...end, error: end.error && { ...end.error, message: end.error.message.slice(0, 4000) } } },
         true,
@@ -56,32 +56,32 @@ type Start = Omit<ExecutionStart, "execution_id" | "owner">;
 function shorten(start: Start): Start {
   if (Buffer.byteLength(JSON.stringify(start)) <= maxLineBytes / 2) return start;
   const argv: string[] = [];
-  let room = 4000;
-  for (const word of start.argv) {
-    if (room <= 0) break;
-    argv.push(word.slice(0, room));
-    room -= word.length + 1;
+  let remaining = 4000;
+  for (const argument of start.argv) {
+    if (remaining <= 0) break;
+    argv.push(argument.slice(0, remaining));
+    remaining -= argument.length + 1;
   }
   const environment = start.environment && {
     ...start.environment,
     given: start.environment.given.slice(0, 100).map((name) => name.slice(0, 100)),
     withheld: start.environment.withheld.slice(0, 100).map((name) => name.slice(0, 100)),
   };
-  const note = ` ... (shortened, ${start.argv.length} words)`;
+  const note = ` ... (shortened, ${start.argv.length} arguments)`;
   return { ...start, command: `${start.command.slice(0, 4000)}${note}`, argv, ...(environment ? { environment } : {}) };
 }
 
-function notWritable(path: string, cause: unknown): HostError {
-  const missing = cause instanceof Error && Reflect.get(cause, "code") === "ENOENT";
-  const why = missing
+function cannotRecord(path: string, cause: unknown): HostError {
+  const isMissing = cause instanceof Error && Reflect.get(cause, "code") === "ENOENT";
+  const reason = isMissing
     ? "the run that this command belongs to has ended"
     : cause instanceof Error
       ? cause.message
       : String(cause);
   return new HostError({
     code: "DROVER-STA-016",
-    message: `This command cannot be recorded in ${path}: ${why}.`,
-    next: "Drover runs nothing that it cannot record. To record this command as a separate run, unset DROVER_NESTED_LOG, DROVER_API_URL and DROVER_API_KEY.",
+    message: `This command cannot be recorded in ${path}: ${reason}.`,
+    next: "Drover runs only commands that it can record. To record this command as a separate run, unset DROVER_NESTED_LOG, DROVER_API_URL and DROVER_API_KEY.",
     cause,
   });
 }

@@ -3,9 +3,9 @@ import { nestedLogFile } from "../../model/state-layout.ts";
 import { removeLog } from "./nested-log.ts";
 import { createLogReader, type LogReaderOptions } from "./log-reader.ts";
 
-interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "since"> {
+interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs"> {
   runs: string;
-  known: ReadonlyMap<string, "open" | "ended">;
+  recorded: ReadonlyMap<string, "open" | "ended">;
 }
 
 /**
@@ -13,17 +13,20 @@ interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "since"> {
  * removes the file. Returns the ids of the nested executions. Reads only a regular file, since a run can put anything
  * in its place.
  */
-export async function recoverNested({ runs, ...options }: RecoverOptions, why: string): Promise<ReadonlySet<string>> {
+export async function recoverNested(
+  { runs, ...options }: RecoverOptions,
+  reason: string,
+): Promise<ReadonlySet<string>> {
   const prefix = `${options.run_id}.${options.attempt}.`;
-  const known = new Map([...options.known].filter(([id]) => id.startsWith(prefix)));
+  const recorded = new Map([...options.recorded].filter(([id]) => id.startsWith(prefix)));
   const path = nestedLogFile(runs, options.run_id, options.attempt);
   const fd = tryOpen(path);
   try {
     const stat = fd === null ? null : fstatSync(fd);
     const isFile = stat?.isFile() === true;
-    const reader = createLogReader({ ...options, known, fd: fd ?? -1, since: stat?.birthtimeMs ?? 0 });
+    const reader = createLogReader({ ...options, recorded, fd: fd ?? -1, startedAtMs: stat?.birthtimeMs ?? 0 });
     while (isFile && reader.read());
-    return reader.end(why);
+    return reader.end(reason);
   } finally {
     if (fd !== null) closeSync(fd);
     await removeLog(path);

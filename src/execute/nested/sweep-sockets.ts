@@ -10,23 +10,23 @@ const graceMs = 3_600_000;
 /** Removes the sockets of Drovers that were killed, with their directories. */
 export async function sweepSockets(runs: string): Promise<void> {
   const directory = nestedDirectory(runs);
-  // A run can replace the directory with a symlink. Check for a socket, too: a plain file also refuses connections.
+  // A run can replace the directory with a symlink. Check that each socket is one, because a regular file also refuses connections.
   if (lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
-  for (const name of namesIn(directory)) {
+  for (const name of listNames(directory)) {
     const socketDirectory = join(directory, name);
     const stat = lstatSync(socketDirectory, { throwIfNoEntry: false });
     if (stat?.isDirectory() !== true) continue;
     const socket = join(socketDirectory, nestedSocketName);
     const isSocket = lstatSync(socket, { throwIfNoEntry: false })?.isSocket() === true;
     const isDead = isSocket
-      ? (await connectError(socket)) === "ECONNREFUSED"
-      : namesIn(socketDirectory).length === 0 && Date.now() - stat.mtimeMs > graceMs;
+      ? (await tryConnect(socket)) === "ECONNREFUSED"
+      : listNames(socketDirectory).length === 0 && Date.now() - stat.mtimeMs > graceMs;
     if (isDead) await removeTree(runs, socketDirectory);
   }
 }
 
-/** null if the connection succeeds. */
-function connectError(path: string): Promise<unknown> {
+/** Resolves with the error code, or null if the connection succeeds. */
+function tryConnect(path: string): Promise<unknown> {
   return new Promise((resolve) => {
     const socket = connect(path, () => {
       socket.destroy();
@@ -36,7 +36,7 @@ function connectError(path: string): Promise<unknown> {
   });
 }
 
-function namesIn(directory: string): string[] {
+function listNames(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch (error) {

@@ -6,22 +6,22 @@ export interface Backoff {
 
 export function createBackoff({
   firstMs,
-  longestMs,
+  maxMs,
   random,
 }: {
   firstMs: number;
-  longestMs: number;
+  maxMs: number;
   random: () => number;
 }): Backoff {
-  let next = firstMs;
+  let pauseMs = firstMs;
   return {
     async wait(signal) {
-      const ms = next * (0.5 + random() / 2);
-      next = Math.min(next * 2, longestMs);
+      const ms = pauseMs * (0.5 + random() / 2);
+      pauseMs = Math.min(pauseMs * 2, maxMs);
       await sleep(ms, signal);
     },
     reset() {
-      next = firstMs;
+      pauseMs = firstMs;
     },
   };
 }

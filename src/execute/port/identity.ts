@@ -4,33 +4,33 @@ import type { Registered } from "../../model/runner-port.ts";
 export interface Identity {
   current(): Promise<Registered>;
   /** Waits for a registration in progress, then returns the current identity. */
-  settled(): Promise<Registered>;
+  waitForRenewal(): Promise<Registered>;
   /** Registers again unless the runner already has a newer epoch than this one. */
   renew(epoch: number): Promise<void>;
 }
 
 /** `register` retries until it succeeds and rejects only when the runner stops. */
 export function createIdentity(register: () => Promise<Registered>): Identity {
-  let known = register();
-  let epochKnown = -1;
+  let registration = register();
+  let latestEpoch = -1;
   let renewing: Promise<void> | null = null;
-  const note = (registered: Registered): Registered => {
-    epochKnown = registered.epoch;
+  const rememberEpoch = (registered: Registered): Registered => {
+    latestEpoch = registered.epoch;
     return registered;
   };
   return {
-    current: async () => note(await known),
-    async settled() {
+    current: async () => rememberEpoch(await registration),
+    async waitForRenewal() {
       await renewing;
-      return note(await known);
+      return rememberEpoch(await registration);
     },
     async renew(epoch) {
-      if (epochKnown > epoch) return;
+      if (latestEpoch > epoch) return;
       renewing ??= (async () => {
-        const next = register();
-        const registered = await next;
-        known = next;
-        note(registered);
+        const renewal = register();
+        const registered = await renewal;
+        registration = renewal;
+        rememberEpoch(registered);
       })().finally(() => {
         renewing = null;
       });

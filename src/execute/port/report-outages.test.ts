@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import { PortError } from "../../model/port-error.ts";
-import { portFault } from "./port-fault.ts";
+import { classifyPortError } from "./port-failure.ts";
 import { reportOutages } from "./report-outages.ts";
 
 const report = { runner_id: "r", epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
@@ -12,7 +12,7 @@ test("reports an outage once for each port call, however it fails, and the next 
   const { port, report: reportFault } = reportOutages(answering, (line) => lines.push(line));
   const fail = (call: string, portCall: "poll" | "report" = "report"): void => {
     const error = new PortError("away", `it did not answer: ${call} ECONNRESET`, { code: "ECONNRESET" });
-    reportFault(portCall, error, portFault(error));
+    reportFault(portCall, error, classifyPortError(error));
   };
   for (const call of ["read", "write", "connect", "read", "write"]) fail(call);
   expect(lines).toEqual(["report failed (down): it did not answer: read ECONNRESET"]);
@@ -31,7 +31,8 @@ test("reports a refused connection, the silence after it and each distinct refus
   const down = new PortError("away", "refused", { code: "ECONNREFUSED" });
   const silent = new PortError("away", "no answer within 5000 ms");
   const [one, other] = [new PortError("refused", "body.slots"), new PortError("refused", "body.name")];
-  for (const error of [down, silent, down, silent, one, other, one]) reportFault("report", error, portFault(error));
+  for (const error of [down, silent, down, silent, one, other, one])
+    reportFault("report", error, classifyPortError(error));
   expect(lines).toEqual([
     "report failed (down): refused",
     "report failed (silent): no answer within 5000 ms",

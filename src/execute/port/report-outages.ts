@@ -1,17 +1,17 @@
 import type { RunnerPort } from "../../model/runner-port.ts";
-import type { PortFault } from "./port-fault.ts";
+import type { PortFailure } from "./port-failure.ts";
 
 type PortCall = "register" | "poll" | "report" | "deregister";
 
 export interface OutageReporter {
   /** The same port. An answered call ends its outage, so that the next one is reported again. */
   port: RunnerPort;
-  report(call: PortCall, error: unknown, fault: PortFault): void;
+  report(call: PortCall, error: unknown, failure: PortFailure): void;
 }
 
 /**
- * Reports an outage once, when it begins, and not with every retry. One outage fails in several ways (a read, a write,
- * a connection), so the message of such an error does not count. A refusal is reported once for each reason.
+ * Reports an outage once, when it starts, and not with every retry. Errors of one outage differ (a read, a write, a
+ * connection), so their messages are not compared. A refusal is reported once for each message.
  */
 export function reportOutages(port: RunnerPort, onNotice: (message: string) => void): OutageReporter {
   const reported = new Map<PortCall, Set<string>>();
@@ -28,12 +28,12 @@ export function reportOutages(port: RunnerPort, onNotice: (message: string) => v
       poll: (request, signal) => port.poll(request, signal).then(endOutage("poll")),
       report: (report) => port.report(report).then(endOutage("report")),
     },
-    report(call, error, fault) {
-      const why = error instanceof Error ? error.message : String(error);
-      const what = fault === "down" || fault === "silent" ? fault : `${fault}: ${why}`;
-      const known = reported.get(call) ?? new Set();
-      if (!known.has(what)) onNotice(`${call} failed (${fault}): ${why}`);
-      reported.set(call, known.add(what));
+    report(call, error, failure) {
+      const message = error instanceof Error ? error.message : String(error);
+      const kind = failure === "down" || failure === "silent" ? failure : `${failure}: ${message}`;
+      const kinds = reported.get(call) ?? new Set();
+      if (!kinds.has(kind)) onNotice(`${call} failed (${failure}): ${message}`);
+      reported.set(call, kinds.add(kind));
     },
   };
 }

@@ -7,16 +7,16 @@ import { setTimeout as pause } from "node:timers/promises";
  * milliseconds, so wait for the next step. Read it from the directory itself, because a new file would count against
  * the run's limits.
  */
-export async function clockMark(directory: string): Promise<bigint> {
-  const read = async (): Promise<bigint> => {
+export async function readClockMark(directory: string): Promise<bigint> {
+  const readClock = async (): Promise<bigint> => {
     const now = new Date();
     await utimes(directory, now, now);
     return (await stat(directory, { bigint: true })).ctimeNs;
   };
-  const first = await read();
+  const initial = await readClock();
   for (;;) {
-    const mark = await read();
-    if (mark !== first) return mark;
+    const mark = await readClock();
+    if (mark !== initial) return mark;
     await pause(1);
   }
 }

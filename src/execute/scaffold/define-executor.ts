@@ -4,7 +4,7 @@ import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
 import { keepResult } from "./keep-result.ts";
-import { clockMark } from "./clock-mark.ts";
+import { readClockMark } from "./clock-mark.ts";
 import { createProgress } from "./progress.ts";
 import { defaultPrompt } from "./prompt.ts";
 import { runCli } from "./run-cli.ts";
@@ -29,10 +29,10 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
           new RunFailure("refused", `The executor ${definition.name} cannot ${invocation.mode} a session.`),
         );
       if (typeof invocation.agent.system_prompt === "object" && !definition.takesPreset)
-        return outcomeOfFailure(new RunFailure("refused", noPreset(definition.name)));
+        return outcomeOfFailure(new RunFailure("refused", unsupportedPreset(definition.name)));
       const inputs = createInputs(invocation, context.dirs.work);
       try {
-        return await carryOut(definition, toJob(definition, invocation, context, inputs), inputs);
+        return await runJob(definition, toJob(definition, invocation, context, inputs), inputs);
       } finally {
         await inputs.remove();
       }
@@ -40,30 +40,30 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
   };
 }
 
-function noPreset(executor: string): string {
+function unsupportedPreset(executor: string): string {
   return `The executor ${executor} does not support the system prompt preset of Claude Code. Write the agent's system_prompt as text, or use the executor claude-sdk.`;
 }
 
-async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
+async function runJob(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
   const { signal } = job;
   await job.reportProgress(10);
-  let since: bigint | null = null;
+  let startMark: bigint | null = null;
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
-    // files made by earlier attempts of this run came along with its session
-    since =
-      job.invocation.continues && workspaceKindOf(job.invocation) === "scratch" ? 0n : await clockMark(job.tmpDir);
+    // in a continued session, files of the run's earlier attempts count too
+    startMark =
+      job.invocation.continues && workspaceKindOf(job.invocation) === "scratch" ? 0n : await readClockMark(job.tmpDir);
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };
-  const done = await work().catch((error: unknown): Done => ({ outcome: outcomeOfThrow(error, signal) }));
-  return keepResult(done, { job, inputs, since, collect: definition.collectFiles?.bind(definition) }).catch(
-    (error: unknown) => outcomeOfThrow(error, signal),
+  const done = await work().catch((error: unknown): Done => ({ outcome: outcomeOfError(error, signal) }));
+  return keepResult(done, { job, inputs, since: startMark, collect: definition.collectFiles?.bind(definition) }).catch(
+    (error: unknown) => outcomeOfError(error, signal),
   );
 }
 
 /** While a run is being stopped, any error is a consequence of that. Otherwise, only a RunFailure is expected. */
-function outcomeOfThrow(error: unknown, signal: AbortSignal): Outcome {
+function outcomeOfError(error: unknown, signal: AbortSignal): Outcome {
   if (signal.aborted) return outcomeOfStop(stopReasonOf(signal), error instanceof RunFailure ? error.text : undefined);
   if (error instanceof RunFailure) return outcomeOfFailure(error);
   throw error;

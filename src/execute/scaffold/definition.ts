@@ -1,10 +1,10 @@
 import type { Executor, FoundFile, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 import type { Ended } from "../../model/process.ts";
 
-/** What defines an executor; the scaffold does the rest. See docs/writing-executors.md for an example. */
+/** The parts of an executor that its author writes; the scaffold does the rest. See docs/writing-executors.md for an example. */
 export interface ExecutorDefinition {
   name: string;
-  /** What it supports besides starting; all false by default. */
+  /** Its capabilities besides starting a session; all false by default. */
   can?: Partial<Executor["can"]>;
   /** The runner's variables that its processes receive. A trailing `*` matches any suffix. */
   variables?: readonly string[];

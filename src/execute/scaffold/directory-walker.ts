@@ -8,26 +8,31 @@ export interface DirectoryWalker {
 }
 
 export function openDirectoryWalker(root: string): DirectoryWalker {
-  /** The root, and the directories opened below it; `at` holds their names. */
-  const open: ConfinedDirectory[] = [];
-  const at: Buffer[] = [];
+  /** The root, then the open directories below it; `names` are theirs. */
+  const openDirectories: ConfinedDirectory[] = [];
+  const names: Buffer[] = [];
 
   async function closeBelow(depth: number): Promise<void> {
-    at.length = Math.min(at.length, Math.max(0, depth - 1));
-    for (const directory of open.splice(depth).toReversed()) await directory.close();
+    names.length = Math.min(names.length, Math.max(0, depth - 1));
+    for (const directory of openDirectories.splice(depth).toReversed()) await directory.close();
   }
 
   return {
     async enter(parts) {
-      let common = 0;
-      while (common < at.length && common < parts.length && at[common]!.equals(parts[common]!)) common++;
-      await closeBelow(common + 1);
-      if (open.length === 0) open.push(await openConfinedDirectory(root));
-      for (const name of parts.slice(common)) {
-        open.push(await open.at(-1)!.directory(name));
-        at.push(name);
+      let commonDepth = 0;
+      while (
+        commonDepth < names.length &&
+        commonDepth < parts.length &&
+        names[commonDepth]!.equals(parts[commonDepth]!)
+      )
+        commonDepth++;
+      await closeBelow(commonDepth + 1);
+      if (openDirectories.length === 0) openDirectories.push(await openConfinedDirectory(root));
+      for (const name of parts.slice(commonDepth)) {
+        openDirectories.push(await openDirectories.at(-1)!.directory(name));
+        names.push(name);
       }
-      return open.at(-1)!;
+      return openDirectories.at(-1)!;
     },
     close: () => closeBelow(0),
   };

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { clockMark } from "./clock-mark.ts";
+import { readClockMark } from "./clock-mark.ts";
 import { findFiles } from "./find-files.ts";
 
 let directory: string;
@@ -28,7 +28,7 @@ const raw = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), B
 
 test("finds files that were written or renamed since the mark", async () => {
   for (const name of ["same", "written", "renamed"]) await writeFile(join(root, name), "1");
-  const since = await clockMark(directory);
+  const since = await readClockMark(directory);
   await writeFile(join(root, "written"), "2");
   await rename(join(root, "renamed"), join(root, "new-name"));
   await writeFile(join(root, "made"), "1");
@@ -38,7 +38,7 @@ test("finds files that were written or renamed since the mark", async () => {
 test("leaves out files written just before the mark", async () => {
   for (let round = 0; round < 20; round++) {
     writeFileSync(join(root, "before"), String(round));
-    expect((await find(await clockMark(directory))).files).toEqual([]);
+    expect((await find(await readClockMark(directory))).files).toEqual([]);
   }
 });
 
@@ -46,7 +46,7 @@ test("takes the mark without creating a file in the directory", async () => {
   const names: (string | null)[] = [];
   // events of the directory itself carry its own name
   const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
-  await clockMark(root);
+  await readClockMark(root);
   // events arrive in order
   writeFileSync(join(root, "after"), "");
   await expect.poll(() => names, { interval: 10 }).toContain("after");
@@ -55,7 +55,7 @@ test("takes the mark without creating a file in the directory", async () => {
 });
 
 test("is not fooled by a backdated modification time", async () => {
-  const since = await clockMark(directory);
+  const since = await readClockMark(directory);
   execFileSync("touch", ["-d", "1990-01-01", join(root, "old-looking")]);
   expect((await find(since)).files).toHaveLength(1);
 });

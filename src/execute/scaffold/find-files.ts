@@ -1,14 +1,14 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
 import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
-import { type NameFault, nameFault, printableName } from "./file-names.ts";
+import { type NameFault, findNameFault, printableName } from "./file-names.ts";
 import { openDirectoryWalker } from "./directory-walker.ts";
 
 export interface FindOptions {
   root: string;
-  /** Only files changed at or after this time count, on the kernel's clock for files. */
+  /** Only files changed at or after this time, on the kernel's clock for files, are found. */
   since: bigint;
-  /** Names in the root that never count. */
+  /** Names in the root that are skipped. */
   inputs: ReadonlySet<string>;
   maxEntries: number;
   /** Stops the search early. */
@@ -30,11 +30,11 @@ export interface FoundFiles {
 
 const maxDepth = 64;
 /** Error codes of a file that is gone, or was replaced by a link or by something that cannot be opened. */
-export const gone: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EXCHANGED"]);
+export const vanishedCodes: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EXCHANGED"]);
 const slash = Buffer.from("/");
 
 /** Directories of installed packages. They can hold more than `maxEntries`, so they are searched last. */
-const installed: ReadonlySet<string> = new Set([
+const packageDirectories: ReadonlySet<string> = new Set([
   "node_modules",
   "bower_components",
   "site-packages",
@@ -51,75 +51,75 @@ const concurrency = 64;
  */
 export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   const { signal, maxEntries } = options;
-  const found: FoundFiles = { files: [], leftOut: [], cut: false };
-  const first: Buffer[][] = [[]];
-  const last: Buffer[][] = [];
+  const result: FoundFiles = { files: [], leftOut: [], cut: false };
+  const directories: Buffer[][] = [[]];
+  const packages: Buffer[][] = [];
   const walker = openDirectoryWalker(options.root);
-  let left = maxEntries;
+  let remaining = maxEntries;
 
-  async function check(directory: ConfinedDirectory, parts: Buffer[], isInstalled: boolean): Promise<void> {
+  async function checkEntry(directory: ConfinedDirectory, parts: Buffer[], isInstalled: boolean): Promise<void> {
     const name = parts.at(-1)!;
-    const leaveOut = (reason: LeftOut["reason"]): void => leave(parts, reason);
-    const seen = await directory.stat(name);
-    if (seen.isDirectory()) {
+    const leaveOut = (reason: LeftOut["reason"]): void => addLeftOut(parts, reason);
+    const stats = await directory.stat(name);
+    if (stats.isDirectory()) {
       if (parts.length >= maxDepth) return leaveOut("too_deep");
-      (isInstalled || installed.has(name.toString("utf8")) ? last : first).push(parts);
-    } else if (seen.isFile() && seen.ctimeNs >= options.since) {
-      const path = joined(parts);
-      const fault = nameFault(path);
+      (isInstalled || packageDirectories.has(name.toString("utf8")) ? packages : directories).push(parts);
+    } else if (stats.isFile() && stats.ctimeNs >= options.since) {
+      const path = joinPath(parts);
+      const fault = findNameFault(path);
       if (fault) return leaveOut(fault);
-      if (seen.nlink > 1n) return leaveOut("hard_link");
-      const open = (): Promise<FileHandle> => openFound(options.root, parts);
-      found.files.push({ path: path.toString("utf8"), size: Number(seen.size), open });
+      if (stats.nlink > 1n) return leaveOut("hard_link");
+      const open = (): Promise<FileHandle> => openFile(options.root, parts);
+      result.files.push({ path: path.toString("utf8"), size: Number(stats.size), open });
     }
   }
 
-  function leave(parts: readonly Buffer[], reason: LeftOut["reason"]): void {
-    found.leftOut.push({ path: printableName(joined(parts)), reason });
+  function addLeftOut(parts: readonly Buffer[], reason: LeftOut["reason"]): void {
+    result.leftOut.push({ path: printableName(joinPath(parts)), reason });
   }
 
-  /** Skips a file that disappears or is replaced while it is being checked. */
-  async function unlessGone(parts: readonly Buffer[], act: () => Promise<void>): Promise<void> {
+  /** Skips a file that is removed or replaced while it is being checked. */
+  async function skipIfGone(parts: readonly Buffer[], work: () => Promise<void>): Promise<void> {
     try {
-      await act();
+      await work();
     } catch (error) {
-      if (codeOf(error) === "EACCES" && parts.length > 0) leave(parts, "unreadable");
-      else if (!gone.has(codeOf(error)) || parts.length === 0) throw error;
+      if (errorCode(error) === "EACCES" && parts.length > 0) addLeftOut(parts, "unreadable");
+      else if (!vanishedCodes.has(errorCode(error)) || parts.length === 0) throw error;
     }
   }
 
-  async function readDirectory(above: Buffer[], isInstalled: boolean): Promise<void> {
-    const directory = await walker.enter(above);
-    const counts = (name: Buffer): boolean =>
-      name[0] !== 0x2e && !(above.length === 0 && options.inputs.has(name.toString("utf8")));
+  async function readDirectory(parentParts: Buffer[], isInstalled: boolean): Promise<void> {
+    const directory = await walker.enter(parentParts);
+    const isCandidate = (name: Buffer): boolean =>
+      name[0] !== 0x2e && !(parentParts.length === 0 && options.inputs.has(name.toString("utf8")));
     for await (const entries of directory.entries(concurrency)) {
       const names = entries.map(({ name }) => name);
-      found.cut = names.length > left;
+      result.cut = names.length > remaining;
       const paths = names
-        .slice(0, left)
-        .filter(counts)
-        .map((name) => [...above, name]);
-      await Promise.all(paths.map((parts) => unlessGone(parts, () => check(directory, parts, isInstalled))));
-      left -= names.length;
-      if (found.cut || signal.aborted) return;
+        .slice(0, remaining)
+        .filter(isCandidate)
+        .map((name) => [...parentParts, name]);
+      await Promise.all(paths.map((parts) => skipIfGone(parts, () => checkEntry(directory, parts, isInstalled))));
+      remaining -= names.length;
+      if (result.cut || signal.aborted) return;
     }
   }
 
   try {
     // both queues grow during the iteration
-    for (const queue of [first, last])
+    for (const queue of [directories, packages])
       for (const parts of queue) {
-        if (found.cut || signal.aborted) return found;
-        await unlessGone(parts, () => readDirectory(parts, queue === last));
+        if (result.cut || signal.aborted) return result;
+        await skipIfGone(parts, () => readDirectory(parts, queue === packages));
       }
   } finally {
     await walker.close();
   }
-  return found;
+  return result;
 }
 
 /** Walks down from the root again, because a file may have been replaced since it was found. */
-async function openFound(root: string, parts: readonly Buffer[]): Promise<FileHandle> {
+async function openFile(root: string, parts: readonly Buffer[]): Promise<FileHandle> {
   const walker = openDirectoryWalker(root);
   try {
     const directory = await walker.enter(parts.slice(0, -1));
@@ -129,10 +129,10 @@ async function openFound(root: string, parts: readonly Buffer[]): Promise<FileHa
   }
 }
 
-function joined(parts: readonly Buffer[]): Buffer {
-  return Buffer.concat(parts.flatMap((part, at) => (at === 0 ? [part] : [slash, part])));
+function joinPath(parts: readonly Buffer[]): Buffer {
+  return Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [slash, part])));
 }
 
-export function codeOf(error: unknown): string {
+export function errorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

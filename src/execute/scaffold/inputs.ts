@@ -51,6 +51,6 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
 
 /** A process of the run may have replaced the directory with a link. */
 async function isDirectory(path: string): Promise<boolean> {
-  const found = await lstat(path).catch(() => null); // an inaccessible path cannot be written either
-  return found?.isDirectory() ?? false;
+  const stats = await lstat(path).catch(() => null); // an inaccessible path cannot be written either
+  return stats?.isDirectory() ?? false;
 }

@@ -7,7 +7,7 @@ import { findFiles } from "./find-files.ts";
 import type { Inputs } from "./inputs.ts";
 import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
 
-export interface Kept {
+export interface KeepOptions {
   job: Job;
   inputs: Inputs;
   /** When the work started; null if it never did. */
@@ -18,29 +18,29 @@ export interface Kept {
 const maxEntries = 200_000;
 
 /** Keeps the run's files and returns its outcome. */
-export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
-  const { job } = kept;
-  const wanted = done.outcome ?? completed(done);
-  if (wanted.status !== "completed" && wanted.status !== "failed") return wanted;
-  const files = kept.since === null || isAbandoned(job.signal) ? [] : await collect(kept, kept.since);
-  if (isAbandoned(job.signal)) return withoutFiles(wanted, job.signal);
-  if (wanted.status === "completed") {
-    if (files.length === 0 && wanted.text) files.push(responseFile(wanted.text));
-    if (files.length === 0 && wanted.data === undefined && !done.outcome) return noOutput(wanted.exit_code);
+export async function keepResult(done: Done, options: KeepOptions): Promise<Outcome> {
+  const { job } = options;
+  const outcome = done.outcome ?? completed(done);
+  if (outcome.status !== "completed" && outcome.status !== "failed") return outcome;
+  const files = options.since === null || isAbandoned(job.signal) ? [] : await collect(options, options.since);
+  if (isAbandoned(job.signal)) return withoutFiles(outcome, job.signal);
+  if (outcome.status === "completed") {
+    if (files.length === 0 && outcome.text) files.push(responseFile(outcome.text));
+    if (files.length === 0 && outcome.data === undefined && !done.outcome) return noOutputFailure(outcome.exit_code);
   }
-  if (files.length === 0) return wanted;
+  if (files.length === 0) return outcome;
   const result = await job.context.keepFiles(files);
-  if (result.ok) return wanted;
-  if (wanted.status === "completed") {
-    if (job.signal.aborted) return withoutFiles(wanted, job.signal);
-    return uploadFailed(wanted, result.message);
+  if (result.ok) return outcome;
+  if (outcome.status === "completed") {
+    if (job.signal.aborted) return withoutFiles(outcome, job.signal);
+    return toUploadFailure(outcome, result.message);
   }
-  // the run has already failed, so its own failure comes first
+  // the run has already failed, so keep its own failure
   await job.context.emit({ type: "error", code: "upload_failed", message: result.message });
-  return wanted;
+  return outcome;
 }
 
-/** Is the result no longer wanted, because the run was cancelled or goes back to the queue? */
+/** Whether the result is no longer needed, because the run was cancelled or returns to the queue. */
 function isAbandoned(signal: AbortSignal): boolean {
   return signal.aborted && !keepsFilesAfter(stopReasonOf(signal));
 }
@@ -56,12 +56,12 @@ function abandonedSignal(signal: AbortSignal): AbortSignal {
 }
 
 /** A run without its files is not completed. A run that had already failed stays failed. */
-function withoutFiles(wanted: Extract<Outcome, { status: "completed" | "failed" }>, signal: AbortSignal): Outcome {
-  return wanted.status === "completed" ? outcomeOfStop(stopReasonOf(signal), wanted.text ?? undefined) : wanted;
+function withoutFiles(outcome: Extract<Outcome, { status: "completed" | "failed" }>, signal: AbortSignal): Outcome {
+  return outcome.status === "completed" ? outcomeOfStop(stopReasonOf(signal), outcome.text ?? undefined) : outcome;
 }
 
-async function collect({ job, inputs, collect: choose }: Kept, since: bigint): Promise<FoundFile[]> {
-  const found = await findFiles({
+async function collect({ job, inputs, collect: choose }: KeepOptions, since: bigint): Promise<FoundFile[]> {
+  const search = await findFiles({
     root: job.workDir,
     since,
     inputs: inputs.names,
@@ -69,23 +69,23 @@ async function collect({ job, inputs, collect: choose }: Kept, since: bigint): P
     signal: abandonedSignal(job.signal),
   });
   if (isAbandoned(job.signal)) return [];
-  const wanted = choose ? await choose(found.files, job) : found.files;
-  const { files, leftOut } = await chooseFiles(wanted, job.invocation.executor_config);
-  const all = [...found.leftOut, ...leftOut];
-  if (all.length > 0 || found.cut)
+  const chosen = choose ? await choose(search.files, job) : search.files;
+  const { files, leftOut } = await chooseFiles(chosen, job.invocation.executor_config);
+  const allLeftOut = [...search.leftOut, ...leftOut];
+  if (allLeftOut.length > 0 || search.cut)
     await job.context.emit({
       type: "system",
       subtype: "files_left_out",
       data: {
-        count: all.length,
-        files: all.slice(0, 100),
-        ...(found.cut ? { looked_at_first: maxEntries } : {}),
+        count: allLeftOut.length,
+        files: allLeftOut.slice(0, 100),
+        ...(search.cut ? { looked_at_first: maxEntries } : {}),
       },
     });
   return files;
 }
 
-/** Served from memory, because any path on disk could be taken by a file of the run. */
+/** Read from memory, because the run may have a file at any path on disk. */
 function responseFile(text: string): FoundFile {
   const content = Buffer.from(text);
   const size = content.length;
@@ -107,18 +107,18 @@ function completed({ text, data, exit_code }: Done): Extract<Outcome, { status: 
   };
 }
 
-function noOutput(exitCode: number | null): Outcome {
+function noOutputFailure(exitCode: number | null): Outcome {
   return outcomeOfFailure(
     new RunFailure("no_output", "The run finished without a result: it produced no file and no text.", { exitCode }),
   );
 }
 
-function uploadFailed(wanted: Extract<Outcome, { status: "completed" }>, message: string): Outcome {
+function toUploadFailure(outcome: Extract<Outcome, { status: "completed" }>, message: string): Outcome {
   return {
-    ...wanted,
+    ...outcome,
     status: "failed",
     reason: "upload_failed",
     message: `The run's files could not be uploaded: ${message}`,
-    text: wanted.text ?? "",
+    text: outcome.text ?? "",
   };
 }

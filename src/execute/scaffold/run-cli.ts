@@ -10,35 +10,35 @@ import { outcomeOfStop } from "../supervise/stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
 import { RunFailure } from "./run-failure.ts";
 
-const keptBytes = 1024 * 1024;
+const maxKeptBytes = 1024 * 1024;
 const maxLineBytes = 48 * 1024 * 1024;
 
 /** Runs one program and records its output. Throws a RunFailure if it fails. */
 export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> {
-  const running = await startOrRefuse(cli, context);
-  feed(running.stdin, cli.stdin);
-  // this reason does not matter: a stop of the run itself arrives by the run's own signal
-  const end = (): void => void running.kill("shutdown");
-  cli.enough?.addEventListener("abort", end, { once: true });
-  const stdout = createHead(keptBytes);
-  const stderr = createHead(keptBytes);
-  const said = createStderrExcerpt();
+  const running = await startProgram(cli, context);
+  writeStdin(running.stdin, cli.stdin);
+  // any reason will do: a stop of the run itself arrives through the run's signal
+  const stopProgram = (): void => void running.kill("shutdown");
+  cli.enough?.addEventListener("abort", stopProgram, { once: true });
+  const stdout = createHead(maxKeptBytes);
+  const stderr = createHead(maxKeptBytes);
+  const excerpt = createStderrExcerpt();
   const { onLine } = cli;
   const reading = Promise.all([
     onLine
-      ? handLines(running.stdout, stdout, onLine, context)
+      ? passLines(running.stdout, stdout, onLine, context)
       : emitOutput(running.stdout, "stdout", context.emit, stdout),
-    emitOutput(running.stderr, "stderr", context.emit, stderr, said),
+    emitOutput(running.stderr, "stderr", context.emit, stderr, excerpt),
   ]);
   try {
     await reading;
   } catch (error) {
-    // nobody reads its output now, so it would block on a full pipe
+    // its output is no longer read, so it would block on a full pipe
     await running.kill("shutdown");
     throw error;
   }
   const ended = await running.result;
-  cli.enough?.removeEventListener("abort", end);
+  cli.enough?.removeEventListener("abort", stopProgram);
   const result = {
     exitCode: ended.exitCode,
     signal: ended.signal,
@@ -46,18 +46,18 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
     stderr: stderr.text(),
     ended,
   };
-  if (!cli.enough?.aborted || context.signal.aborted) checkEnd(result, said.text(), cli);
+  if (!cli.enough?.aborted || context.signal.aborted) throwIfFailed(result, excerpt.text(), cli);
   return result;
 }
 
-async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
-  const [program, ...words] = cli.command;
+async function startProgram(cli: Cli, context: RunContext): Promise<Running> {
+  const [program, ...args] = cli.command;
   const workingDirectory = cli.cwd ?? context.dirs.work;
   try {
     return await context.start({
       // resolved, so that the error names the path that was tried
       executable: program.includes("/") ? resolve(workingDirectory, program) : program,
-      arguments: words,
+      arguments: args,
       workingDirectory,
       ...(cli.env === undefined ? {} : { environment: cli.env }),
       ...(cli.timeoutMs === undefined ? {} : { timeoutMs: cli.timeoutMs }),
@@ -71,13 +71,13 @@ async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
 }
 
 /** Always closes stdin, because some clients wait for the end of their input before they start. */
-function feed(stdin: Writable | null, text: string | undefined): void {
-  // a program that exits without reading is judged by its exit code
+function writeStdin(stdin: Writable | null, text: string | undefined): void {
+  // ignore a program that exits without reading: its exit code decides
   stdin?.on("error", () => undefined);
   stdin?.end(text ?? "");
 }
 
-function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = true }: Cli): void {
+function throwIfFailed({ stdout, ended }: CliResult, excerpt: string, { onLine, check = true }: Cli): void {
   const text = onLine || stdout === "" ? {} : { text: stdout };
   if (ended.stopped) {
     const outcome = outcomeOfStop(ended.stopped);
@@ -87,13 +87,13 @@ function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = 
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";
   if (isExit && !check) return;
-  throw new RunFailure(failureReasonOf(ended), isExit && said !== "" ? said : ended.error.message, {
+  throw new RunFailure(failureReasonOf(ended), isExit && excerpt !== "" ? excerpt : ended.error.message, {
     exitCode: ended.exitCode,
     ...text,
   });
 }
 
-async function handLines(
+async function passLines(
   stream: Readable | null,
   head: ReturnType<typeof createHead>,
   onLine: (line: string) => void | Promise<void>,
@@ -114,11 +114,11 @@ async function handLines(
 /** Keeps the beginning of a stream, cut between characters. */
 function createHead(maxBytes: number): { push(bytes: Uint8Array): void; text(): string } {
   const parts: Uint8Array[] = [];
-  let room = maxBytes;
+  let remaining = maxBytes;
   return {
     push(bytes) {
-      if (room > 0) parts.push(Uint8Array.from(bytes.subarray(0, room)));
-      room -= Math.min(room, bytes.length);
+      if (remaining > 0) parts.push(Uint8Array.from(bytes.subarray(0, remaining)));
+      remaining -= Math.min(remaining, bytes.length);
     },
     text: () => new TextDecoder().decode(Buffer.concat(parts), { stream: true }),
   };

@@ -11,13 +11,13 @@ export class RunFailure extends Error {
   constructor(
     reason: FailureReason,
     message: string,
-    more: { exitCode?: number | null; text?: string; data?: unknown; cause?: unknown } = {},
+    details: { exitCode?: number | null; text?: string; data?: unknown; cause?: unknown } = {},
   ) {
-    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.reason = reason;
-    this.exitCode = more.exitCode ?? null;
-    this.text = more.text;
-    this.data = more.data;
+    this.exitCode = details.exitCode ?? null;
+    this.text = details.text;
+    this.data = details.data;
   }
 }
 
@@ -33,7 +33,7 @@ export function outcomeOfFailure({ reason, message, exitCode, text, data }: RunF
 }
 
 /** The error for a fork at a turn that the session does not have. */
-export function fewerTurns(asked: number, turns: number | null): RunFailure {
+export function unknownTurn(turn: number, turns: number | null): RunFailure {
   if (turns === null)
     return new RunFailure(
       "refused",
@@ -42,6 +42,6 @@ export function fewerTurns(asked: number, turns: number | null): RunFailure {
   const count = turns === 1 ? "1 turn" : `${turns} turns`;
   return new RunFailure(
     "refused",
-    `The session cannot be forked at turn ${asked}: it has ${count}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
+    `The session cannot be forked at turn ${turn}: it has ${count}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
   );
 }

@@ -6,11 +6,11 @@ import { isPartPath, maxWholeStateBytes, type SessionFile, type SessionState } f
 import { createBackoff } from "../port/backoff.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { UploadTimes } from "../collect/keep-files.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 import { RunFailure } from "../scaffold/run-failure.ts";
 import type { SessionPort } from "./session-port.ts";
-import { joinState, partsOf, splitState } from "./state-parts.ts";
-import { batches, type FileTracker } from "../workspace/session-files.ts";
+import { joinState, parseManifest, splitState } from "./state-parts.ts";
+import { splitIntoBatches, type FileTracker } from "../workspace/session-files.ts";
 
 export interface KeeperOptions {
   run: { run_id: string; attempt: number };
@@ -24,15 +24,15 @@ export interface KeeperOptions {
   /** Cancels the last save of a run, which is made even if the run was stopped. */
   closed: AbortSignal;
   /** How long the last save may take. */
-  times: Pick<UploadTimes, "retryForMs" | "retryForMsOnceStopped">;
+  times: Pick<UploadTimes, "retryForMs" | "retryForMsAfterStop">;
   random: () => number;
   /** Appends to the journal. */
   record: (event: RunEvent) => void;
   /** Ships the journal now. */
   flush: () => void;
-  /** The agent has used up its budget for today. */
+  /** Called when the agent has used up its budget for today. */
   onSpent: () => void;
-  /** Another runner has the run now. */
+  /** Called when another runner has the run now. */
   onFenced: () => void;
 }
 
@@ -52,7 +52,7 @@ type SaveOptions = NonNullable<Parameters<RunContext["session"]["save"]>[2]>;
 const retryMs = 100;
 /** Limit for the events in one save. */
 const maxEventBytes = 8 * 1024 * 1024;
-/** Bounds of the parts among the session's files, which are sorted by path. */
+/** The session's files are sorted by path, and the parts of its state lie between these two paths. */
 const beforeParts = "/";
 const afterParts = "/~";
 
@@ -60,74 +60,74 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   const { run, port, journal, redactor, signal } = options;
   let tracker: FileTracker | null = null;
   let hasSaved = false;
-  let last: Promise<void> = Promise.resolve();
+  let previousSave: Promise<void> = Promise.resolve();
   /** Parts of the session's state that the coordinator has. */
   let parts = new Set<string>();
 
-  /** Retries until the coordinator answers or `until` is aborted. */
-  async function retryUntilAnswered<A>(ask: () => Promise<A | "again">, until = signal): Promise<A> {
-    const backoff = createBackoff({ firstMs: retryMs, longestMs: retryMs * 20, random: options.random });
+  /** Retries until the coordinator answers or `retrySignal` is aborted. */
+  async function retryUntilAnswered<A>(ask: () => Promise<A | "again">, retrySignal = signal): Promise<A> {
+    const backoff = createBackoff({ firstMs: retryMs, maxMs: retryMs * 20, random: options.random });
     for (;;) {
-      until.throwIfAborted();
+      retrySignal.throwIfAborted();
       try {
         const answer = await ask();
         if (answer !== "again") return answer;
       } catch (error) {
-        const fault = portFault(error);
-        if (fault === "refused" || fault === "duplicate") throw error;
+        const failure = classifyPortError(error);
+        if (failure === "refused" || failure === "duplicate") throw error;
       }
-      await backoff.wait(until);
+      await backoff.wait(retrySignal);
     }
   }
 
-  function untilClosed(): AbortSignal {
-    const { retryForMs, retryForMsOnceStopped } = options.times;
-    return AbortSignal.any([options.closed, AbortSignal.timeout(signal.aborted ? retryForMsOnceStopped : retryForMs)]);
+  function lastSaveSignal(): AbortSignal {
+    const { retryForMs, retryForMsAfterStop } = options.times;
+    return AbortSignal.any([options.closed, AbortSignal.timeout(signal.aborted ? retryForMsAfterStop : retryForMs)]);
   }
 
-  function fenced(): never {
+  function throwFenced(): never {
     options.onFenced();
     throw new Error("another runner has the run now");
   }
 
-  async function save(format: string, bytes: Uint8Array, more: SaveOptions = {}): Promise<void> {
-    const { events = [], files = false, stays = false } = more;
-    const until = more.last === true ? untilClosed() : signal;
-    if (journal.fault) throw journal.fault;
-    if (bytes.length > maxWholeStateBytes) throw tooLarge(bytes.length);
+  async function save(format: string, bytes: Uint8Array, extra: SaveOptions = {}): Promise<void> {
+    const { events = [], files = false, stays = false } = extra;
+    const retrySignal = extra.last === true ? lastSaveSignal() : signal;
+    if (journal.writeError) throw journal.writeError;
+    if (bytes.length > maxWholeStateBytes) throw stateTooLarge(bytes.length);
     const split = splitState(format, redactor.exactBytes(bytes));
     const state = { format: split.format, bytes: toBase64(split.bytes) };
     // upload new parts first; nothing refers to them until the state itself is saved
-    for (const part of batches(split.parts.filter(({ path }) => !parts.has(path))))
+    for (const part of splitIntoBatches(split.parts.filter(({ path }) => !parts.has(path))))
       if (part.length > 0)
-        await saveOnce({ ...state, bytes: null, n: 0, portable: false, files: part.map(portPart) }, until);
-    const named = new Set(split.parts.map(({ path }) => path));
-    const unneeded = [...parts].filter((path) => !named.has(path)).map((path) => ({ path, type: null }));
+        await saveOnce({ ...state, bytes: null, n: 0, portable: false, files: part.map(toPortPart) }, retrySignal);
+    const partPaths = new Set(split.parts.map(({ path }) => path));
+    const unusedParts = [...parts].filter((path) => !partPaths.has(path)).map((path) => ({ path, type: null }));
     // until the state is saved, its events are sent only with the save and not by the shipper
     journal.hold();
     for (const event of events) options.record(event);
     const n = journal.lastN;
     try {
-      const changed = files || tracker?.isNew ? await tracker?.changes() : undefined;
-      const all = tracker?.isNew === true;
-      const portable = !stays && (changed?.portable ?? tracker?.portable ?? false);
-      const sent = batches(changed?.files ?? []);
-      for (const [at, part] of sent.entries()) {
-        const isLast = at === sent.length - 1;
+      const changes = files || tracker?.isNew ? await tracker?.changes() : undefined;
+      const isFirstSave = tracker?.isNew === true;
+      const portable = !stays && (changes?.portable ?? tracker?.portable ?? false);
+      const fileBatches = splitIntoBatches(changes?.files ?? []);
+      for (const [index, part] of fileBatches.entries()) {
+        const isLast = index === fileBatches.length - 1;
         await saveOnce(
           {
             ...state,
             n,
             // another runner can continue only once all files are there
             portable: portable && isLast,
-            files: [...part.map(portFile), ...(isLast ? unneeded : [])],
-            all_files: all && at === 0,
+            files: [...part.map(toPortFile), ...(isLast ? unusedParts : [])],
+            all_files: isFirstSave && index === 0,
           },
-          until,
+          retrySignal,
         );
       }
-      parts = named;
-      changed?.saved();
+      parts = partPaths;
+      changes?.markSaved();
       journal.markSaved(n);
       hasSaved = true;
     } finally {
@@ -137,33 +137,33 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
 
   async function saveOnce(
     part: Pick<Parameters<SessionPort["save"]>[0], "n" | "format" | "bytes" | "portable" | "files" | "all_files">,
-    until: AbortSignal,
+    retrySignal: AbortSignal,
   ): Promise<void> {
     const answer = await retryUntilAnswered(async () => {
       const events = part.bytes === null ? [] : journal.unshipped(part.n, maxEventBytes);
       if (events !== null) {
-        const got = await port.save({ ...run, ...part, events });
-        if (got.save !== "gap") return got;
+        const saveAnswer = await port.save({ ...run, ...part, events });
+        if (saveAnswer.save !== "gap") return saveAnswer;
       }
       options.flush();
       return "again";
-    }, until);
-    if (answer.save === "fenced") fenced();
+    }, retrySignal);
+    if (answer.save === "fenced") throwFenced();
     if (answer.save === "saved" && answer.budget === "spent") options.onSpent();
-    if (answer.save === "too_large") throw tooLarge(part.bytes?.length ?? 0);
+    if (answer.save === "too_large") throw stateTooLarge(part.bytes?.length ?? 0);
   }
 
   /** Redacts known secrets before the file leaves this runner. */
-  function portFile(file: SessionFile | { path: string; type: null }): PortFile | { path: string; type: null } {
+  function toPortFile(file: SessionFile | { path: string; type: null }): PortFile | { path: string; type: null } {
     if (file.type === null) return file;
     return { ...file, bytes: toBase64(redactor.exactBytes(file.bytes)) };
   }
 
-  async function* filesAfter(files_after: string): AsyncIterable<SessionFile> {
+  async function* loadFilesAfter(files_after: string): AsyncIterable<SessionFile> {
     for (let after = files_after; ;) {
       const from = after;
       const answer = await retryUntilAnswered(() => port.load({ ...run, files_after: from }));
-      if (answer.load === "fenced") fenced();
+      if (answer.load === "fenced") throwFenced();
       for (const file of answer.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
       if (!answer.more) return;
       after = answer.files.at(-1)?.path ?? from;
@@ -175,28 +175,28 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   return {
     async load() {
       const answer = await retryUntilAnswered(() => port.load(run));
-      if (answer.load === "fenced") fenced();
+      if (answer.load === "fenced") throwFenced();
       if (answer.state === null) return null;
       const state = { ...answer.state, bytes: Buffer.from(answer.state.bytes, "base64") };
-      if (options.resumes) parts = new Set(partsOf(state)?.parts);
-      return joinState(state, filesAfter(beforeParts));
+      if (options.resumes) parts = new Set(parseManifest(state)?.parts);
+      return joinState(state, loadFilesAfter(beforeParts));
     },
     async *files() {
-      for await (const file of filesAfter("")) if (!isPartPath(file.path)) yield file;
+      for await (const file of loadFilesAfter("")) if (!isPartPath(file.path)) yield file;
     },
-    save(...given) {
-      const next = last.then(() => save(...given));
-      last = next.catch(() => undefined); // the caller gets the error
+    save(...args) {
+      const next = previousSave.then(() => save(...args));
+      previousSave = next.catch(() => undefined); // the caller gets the error
       return next;
     },
     get hasSaved() {
       return hasSaved;
     },
-    track: (given) => void (tracker = given),
+    track: (newTracker) => void (tracker = newTracker),
   };
 }
 
-function portPart({ path, type, bytes }: SessionFile): PortFile {
+function toPortPart({ path, type, bytes }: SessionFile): PortFile {
   return { path, type, bytes: toBase64(bytes) };
 }
 
@@ -204,7 +204,7 @@ function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-function tooLarge(bytes: number): RunFailure {
+function stateTooLarge(bytes: number): RunFailure {
   return new RunFailure(
     "limit_exceeded",
     `The session's state has ${bytes} bytes; the maximum is ${maxWholeStateBytes}. Start a new session.`,

@@ -7,7 +7,7 @@ import type {
   SaveSessionRequest,
 } from "../../model/runner-port.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 
 type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 
@@ -19,7 +19,7 @@ export interface SessionPort {
 
 export function createSessionPort(port: RunnerPort, identity: Identity): SessionPort {
   async function ask<A>(
-    call: (who: { runner_id: string; epoch: number }) => Promise<A>,
+    call: (runner: { runner_id: string; epoch: number }) => Promise<A>,
     isFenced: (answer: A) => boolean,
   ) {
     const { runner_id, epoch } = await identity.current();
@@ -27,22 +27,22 @@ export function createSessionPort(port: RunnerPort, identity: Identity): Session
     try {
       answer = await call({ runner_id, epoch });
     } catch (error) {
-      if (portFault(error) === "register") await identity.renew(epoch);
+      if (classifyPortError(error) === "register") await identity.renew(epoch);
       throw error;
     }
-    if (isFenced(answer) && (await identity.settled()).epoch !== epoch)
+    if (isFenced(answer) && (await identity.waitForRenewal()).epoch !== epoch)
       throw new PortError("away", "the runner registered again during the request");
     return answer;
   }
   return {
     load: (request) =>
       ask(
-        (who) => port.loadSession({ ...who, ...request }),
+        (runner) => port.loadSession({ ...runner, ...request }),
         ({ load }) => load === "fenced",
       ),
     save: (request) =>
       ask(
-        (who) => port.saveSession({ ...who, ...request }),
+        (runner) => port.saveSession({ ...runner, ...request }),
         ({ save }) => save === "fenced",
       ),
   };

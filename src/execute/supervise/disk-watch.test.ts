@@ -73,14 +73,15 @@ test("keeps the text of a run that the final check finds over its limit", async 
   mkdirSync(own);
   const watching = await watchDisk({
     limits: { files: 3 },
-    written: { own: [own], shared: [] },
+    written: { owned: [own], shared: [] },
     except: [],
     signal: new AbortController().signal,
-    onPassed: () => undefined,
+    onExceeded: () => undefined,
   });
-  // the watch cannot run between this and judge, which stops it
+  // the watch cannot run between this and applyLimit(), which stops it
   for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
-  const judged = watching.ok && (await watching.watch.judge({ status: "completed", exit_code: 0, text: "done\n" }));
+  const judged =
+    watching.ok && (await watching.watch.applyLimit({ status: "completed", exit_code: 0, text: "done\n" }));
   expect(judged).toMatchObject({ ...overLimit("files \\(3\\): it used at least 4"), text: "done\n" });
 });
 

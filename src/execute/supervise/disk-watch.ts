@@ -11,11 +11,11 @@ import { failureReasonOf } from "../executions/failure-reason.ts";
 
 type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
 
-/** Watches the disk space that a run uses, whichever of its processes writes. */
+/** Watches the disk space that all processes of a run use together. */
 export interface DiskWatch {
   stop(): void;
   /** Returns the outcome unchanged, or a failure if the run is over its limit. */
-  judge(outcome: Outcome): Promise<Outcome>;
+  applyLimit(outcome: Outcome): Promise<Outcome>;
 }
 
 export interface DiskWatchOptions {
@@ -24,51 +24,51 @@ export interface DiskWatchOptions {
   /** Drover's own directories, which may lie inside a watched one. */
   except: readonly string[];
   signal: AbortSignal;
-  onPassed: () => void;
+  onExceeded: () => void;
 }
 
-/** Does not count what is already in the shared directories. */
+/** Does not count the files that are already in the shared directories. */
 export async function watchDisk(
   options: DiskWatchOptions,
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
   const { limits, written, except, signal } = options;
   if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
-  const before = await measureInitialUsage(
-    { roots: written.shared, except: [...except, ...written.own] },
+  const initial = await measureInitialUsage(
+    { roots: written.shared, except: [...except, ...written.owned] },
     limits,
     signal,
   );
-  return before.ok ? { ok: true, watch: startWatch(options, before.usage) } : before;
+  return initial.ok ? { ok: true, watch: startWatch(options, initial.usage) } : initial;
 }
 
-const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promise.resolve(outcome) };
+const unlimited: DiskWatch = { stop: () => undefined, applyLimit: (outcome) => Promise.resolve(outcome) };
 
-function startWatch({ limits, written, except, signal, onPassed }: DiskWatchOptions, before: DiskUsage): DiskWatch {
-  let found: CommandFault | null = null;
+function startWatch({ limits, written, except, signal, onExceeded }: DiskWatchOptions, initial: DiskUsage): DiskWatch {
+  let exceeded: CommandFault | null = null;
   const watch: DiskUsageWatch = watchDiskUsage({
     limits,
-    roots: [...written.own, ...written.shared],
+    roots: [...written.owned, ...written.shared],
     except,
-    before,
+    before: initial,
     whose: "run",
     onFault(fault) {
       if (signal.aborted) return; // already being stopped for another reason
-      found = fault;
-      onPassed();
+      exceeded = fault;
+      onExceeded();
     },
   });
   return {
     stop: watch.stop,
-    async judge(outcome) {
+    async applyLimit(outcome) {
       watch.stop();
-      const fault = found ?? (signal.aborted ? null : await watch.finalCheck(signal));
-      return fault === null ? outcome : overLimit(outcome, fault);
+      const fault = exceeded ?? (signal.aborted ? null : await watch.finalCheck(signal));
+      return fault === null ? outcome : toLimitFailure(outcome, fault);
     },
   };
 }
 
 /** Keeps the text and data that the run returned. */
-function overLimit(outcome: Outcome, fault: CommandFault): Outcome {
+function toLimitFailure(outcome: Outcome, fault: CommandFault): Outcome {
   const returned = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
   return {
     status: "failed",

@@ -6,7 +6,7 @@ import { outcomeOfFailure, RunFailure } from "../scaffold/run-failure.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
 
 export interface ErrorOutcomes {
-  /** For an error that the executor threw. Executors reject only on bugs, except that a stop can make anything throw. */
+  /** For an error that the executor threw. An executor rejects only because of a bug, or because its run is being stopped. */
   fromExecutor(error: unknown): Outcome;
   /** For an error in the runner's own code around the executor. */
   fromRunner(error: unknown): Outcome;
@@ -52,6 +52,6 @@ export function internalFailure(message: string): Outcome {
 
 function outOfDescriptors(error: Error): Outcome {
   return internalFailure(
-    `The runner ran out of file descriptors (${error.message}). Raise its \`ulimit -n\`, or give it fewer slots.`,
+    `The runner ran out of file descriptors (${error.message}). Raise its \`ulimit -n\`, or reduce its slots.`,
   );
 }

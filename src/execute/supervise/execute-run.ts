@@ -53,7 +53,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   if (invocation.fork_at_turn !== null && !can.fork_at_turn)
     return failed(
       "refused",
-      `The executor ${options.executor.name} cannot fork a session at an earlier turn. Leave fork_at_turn out.`,
+      `The executor ${options.executor.name} cannot fork a session at an earlier turn. Leave out fork_at_turn.`,
     );
   const hasState = can.state === true && (invocation.mode !== "start" || invocation.continues);
   const state = hasState ? await keeper.load() : null;
@@ -62,7 +62,12 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     ...(state === null ? {} : { saved: { ...state, files: keeper.files } }),
     name,
     directories: options.directories,
-    locks: { claimsDirectory: options.locks, owner: options.owner, isAlive: options.isAlive, newId: options.newId },
+    lockOptions: {
+      claimsDirectory: options.lockDirectory,
+      owner: options.owner,
+      isAlive: options.isAlive,
+      newId: options.newId,
+    },
     signal,
     onWaiting: (holder) => record({ type: "system", subtype: "waiting_for_directory", data: holder }),
   });
@@ -70,16 +75,16 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     return opened.reason === null ? outcomeOfStop(stopReasonOf(signal)) : failed(opened.reason, opened.message);
   if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
   if (can.state && workspaceKindOf(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
-  let forget = !can.resume && !can.fork;
+  let removeSession = !can.resume && !can.fork;
   try {
-    return await executeIn(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
+    return await executeInDirectories(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
       // if the first run of a session is refused, the session never existed
-      forget ||= invocation.mode === "start" && ended.status === "failed" && ended.reason === "refused";
-      forget &&= ended.status !== "parked";
+      removeSession ||= invocation.mode === "start" && ended.status === "failed" && ended.reason === "refused";
+      removeSession &&= ended.status !== "parked";
     });
   } finally {
     await opened
-      .close(forget)
+      .close(removeSession)
       .catch((error: unknown) => options.onNotice(`the directories of run ${name} could not be released`, error));
   }
 }
@@ -87,18 +92,18 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
 type Opened = Extract<Awaited<ReturnType<typeof openDirectories>>, { ok: true }>;
 type StatefulParts = RunParts & { state: SessionState | null };
 
-async function executeIn(
+async function executeInDirectories(
   opened: Opened,
   claim: Claim,
   parts: StatefulParts,
   onReturned: (ended: Outcome) => void,
 ): Promise<Outcome> {
   const { options, links, stop, log } = parts;
-  const { signal, lost, clocks } = stop;
+  const { signal, lostSignal, clocks } = stop;
   const { invocation } = claim;
   const limits = limitsOf(invocation.agent);
   const timeoutMs = timeoutMsOf(invocation.agent, options.limits);
-  const { correlation, repoRoot } = checkoutOf(claim, opened.dirs.work, options);
+  const { correlation, repoRoot } = findRunCheckout(claim, opened.dirs.work, options);
   const { run_id, attempt } = claim;
   const nested = openNestedLog({ ...options, runs: options.directories.runs, run_id, attempt, record: log.record });
   const executions = createExecutions({
@@ -113,8 +118,8 @@ async function executeIn(
     },
     dirs: opened.dirs,
     timeoutMs,
-    commandLimits: limits.ofCommands,
-    runLimits: limits.held,
+    commandLimits: limits.perCommand,
+    runLimits: limits.perRun,
     correlation,
     recorder: log,
     sync: links.journal.sync,
@@ -122,11 +127,11 @@ async function executeIn(
   let watch: DiskWatch | null = null;
   try {
     const watching = await watchDisk({
-      limits: limits.held,
+      limits: limits.perRun,
       written: opened.written,
       except: [options.directories.stateDirectory],
       signal,
-      onPassed: () => stop.abort("disk_limit"),
+      onExceeded: () => stop.abort("disk_limit"),
     });
     if (!watching.ok) return failed("dependency_missing", watching.fault.message);
     watch = watching.watch;
@@ -136,8 +141,8 @@ async function executeIn(
       claim,
       dirs: opened.dirs,
       signal,
-      lost,
-      kill: stop.kill,
+      lostSignal,
+      killSignal: stop.killSignal,
       hasEnded: () => !stop.isOpen,
       clocks,
       executions,
@@ -145,13 +150,19 @@ async function executeIn(
     });
     const running = options.executor.run(invocation, context).catch(parts.errors.fromExecutor);
     const returned = await Promise.race([running, stop.givenUp]);
-    const ended = returned.status === "parked" ? parkedOrFailed(returned, claim, parts) : returned;
+    const ended = returned.status === "parked" ? toParkedOutcome(returned, claim, parts) : returned;
     onReturned(ended);
     stop.close();
     await endExecutions(executions, parts);
     if (ended.status === "parked") return ended;
-    const outcome = await watch.judge(ended);
-    await runOnFinish(invocation.agent.on_finish, outcome, { ...options, executions, emit: log.record, signal, lost });
+    const outcome = await watch.applyLimit(ended);
+    await runOnFinish(invocation.agent.on_finish, outcome, {
+      ...options,
+      executions,
+      emit: log.record,
+      signal,
+      lostSignal,
+    });
     await executions.end();
     return outcome;
   } finally {
@@ -160,8 +171,8 @@ async function executeIn(
   }
 }
 
-/** A scratch directory lies in Drover's state directory: a repository around that is not the one the run works on. */
-function checkoutOf(
+/** Ignores a repository around a scratch directory, because it belongs to Drover's state directory and not to the run. */
+function findRunCheckout(
   { invocation, correlation }: Claim,
   directory: string,
   { findCheckout }: SuperviseOptions,
@@ -172,7 +183,7 @@ function checkoutOf(
 }
 
 /** A parked run keeps no process, so it needs a saved state to continue from. A run that is being stopped cannot park. */
-function parkedOrFailed(
+function toParkedOutcome(
   parked: Parked,
   { invocation }: Claim,
   { options, stop, keeper, state }: StatefulParts,
@@ -184,13 +195,13 @@ function parkedOrFailed(
 }
 
 async function endExecutions(executions: Executions, { options, stop, log }: RunParts): Promise<void> {
-  const left = await executions.end();
-  if (left === 0 || stop.signal.aborted) return;
-  const programs = left === 1 ? "a program that it had started" : `${left} programs that it had started`;
-  const message = `The executor ${options.executor.name} returned before ${programs} had ended; Drover stopped ${left === 1 ? "it" : "them"}.`;
+  const remaining = await executions.end();
+  if (remaining === 0 || stop.signal.aborted) return;
+  const programs = remaining === 1 ? "a program it had started was" : `${remaining} programs it had started were`;
+  const message = `The executor ${options.executor.name} returned while ${programs} still running; Drover stopped ${remaining === 1 ? "it" : "them"}.`;
   log.record({ type: "error", code: "left_running", message });
 }
 
 function notPortable({ session_id }: Invocation): string {
-  return `Session ${session_id} needs files that were not saved: they are in a project directory of its last runner, too large, or too many. Continue it on that runner, or start a new session.`;
+  return `Session ${session_id} needs files that were not saved: they are in a project directory on its last runner, or they are too large or too many. Continue it on that runner, or start a new session.`;
 }

@@ -9,45 +9,49 @@ export interface PausableTimer {
   stop(): void;
 }
 
-export function startPausableTimer(limitMs: number | null, onOver: () => void, monotonic: () => number): PausableTimer {
-  let left = limitMs ?? Infinity;
-  let since = monotonic();
+export function startPausableTimer(
+  limitMs: number | null,
+  onExpired: () => void,
+  monotonic: () => number,
+): PausableTimer {
+  let remainingMs = limitMs ?? Infinity;
+  let armedAt = monotonic();
   let cancel: (() => void) | null = null;
-  let over = limitMs === null;
+  let hasFired = limitMs === null;
   let pauses = 0;
   const arm = (): void => {
-    if (over || cancel) return;
-    since = monotonic();
-    cancel = setLongTimeout(Math.max(1, left), () => {
-      over = true;
-      onOver();
+    if (hasFired || cancel) return;
+    armedAt = monotonic();
+    cancel = setLongTimeout(Math.max(1, remainingMs), () => {
+      hasFired = true;
+      onExpired();
     });
   };
-  const halt = (): void => {
+  const disarm = (): void => {
     if (!cancel) return;
     cancel();
     cancel = null;
-    left -= monotonic() - since;
+    remainingMs -= monotonic() - armedAt;
   };
   arm();
   return {
     pause() {
       pauses++;
-      halt();
+      disarm();
     },
     resume() {
       pauses = Math.max(0, pauses - 1);
       if (pauses === 0) arm();
     },
     restart() {
-      if (over || !cancel) return;
-      halt();
-      left = limitMs ?? Infinity;
+      if (hasFired || !cancel) return;
+      disarm();
+      remainingMs = limitMs ?? Infinity;
       arm();
     },
     stop() {
-      halt();
-      over = true;
+      disarm();
+      hasFired = true;
     },
   };
 }

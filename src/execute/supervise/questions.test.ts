@@ -58,7 +58,7 @@ test("denies an unattended run at once, and says how to attend it", async () => 
   const id = submit({}, { attended: false, granted_tools: ["shell"] });
   expect(await answerOf(coordinator, id)).toEqual({
     decision: "deny",
-    message: expect.stringMatching(/nobody attends.*`attended: true`.*terminal/),
+    message: expect.stringMatching(/unattended.*`attended: true`.*terminal/),
   });
   expect(questionEvents(coordinator, id)).toEqual([
     { type: "status", status: "running" },

@@ -8,7 +8,7 @@ import { startPausableTimer, type PausableTimer } from "./pausable-timer.ts";
 export interface Questions {
   ask(question: Question): Promise<Answer>;
   /** Delivers a person's decision. A decision for a question that is not open is ignored with a notice. */
-  answer(given: { request_id: string; answer: Decision }): void;
+  answer(decision: { request_id: string; answer: Decision }): void;
   /** Answers all open and later questions with `park`. Returns false if none is open or the executor cannot park. */
   park(): boolean;
   /** Whether the run waits for a person. */
@@ -31,14 +31,14 @@ export interface QuestionsOptions {
 
 const defaultParkSeconds = 600;
 
-const unattended =
-  "Denied: nobody attends this run, so nobody can be asked. Start it with `attended: true`, or from a terminal, to let a person decide.";
+const unattendedMessage =
+  "Denied: this run is unattended, so no person can be asked. Start it with `attended: true`, or from a terminal, to let a person decide.";
 /** A question is recorded as an event, and the journal shortens larger events. */
 const maxQuestionLength = 1_000_000;
-const tooLarge = `Denied: the question is longer than ${maxQuestionLength} characters, the most that a person can be asked. Make the tool's input shorter.`;
-const reused = "Denied: this run already used the same request_id for another question.";
+const tooLargeMessage = `Denied: the question is longer than ${maxQuestionLength} characters. Shorten the tool's input.`;
+const reusedIdMessage = "Denied: this run already used the same request_id for another question.";
 
-interface Asked {
+interface AskedQuestion {
   question: Question;
   answer: Promise<Answer>;
   settle(answer: Answer): void;
@@ -48,45 +48,47 @@ export function createQuestions(options: QuestionsOptions): Questions {
   const { invocation, signal, record, onNotice } = options;
   const granted = new Set(invocation.granted_tools);
   // An attempt that starts from scratch may use the same ids for other questions.
-  const earlier = invocation.continues ? invocation.answers : [];
-  const asked = new Map<string, Asked>();
-  const open = new Set<string>();
+  const earlierAnswers = invocation.continues ? invocation.answers : [];
+  const askedQuestions = new Map<string, AskedQuestion>();
+  const openIds = new Set<string>();
   let isParking = false;
   let parkTimer: PausableTimer | null = null;
 
-  /** The input as the record has it, to compare with the question of an earlier attempt. */
-  function asRecorded(input: unknown): unknown {
+  /** Returns the input as it is recorded, to compare it with the question of an earlier attempt. */
+  function toRecordedInput(input: unknown): unknown {
     return JSON.parse(JSON.stringify(options.redact({ input }).input ?? null)) as unknown;
   }
 
-  /** null if a person has to decide. */
+  /** Returns null if a person has to decide. */
   function decide(question: Question): Decision | null {
     const { request_id, tool } = question;
-    const decided = earlier.find(
-      (one) =>
-        one.request_id === request_id && one.tool === tool && isDeepStrictEqual(one.input, asRecorded(question.input)),
+    const earlierAnswer = earlierAnswers.find(
+      (answered) =>
+        answered.request_id === request_id &&
+        answered.tool === tool &&
+        isDeepStrictEqual(answered.input, toRecordedInput(question.input)),
     );
-    if (decided) return decided.answer;
+    if (earlierAnswer) return earlierAnswer.answer;
     const decision = { type: "permission_decision", request_id } as const;
     if (!invocation.attended) {
       record({ type: "permission_request", ...question });
-      record({ ...decision, decision: "deny", by: "unattended", message: unattended });
-      return { decision: "deny", message: unattended };
+      record({ ...decision, decision: "deny", by: "unattended", message: unattendedMessage });
+      return { decision: "deny", message: unattendedMessage };
     }
     if (!granted.has(tool)) return null;
     record({ ...decision, decision: "allow", by: "session" });
     return { decision: "allow" };
   }
 
-  function wait(question: Question): Promise<Answer> {
+  function askPerson(question: Question): Promise<Answer> {
     const { request_id, tool } = question;
-    let settle!: Asked["settle"];
+    let settle!: AskedQuestion["settle"];
     const answer = new Promise<Answer>((resolve) => (settle = resolve));
-    asked.set(request_id, { question, answer, settle });
+    askedQuestions.set(request_id, { question, answer, settle });
     record({ type: "permission_request", ...question });
     record({ type: "status", status: "waiting", reason: tool });
-    open.add(request_id);
-    if (open.size === 1) options.onWaiting();
+    openIds.add(request_id);
+    if (openIds.size === 1) options.onWaiting();
     if (isParking) park();
     else restartParkTimer();
     return answer;
@@ -99,25 +101,25 @@ export function createQuestions(options: QuestionsOptions): Questions {
   }
 
   function close(request_id: string, answer: Answer): void {
-    open.delete(request_id);
-    if (open.size === 0) {
+    openIds.delete(request_id);
+    if (openIds.size === 0) {
       parkTimer?.stop();
       if (!isParking && !signal.aborted) record({ type: "status", status: "running" });
       options.onSettled();
     }
-    asked.get(request_id)!.settle(answer);
+    askedQuestions.get(request_id)!.settle(answer);
   }
 
   function closeAll(answer: Answer): void {
-    for (const request_id of open) close(request_id, answer);
+    for (const request_id of openIds) close(request_id, answer);
   }
 
   function park(): boolean {
     if (!options.canPark) return false;
     isParking = true;
-    const any = open.size > 0;
+    const hadOpenQuestions = openIds.size > 0;
     closeAll({ decision: "park" });
-    return any;
+    return hadOpenQuestions;
   }
 
   signal.addEventListener("abort", () => closeAll({ decision: "stop" }), { once: true });
@@ -132,26 +134,28 @@ export function createQuestions(options: QuestionsOptions): Questions {
         ...(effect === undefined ? {} : { effect }),
         ...(input_schema === undefined ? {} : { input_schema }),
       };
-      const before = asked.get(request_id);
-      if (before)
-        return isDeepStrictEqual(before.question, question) ? before.answer : { decision: "deny", message: reused };
+      const previous = askedQuestions.get(request_id);
+      if (previous)
+        return isDeepStrictEqual(previous.question, question)
+          ? previous.answer
+          : { decision: "deny", message: reusedIdMessage };
       if (JSON.stringify(question).length > maxQuestionLength) {
-        record({ type: "permission_decision", request_id, decision: "deny", by: "drover", message: tooLarge });
-        return { decision: "deny", message: tooLarge };
+        record({ type: "permission_decision", request_id, decision: "deny", by: "drover", message: tooLargeMessage });
+        return { decision: "deny", message: tooLargeMessage };
       }
-      return decide(question) ?? wait(question);
+      return decide(question) ?? askPerson(question);
     },
     answer({ request_id, answer }) {
-      if (!open.has(request_id)) {
-        const why = asked.has(request_id) ? "the question is closed" : "the run did not ask it";
-        return onNotice(`an answer to question ${request_id} was ignored: ${why}`);
+      if (!openIds.has(request_id)) {
+        const reason = askedQuestions.has(request_id) ? "the question is closed" : "the run did not ask it";
+        return onNotice(`an answer to question ${request_id} was ignored: ${reason}`);
       }
-      if (answer.decision === "allow" && answer.remember) granted.add(asked.get(request_id)!.question.tool);
+      if (answer.decision === "allow" && answer.remember) granted.add(askedQuestions.get(request_id)!.question.tool);
       close(request_id, answer);
     },
     park,
     get waiting() {
-      return open.size > 0;
+      return openIds.size > 0;
     },
   };
 }

@@ -4,7 +4,7 @@ import { startPausableTimer, type PausableTimer } from "./pausable-timer.ts";
 /** The time limits of one run. */
 export interface RunClocks {
   start(limits: { timeoutMs: number; idleMs: number | null }): void;
-  /** Restarts the idle timeout: the executor sent something. */
+  /** Restarts the idle timeout, because the executor sent something. */
   noteActivity(): void;
   /** Pauses the time limit and the idle timeout while the run waits for a person. */
   pauseWork(): void;
@@ -12,7 +12,7 @@ export interface RunClocks {
   /** Pauses the idle timeout and the stop deadline during an upload, which has its own limits. */
   pauseUpload(): void;
   resumeUpload(): void;
-  /** Gives a run that is being stopped this long. A second call may only shorten that. */
+  /** Limits how long a run that is being stopped may take. A second call may only shorten the time. */
   startDeadline(graceMs: number): void;
   readonly hasDeadline: boolean;
   end(): void;
@@ -21,9 +21,9 @@ export interface RunClocks {
 export interface RunClocksOptions {
   abort: (reason: StopReason) => void;
   /** Called when the grace period of a stop has passed. */
-  onGraceOver: () => void;
-  /** How long after the grace period the run is given up. */
-  reactMs: number;
+  onGraceExpired: () => void;
+  /** How long after the grace period Drover gives up on the run. */
+  settleTimeoutMs: number;
   onGivenUp: () => void;
   monotonic: () => number;
 }
@@ -62,8 +62,8 @@ export function createRunClocks({ abort, monotonic, ...options }: RunClocksOptio
       deadline = startPausableTimer(
         graceMs,
         () => {
-          options.onGraceOver();
-          deadline = startPausableTimer(options.reactMs, options.onGivenUp, monotonic);
+          options.onGraceExpired();
+          deadline = startPausableTimer(options.settleTimeoutMs, options.onGivenUp, monotonic);
         },
         monotonic,
       );

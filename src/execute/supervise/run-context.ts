@@ -19,15 +19,15 @@ export interface ContextParts {
     monotonic: () => number;
     onNotice: (message: string) => void;
   };
-  links: { journal: Journal; waitForRoom(): Promise<void>; upload: Upload };
+  links: { journal: Journal; waitForJournalSpace(): Promise<void>; upload: Upload };
   dirs: RunContext["dirs"];
   signal: AbortSignal;
-  /** The attempt is lost or the runner shuts down. */
-  lost: AbortSignal;
-  /** Ends the process that the executor runs in. */
-  kill: AbortSignal;
+  /** Aborted when the attempt is lost or the runner shuts down. */
+  lostSignal: AbortSignal;
+  /** Kills the process that the executor runs in. */
+  killSignal: AbortSignal;
   overBudget: AbortSignal;
-  /** Whether the executor has returned or was given up. Nothing may follow the outcome. */
+  /** Whether the executor has returned or Drover gave up on it. Nothing may follow the outcome. */
   hasEnded: () => boolean;
   input: RunContext["input"];
   state: Awaited<ReturnType<RunContext["session"]["load"]>>;
@@ -45,40 +45,41 @@ export function createRunContext(parts: ContextParts): RunContext {
   const { claim, options, links, dirs, signal, log, partialText, clocks, executions } = parts;
   const { journal } = links;
   const name = `${claim.run_id}.${claim.attempt}`;
-  const isOpen = (what: string): boolean => {
-    if (parts.hasEnded()) options.onNotice(`run ${name} sent ${what} after it had ended; it was dropped`);
+  /** Reports and returns false if the run has ended. */
+  const checkOpen = (item: string): boolean => {
+    if (parts.hasEnded()) options.onNotice(`run ${name} sent ${item} after it had ended; it was dropped`);
     return !parts.hasEnded();
   };
   return {
     signal,
     overBudget: parts.overBudget,
     async emit(event) {
-      if (!isOpen("an event")) return;
+      if (!checkOpen("an event")) return;
       clocks.noteActivity();
-      partialText.messageComplete(event);
+      partialText.completeMessage(event);
       log.recordFromExecutor(event);
-      await links.waitForRoom();
+      await links.waitForJournalSpace();
     },
     partial(delta) {
-      if (!isOpen("text")) return;
+      if (!checkOpen("text")) return;
       clocks.noteActivity();
       partialText.push(delta);
     },
     async ask(question) {
-      return isOpen("a question") ? parts.questions.ask(question) : { decision: "stop" };
+      return checkOpen("a question") ? parts.questions.ask(question) : { decision: "stop" };
     },
     input: parts.input,
     async start(command) {
-      if (journal.fault) throw journal.fault;
+      if (journal.writeError) throw journal.writeError;
       if (parts.hasEnded()) throw new Error(`run ${name} has ended; it cannot start ${command.executable}`);
       return executions.start(command, signal);
     },
-    startHost: (command) => executions.startHost(command, parts.kill),
+    startHost: (command) => executions.startHost(command, parts.killSignal),
     usage(usage) {
-      if (isOpen("its usage")) log.record({ type: "usage", usage });
+      if (checkOpen("its usage")) log.record({ type: "usage", usage });
     },
     async keepFiles(files) {
-      if (!isOpen("files")) return { ok: false, message: "the run has ended." };
+      if (!checkOpen("files")) return { ok: false, message: "the run has ended." };
       clocks.pauseUpload();
       try {
         const { run_id, attempt } = claim;
@@ -87,7 +88,7 @@ export function createRunContext(parts: ContextParts): RunContext {
           run: { run_id, attempt },
           upload: links.upload,
           signal,
-          lost: parts.lost,
+          lostSignal: parts.lostSignal,
           times: options.uploads,
           record: log.record,
           onFenced: parts.onFenced,
@@ -98,14 +99,14 @@ export function createRunContext(parts: ContextParts): RunContext {
     },
     session: {
       load: () => Promise.resolve(parts.state),
-      async save(format, bytes, more) {
-        if (!isOpen("the state of its session")) return;
+      async save(format, bytes, extra) {
+        if (!checkOpen("the state of its session")) return;
         clocks.noteActivity();
-        for (const event of more?.events ?? []) partialText.messageComplete(event);
-        if (!more?.last) return parts.keeper.save(format, bytes, more);
+        for (const event of extra?.events ?? []) partialText.completeMessage(event);
+        if (!extra?.last) return parts.keeper.save(format, bytes, extra);
         // saving a large state over a slow connection has its own time limit
         clocks.pauseUpload();
-        await parts.keeper.save(format, bytes, more).finally(clocks.resumeUpload);
+        await parts.keeper.save(format, bytes, extra).finally(clocks.resumeUpload);
       },
     },
     dirs,

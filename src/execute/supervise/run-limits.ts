@@ -17,26 +17,26 @@ export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
   return 1000 * (agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
 }
 
-/** null if the run may be silent for any time, as commands may by default. */
+/** Returns null if there is no idle timeout, which is the default for commands. */
 export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
   const seconds =
     agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
 }
 
-/** `ofCommands` apply to each program separately, `held` to the run as a whole. */
-export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: DiskLimits } {
-  const given = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
+/** `perCommand` limits apply to each program separately, `perRun` limits to the run as a whole. */
+export function limitsOf({ limits = {} }: Agent): { perCommand: Limits; perRun: DiskLimits } {
+  const optional = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
     // an object with this one key
     (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };
   return {
-    ofCommands: {
-      ...given("cpuSeconds", limits.cpu_seconds),
-      ...given("memoryBytes", limits.memory_bytes),
-      ...given("processes", limits.processes),
-      ...given("openFiles", limits.open_files),
-      ...given("fileSizeBytes", limits.file_size_bytes),
+    perCommand: {
+      ...optional("cpuSeconds", limits.cpu_seconds),
+      ...optional("memoryBytes", limits.memory_bytes),
+      ...optional("processes", limits.processes),
+      ...optional("openFiles", limits.open_files),
+      ...optional("fileSizeBytes", limits.file_size_bytes),
     },
-    held: { ...given("diskBytes", limits.disk_bytes), ...given("files", limits.files) },
+    perRun: { ...optional("diskBytes", limits.disk_bytes), ...optional("files", limits.files) },
   };
 }

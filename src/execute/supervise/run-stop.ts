@@ -6,18 +6,18 @@ import { createRunClocks, type RunClocks } from "./run-clocks.ts";
 import { stopReasonOf, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 
-/** Stops one run within a deadline, and signals each part of the run. */
+/** Stops one run within a deadline, with a signal for each part of it. */
 export interface RunStop {
   abort(reason: StopReason): void;
   clocks: RunClocks;
   /** Aborted when the run must stop; the reason is a StopReason. */
   signal: AbortSignal;
   /** Aborted when the attempt is lost or the runner shuts down. Also cancels the cleanup of a run that was stopped before. */
-  lost: AbortSignal;
+  lostSignal: AbortSignal;
   /** Kills the process that the executor runs in. */
-  kill: AbortSignal;
-  /** Aborted when the executor has returned or was given up. */
-  closed: AbortSignal;
+  killSignal: AbortSignal;
+  /** Aborted when the executor has returned or Drover gave up on it. */
+  closedSignal: AbortSignal;
   readonly isOpen: boolean;
   close(): void;
   /** Resolves with an outcome if the executor ignores the stop, so that it cannot keep the slot. */
@@ -25,7 +25,7 @@ export interface RunStop {
 }
 
 export function createRunStop(
-  { executor, startOptions, reactMs = 2000, monotonic }: SuperviseOptions,
+  { executor, startOptions, settleTimeoutMs = 2000, monotonic }: SuperviseOptions,
   record: (event: RunEvent) => void,
 ): RunStop {
   const controller = new AbortController();
@@ -38,18 +38,18 @@ export function createRunStop(
   const givenUp = new Promise<Outcome>((resolve) => (giveUp = resolve));
   const abort = (reason: StopReason): void => {
     controller.abort(reason);
-    const hurried = startOptions.hurry?.aborted === true;
-    if (!closed.signal.aborted && (!clocks.hasDeadline || hurried)) clocks.startDeadline(hurried ? 1 : graceMs);
+    const isHurried = startOptions.hurry?.aborted === true;
+    if (!closed.signal.aborted && (!clocks.hasDeadline || isHurried)) clocks.startDeadline(isHurried ? 1 : graceMs);
     if (reason === "lease_lost" || reason === "shutdown") lost.abort(reason);
   };
   const clocks = createRunClocks({
     abort,
     // kill the executor's process, then give the executor one last moment to settle
-    onGraceOver: () => kill.abort(signal.reason),
-    reactMs,
+    onGraceExpired: () => kill.abort(signal.reason),
+    settleTimeoutMs,
     onGivenUp() {
       if (closed.signal.aborted) return;
-      const { outcome, event } = unresponsiveOutcome(executor.name, stopReasonOf(signal), "was given up");
+      const { outcome, event } = unresponsiveOutcome(executor.name, stopReasonOf(signal), "Drover gave up on it");
       record(event);
       giveUp(outcome);
     },
@@ -59,9 +59,9 @@ export function createRunStop(
     abort,
     clocks,
     signal,
-    lost: lost.signal,
-    kill: kill.signal,
-    closed: closed.signal,
+    lostSignal: lost.signal,
+    killSignal: kill.signal,
+    closedSignal: closed.signal,
     get isOpen() {
       return !closed.signal.aborted;
     },

@@ -4,11 +4,11 @@ import { findExceededLimit, maxJson } from "../../model/json-limits.ts";
 /** The outcome and the last events have to fit into one report. */
 const maxOutcomeBytes = 17 * 1024 * 1024;
 /** Leaves room for the report around the outcome. */
-const heaviestOutcome = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
+const maxOutcomeJson = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
 /** The text is cut to this length if it alone is too large. */
 const maxTextLength = 2 * 1024 * 1024;
 
-/** The outcome without what a report cannot carry; null if all of it fits. */
+/** Returns the outcome without the parts that do not fit into a report, or null if all of it fits. */
 export function shrinkOutcome(outcome: Outcome): Outcome | null {
   if (outcome.status !== "completed" && outcome.status !== "failed") return null;
   if (fits(outcome)) return null;
@@ -21,7 +21,7 @@ export function shrinkOutcome(outcome: Outcome): Outcome | null {
 
 function fits(outcome: Outcome): boolean {
   const json = Buffer.from(JSON.stringify(outcome));
-  return json.length <= maxOutcomeBytes && findExceededLimit(json, heaviestOutcome) === null;
+  return json.length <= maxOutcomeBytes && findExceededLimit(json, maxOutcomeJson) === null;
 }
 
 function cut(text: string): string {

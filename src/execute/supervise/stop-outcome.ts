@@ -4,9 +4,9 @@ import { stopReasons, type StopReason } from "../../model/states.ts";
 
 /** The outcome of a run that was stopped from outside. */
 export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
-  const failed = (why: Extract<Outcome, { status: "failed" }>["reason"], message: string): Outcome => ({
+  const failed = (failureReason: Extract<Outcome, { status: "failed" }>["reason"], message: string): Outcome => ({
     status: "failed",
-    reason: why,
+    reason: failureReason,
     message,
     exit_code: null,
     ...(text === undefined ? {} : { text }),
@@ -53,9 +53,9 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
 export function unresponsiveOutcome(
   executor: string,
   reason: StopReason,
-  what: "was killed" | "was given up",
+  action: "Drover killed it" | "Drover gave up on it",
 ): { outcome: Outcome; event: RunEvent } {
-  const message = `The executor ${executor} did not react to the stop and ${what}.`;
+  const message = `The executor ${executor} did not react to the stop, so ${action}.`;
   const outcome = outcomeOfStop(reason);
   return {
     outcome: outcome.status === "failed" ? { ...outcome, message: `${outcome.message} ${message}` } : outcome,

@@ -27,10 +27,10 @@ export interface SuperviseOptions {
   /** Whether the owner of a directory lock is still alive. */
   isAlive: (owner: ExecutionStart["owner"]) => boolean;
   /** The directory of the lock files with which runners claim work directories. */
-  locks: string;
+  lockDirectory: string;
   uploads: UploadTimes;
   random: () => number;
-  /** The commit that a run in this directory works on, unless one is given. */
+  /** Returns the repository root of a directory, and its commit (`given`, if not null). */
   findCheckout: (directory: string, given: string | null) => { repo_sha: string | null; repo_root: string };
   redactor: Redactor;
   /** A redactor that also redacts these values. */
@@ -40,8 +40,8 @@ export interface SuperviseOptions {
   monotonic: () => number;
   outputDelayMs: number;
   onFinishTimeoutMs: number;
-  /** How long a stopped executor may take to settle, after the grace period of its programs, before it is given up. */
-  reactMs?: number;
+  /** How long a stopped executor may take to settle, after the grace period of its programs, before Drover gives up on it. */
+  settleTimeoutMs?: number;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
@@ -50,8 +50,8 @@ export interface RunLinks {
   journal: Journal;
   notify(): void;
   flush(): void;
-  slotFreed(): void;
-  waitForRoom(): Promise<void>;
+  onSlotFreed(): void;
+  waitForJournalSpace(): Promise<void>;
   partial(delta: Delta): void;
   upload: Upload;
   sessions: SessionPort;

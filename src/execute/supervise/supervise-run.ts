@@ -19,10 +19,10 @@ import { createInputQueue } from "./input-queue.ts";
 export interface SupervisedRun {
   abort(reason: StopReason): void;
   input(input: UserInput): void;
-  answer(given: { request_id: string; answer: Decision }): void;
+  answer(decision: { request_id: string; answer: Decision }): void;
   /** Parks the run if it waits for a person, to be continued later. Returns false if it does not wait or cannot park. */
   park(): boolean;
-  /** The agent has used up its budget for today. */
+  /** Call this when the agent has used up its budget for today. */
   budgetSpent(): void;
   /** Whether the run waits for a person. It takes no slot meanwhile. */
   readonly waiting: boolean;
@@ -43,7 +43,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       journal,
       notify: links.notify,
       onFull: () => stop.abort("output_limit"),
-      onFault: () => stop.abort("shutdown"), // the outcome will be the journal's fault, whatever the executor returns
+      onWriteError: () => stop.abort("shutdown"), // the outcome will be the write error, whatever the executor returns
     }),
     redactor,
     outputDelayMs: options.outputDelayMs,
@@ -63,7 +63,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     redactor,
     resumes: claim.invocation.mode !== "fork" || claim.invocation.continues,
     signal,
-    closed: AbortSignal.any([stop.lost, stop.closed]),
+    closed: AbortSignal.any([stop.lostSignal, stop.closedSignal]),
     times: options.uploads,
     random: options.random,
     record: log.recordFromExecutor,
@@ -79,7 +79,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     redact: redactor.value,
     onWaiting() {
       clocks.pauseWork();
-      links.slotFreed();
+      links.onSlotFreed();
     },
     onSettled: clocks.resumeWork,
     monotonic: options.monotonic,
@@ -114,7 +114,8 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       outcome = smaller;
     }
     input.end();
-    if (journal.fault) outcome = internalFailure(`${journal.fault.message} ${journal.fault.next ?? ""}`.trim());
+    if (journal.writeError)
+      outcome = internalFailure(`${journal.writeError.message} ${journal.writeError.next ?? ""}`.trim());
     journal.finish(redactor.value(outcome));
     links.flush();
   }

@@ -19,7 +19,7 @@ const executorOf = (run: Executor["run"]): Executor => ({
 });
 /** A short grace period: these executors ignore a gentle stop anyway. */
 const shortGrace: Partial<FixtureOptions> = {
-  supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, reactMs: 50 },
+  supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, settleTimeoutMs: 50 },
 };
 
 test("gives up an executor that never settles at its time limit, and drops what it sends later", async () => {
@@ -100,7 +100,7 @@ async function withModule(body: string) {
   const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   const executor = await moduleExecutor(folder, body);
-  const supervise = { ...shortGrace.supervise, reactMs: 10_000 };
+  const supervise = { ...shortGrace.supervise, settleTimeoutMs: 10_000 };
   const { open } = await setUp(coordinator, { executor, slots: 1, times: { drainMs: 50 }, supervise });
   return { coordinator, runner: await open() };
 }
@@ -120,7 +120,7 @@ test.each(Object.entries(hanging))(
     expect(await outcomeOf(coordinator, id)).toMatchObject({
       status: "failed",
       reason: "timeout",
-      message: expect.stringContaining("The executor module did not react to the stop and was killed."),
+      message: expect.stringContaining("The executor module did not react to the stop, so Drover killed it."),
     });
     const ids = executionIds(coordinator, id);
     expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(ids.length);
@@ -206,7 +206,7 @@ test("stops, counts and records programs that an executor leaves running", async
   expect(events).toContainEqual({
     type: "error",
     code: "left_running",
-    message: "The executor stubborn returned before 3 programs that it had started had ended; Drover stopped them.",
+    message: "The executor stubborn returned while 3 programs it had started were still running; Drover stopped them.",
   });
   expect(findOrphans(started.map(({ execution_id }) => execution_id))).toEqual([]);
 });

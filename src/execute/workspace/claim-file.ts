@@ -1,6 +1,6 @@
 import { rename, rm, utimes, writeFile } from "node:fs/promises";
 
-/** A file with which a run claims a directory. Its mtime is refreshed while it exists, as a sign of life. */
+/** A file with which a run claims a directory. Its mtime is refreshed while it exists, to show that the run is alive. */
 export interface ClaimFile {
   create(): Promise<void>;
   /** Rejects, after removing the file, if a refresh failed before. */
@@ -10,24 +10,24 @@ export interface ClaimFile {
 export function createClaimFile(path: string, text: string, refreshMs: number): ClaimFile {
   let timer: NodeJS.Timeout | undefined;
   let refreshing = Promise.resolve();
-  let fault: { error: unknown } | null = null;
+  let refreshError: { error: unknown } | null = null;
 
   async function refresh(): Promise<void> {
     try {
       const now = new Date();
       await utimes(path, now, now);
     } catch (error) {
-      // this host was suspended, and another took the claim for dead and removed it
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") await write(path, text);
+      // this host was suspended, and another host removed the claim as stale
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") await writeClaim(path, text);
       else throw error;
     }
   }
 
   return {
     async create() {
-      await write(path, text);
+      await writeClaim(path, text);
       timer ??= setInterval(() => {
-        refreshing = refreshing.then(refresh).catch((error: unknown) => void (fault ??= { error }));
+        refreshing = refreshing.then(refresh).catch((error: unknown) => void (refreshError ??= { error }));
       }, refreshMs).unref();
     },
     async remove() {
@@ -35,7 +35,7 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
       timer = undefined;
       await refreshing;
       await Promise.all([rm(path, { force: true }), rm(temporaryPath(path), { force: true })]);
-      if (fault) throw fault.error;
+      if (refreshError) throw refreshError.error;
     },
   };
 }
@@ -44,8 +44,8 @@ export const temporarySuffix = ".aside";
 
 const temporaryPath = (path: string): string => path + temporarySuffix;
 
-/** Renames a temporary file into place, so that nobody reads a half-written claim. */
-async function write(path: string, text: string): Promise<void> {
+/** Renames a temporary file into place, so that no process reads a half-written claim. */
+async function writeClaim(path: string, text: string): Promise<void> {
   await writeFile(temporaryPath(path), text, { mode: 0o600 });
   await rename(temporaryPath(path), path);
 }

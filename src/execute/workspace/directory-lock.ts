@@ -23,7 +23,7 @@ export interface DirectoryLock {
 }
 
 const pauseMs = 100;
-const minute = 60_000;
+const defaultStaleMs = 60_000;
 
 /**
  * Locks a directory for one run, together with everything above and below it. Returns null if the signal is aborted.
@@ -42,7 +42,7 @@ export async function lockDirectory(
   await mkdir(options.claimsDirectory, { recursive: true, mode: 0o700 });
   const name = `${options.newId()}.json`;
   const text = JSON.stringify({ directory, run_id, owner: options.owner } satisfies DirectoryClaim);
-  const file = createClaimFile(join(options.claimsDirectory, name), text, (options.staleMs ?? minute) / 6);
+  const file = createClaimFile(join(options.claimsDirectory, name), text, (options.staleMs ?? defaultStaleMs) / 6);
   try {
     if (await waitForTurn()) return { release: file.remove };
   } catch (error) {
@@ -58,15 +58,15 @@ export async function lockDirectory(
     while (!signal.aborted) {
       if (!hasClaim) await file.create();
       hasClaim = true;
-      const others = await conflictingClaims(directory, name, options);
+      const conflicts = await findConflicts(directory, name, options);
       if (signal.aborted) break;
-      if (others.length === 0) return true;
-      const holder = others.find(({ claim }) => claim !== null)?.claim;
+      if (conflicts.length === 0) return true;
+      const holder = conflicts.find(({ claim }) => claim !== null)?.claim;
       if (!isReported && holder) {
         onWaiting(holder);
         isReported = true;
       }
-      if (others.some((other) => other.name < name)) {
+      if (conflicts.some((conflict) => conflict.name < name)) {
         await file.remove();
         hasClaim = false;
       }
@@ -76,21 +76,21 @@ export async function lockDirectory(
   }
 }
 
-/** Removes dead claims on the way. The claim is null if its file is unreadable: assume that it covers this directory. */
-async function conflictingClaims(
+/** Also removes dead claims. An unreadable claim is returned as null, and assumed to cover this directory. */
+async function findConflicts(
   directory: string,
-  own: string,
+  ownName: string,
   options: LockOptions,
 ): Promise<{ name: string; claim: DirectoryClaim | null }[]> {
   const conflicts: { name: string; claim: DirectoryClaim | null }[] = [];
   for (const name of (await readdir(options.claimsDirectory)).sort()) {
     const isTemporary = name.endsWith(temporarySuffix);
-    if (name === own || !(isTemporary || name.endsWith(".json"))) continue;
+    if (name === ownName || !(isTemporary || name.endsWith(".json"))) continue;
     const path = join(options.claimsDirectory, name);
-    const found = await readClaim(path);
-    if (found === null || (found.claim && !isTemporary && !overlap(found.claim.directory, directory))) continue;
-    if (!isAlive(isTemporary ? null : found.claim, found.ageMs, options)) await rm(path, { force: true });
-    else if (!isTemporary) conflicts.push({ name, claim: found.claim });
+    const entry = await readClaim(path);
+    if (entry === null || (entry.claim && !isTemporary && !overlaps(entry.claim.directory, directory))) continue;
+    if (!isAlive(isTemporary ? null : entry.claim, entry.ageMs, options)) await rm(path, { force: true });
+    else if (!isTemporary) conflicts.push({ name, claim: entry.claim });
   }
   return conflicts;
 }
@@ -99,13 +99,13 @@ async function conflictingClaims(
 function isAlive(
   claim: DirectoryClaim | null,
   ageMs: number,
-  { owner, isAlive: isOwnerAlive, staleMs = minute }: LockOptions,
+  { owner, isAlive: isOwnerAlive, staleMs = defaultStaleMs }: LockOptions,
 ) {
   if (claim !== null && claim.owner.host === owner.host) return isOwnerAlive(claim.owner);
   return ageMs <= staleMs && (claim === null || isOwnerAlive(claim.owner));
 }
 
-/** null if the file was removed since it was listed. Its claim is null if a system crash left it empty or damaged. */
+/** Returns null if the file was removed since it was listed. The claim is null if a system crash left it empty or damaged. */
 async function readClaim(path: string): Promise<{ claim: DirectoryClaim | null; ageMs: number } | null> {
   try {
     const ageMs = Date.now() - (await stat(path)).mtimeMs;
@@ -127,8 +127,8 @@ async function parseClaim(text: string): Promise<DirectoryClaim | null> {
   }
 }
 
-function overlap(one: string, other: string): boolean {
-  return isWithin(one, other) || isWithin(other, one);
+function overlaps(first: string, second: string): boolean {
+  return isWithin(first, second) || isWithin(second, first);
 }
 
 export function isWithin(path: string, directory: string): boolean {

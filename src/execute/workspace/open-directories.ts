@@ -24,7 +24,7 @@ export interface RunnerDirectories {
   /** Other directories in which the operator lets runs work. */
   roots: readonly string[];
   home: string;
-  /** The parent of each session's own HOME; null if runs use the operator's HOME. */
+  /** The parent of each session's HOME; null if runs use the operator's HOME. */
   sessionHomes: string | null;
   /** The parent of the work directories of sessions that have no project. */
   scratch: string;
@@ -41,7 +41,7 @@ export interface RunnerDirectories {
 /** The directories that a run writes to. */
 export interface RunDirectories {
   /** Created by Drover for the run or its session. */
-  own: readonly string[];
+  owned: readonly string[];
   /** Existing directories in which the run works. */
   shared: readonly string[];
 }
@@ -51,8 +51,8 @@ export type Opened =
       ok: true;
       dirs: RunContext["dirs"];
       written: RunDirectories;
-      /** With `forget`, also removes the session's directories, since no later run can continue it. */
-      close(forget: boolean): Promise<void>;
+      /** With `removeSession`, also removes the session's directories, because no later run can continue it. */
+      close(removeSession: boolean): Promise<void>;
     }
   | { ok: false; reason: FailureReason; message: string }
   /** The run was stopped while it waited for its directory or copied one. */
@@ -61,9 +61,9 @@ export type Opened =
 export interface OpenOptions {
   name: string;
   directories: RunnerDirectories;
-  locks: LockOptions;
+  lockOptions: LockOptions;
   signal: AbortSignal;
-  /** The saved state of the session that the run continues, if there is one. */
+  /** The saved state of the session that the run continues, if any. */
   saved?: { here: boolean; portable: boolean; files(): AsyncIterable<SessionFile> };
   onWaiting: (holder: { directory: string; run_id: string }) => void;
 }
@@ -73,7 +73,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   const { directories } = options;
   const home = await openHome(invocation, options);
   if (!home.ok) return home;
-  const work = await openWork(invocation, options);
+  const work = await openWorkDirectory(invocation, options);
   if (!work.ok) return work;
   const tmpPath = join(directories.tmpRoot, options.name);
   const tmp = lazyDirectory(directories.stateDirectory, tmpPath);
@@ -88,13 +88,13 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
       },
     },
     written: {
-      own: [tmpPath, ...(directories.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
+      owned: [tmpPath, ...(directories.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
       shared: isScratch ? [] : [work.path],
     },
-    async close(forget) {
+    async close(removeSession) {
       await work.lock?.release();
       await tmp.remove();
-      if (!forget || workspaceKindOf(invocation) === "plain") return;
+      if (!removeSession || workspaceKindOf(invocation) === "plain") return;
       if (isScratch) await removeSessionDirectory(directories.scratch, invocation.session_id, directories.owner());
       if (directories.sessionHomes !== null)
         await removeSessionDirectory(directories.sessionHomes, invocation.session_id, directories.owner());
@@ -105,25 +105,23 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
 type AllowedDirectory = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
 type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Opened, { ok: true }>;
 
-async function openWork(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
+async function openWorkDirectory(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
   const { directories } = options;
   const kind = workspaceKindOf(invocation);
   if (kind === "scratch")
     return openSessionDirectory(invocation, {
       root: directories.scratch,
       owner: directories.owner(),
-      what: "work directory",
+      label: "work directory",
       signal: options.signal,
       ...restoreOption(options.saved, (path, files) => restoreFiles(path, files)),
     });
   const { project_dir } = invocation;
   const work: AllowedDirectory =
-    project_dir === null
-      ? { ok: true, path: directories.projectDir }
-      : await allowedDirectory(project_dir, directories);
+    project_dir === null ? { ok: true, path: directories.projectDir } : await checkAllowed(project_dir, directories);
   if (!work.ok || kind === "plain") return work;
   const path = await realpath(work.path);
-  const lock = await lockDirectory(path, invocation.run_id, options.locks, options.signal, options.onWaiting);
+  const lock = await lockDirectory(path, invocation.run_id, options.lockOptions, options.signal, options.onWaiting);
   return lock ? { ok: true, path, lock } : { ok: false, reason: null };
 }
 
@@ -144,7 +142,7 @@ async function openHome(
   const home = {
     root: directories.sessionHomes,
     owner: directories.owner(),
-    what: "HOME",
+    label: "HOME",
     signal,
     ...restoreOption(saved, async () => {}),
   };
@@ -153,41 +151,42 @@ async function openHome(
     : openSessionDirectory(invocation, home);
 }
 
-/** Created when the first process is started, because a run without processes needs none. */
+/** A directory that is created for the first process, because a run without processes needs none. */
 function lazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
-  let made = false;
+  let isCreated = false;
   return {
     path() {
-      // each time, because a process of the run may have replaced it
+      // created each time, because a process of the run may have replaced it
       makePrivateDirectory(base, path);
-      made = true;
+      isCreated = true;
       return path;
     },
     async remove() {
-      if (!made) return;
+      if (!isCreated) return;
       removeNonDirectories(base, dirname(path));
       await removeTree(base, path);
     },
   };
 }
 
-/** Compares real paths, so that no symlink leads outside. */
-async function allowedDirectory(wanted: string, { projectDir, roots }: RunnerDirectories): Promise<AllowedDirectory> {
+/** Compares real paths, so that a symlink cannot point outside. */
+async function checkAllowed(projectPath: string, { projectDir, roots }: RunnerDirectories): Promise<AllowedDirectory> {
   const refused = (message: string): AllowedDirectory => ({ ok: false, reason: "refused", message });
-  if (!isAbsolute(wanted)) return refused(`project_dir must be an absolute path, not ${JSON.stringify(wanted)}.`);
-  const real = await realPathOf(wanted);
-  if (real === null) return refused(`project_dir ${wanted} does not exist on this runner.`);
-  if (!(await stat(real)).isDirectory()) return refused(`project_dir ${wanted} is not a directory.`);
+  if (!isAbsolute(projectPath))
+    return refused(`project_dir must be an absolute path, not ${JSON.stringify(projectPath)}.`);
+  const realProject = await findRealPath(projectPath);
+  if (realProject === null) return refused(`project_dir ${projectPath} does not exist on this runner.`);
+  if (!(await stat(realProject)).isDirectory()) return refused(`project_dir ${projectPath} is not a directory.`);
   for (const root of [projectDir, ...roots]) {
-    const realRoot = await realPathOf(root);
-    if (realRoot !== null && isWithin(real, realRoot)) return { ok: true, path: real };
+    const realRoot = await findRealPath(root);
+    if (realRoot !== null && isWithin(realProject, realRoot)) return { ok: true, path: realProject };
   }
   return refused(
-    `project_dir ${wanted} is outside the directories that this runner allows. Add it to project_roots in the runner's profile.`,
+    `project_dir ${projectPath} is outside the directories that this runner allows. Add it to project_roots in the runner's profile.`,
   );
 }
 
-async function realPathOf(path: string): Promise<string | null> {
+async function findRealPath(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {

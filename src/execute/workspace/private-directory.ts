@@ -4,17 +4,17 @@ import { join, relative, sep } from "node:path";
 import { removeTree } from "./remove-tree.ts";
 
 /**
- * Removes the first thing that is not a directory on the way from `base` down to `path`. A run could replace its
+ * Removes the first entry on the path from `base` down to `path` that is not a directory. A run could replace its
  * directory, or one above it, with a symlink to make a more privileged runner write or delete elsewhere. `base` belongs
  * to the operator and may be a symlink itself.
  */
 export function removeNonDirectories(base: string, path: string): void {
-  let at = base;
+  let current = base;
   for (const part of relative(base, path).split(sep)) {
-    at = join(at, part);
-    const found = lstatSync(at, { throwIfNoEntry: false });
-    if (found === undefined) return;
-    if (!found.isDirectory()) return rmSync(at, { force: true });
+    current = join(current, part);
+    const stats = lstatSync(current, { throwIfNoEntry: false });
+    if (stats === undefined) return;
+    if (!stats.isDirectory()) return rmSync(current, { force: true });
   }
 }
 
@@ -24,7 +24,7 @@ export function makePrivateDirectory(base: string, path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
 }
 
-/** Empties the directory. Reports what cannot be removed, such as an immutable file, and leaves it there. */
+/** Empties the directory. Reports files that cannot be removed, such as immutable ones, and leaves them there. */
 export async function emptyPrivateDirectory(
   base: string,
   path: string,
@@ -36,9 +36,9 @@ export async function emptyPrivateDirectory(
     throw error;
   });
   for (const name of names) {
-    const below = join(path, name);
-    await removeTree(base, below).catch((error: unknown) =>
-      onNotice(`${below}, left by an earlier run, could not be removed`, error),
+    const entryPath = join(path, name);
+    await removeTree(base, entryPath).catch((error: unknown) =>
+      onNotice(`${entryPath}, left by an earlier run, could not be removed`, error),
     );
   }
 }

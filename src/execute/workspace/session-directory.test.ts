@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => rmSync(stateDirectory, { recursive: true, force: true }));
 
 const owner = { runner_id: "r", store_id: "s" };
-const options = (signal: AbortSignal) => ({ root, owner, what: "work directory", signal });
+const options = (signal: AbortSignal) => ({ root, owner, label: "work directory", signal });
 const fork = (session_id: string, signal = new AbortController().signal) =>
   openSessionDirectory(invocationOf("run", {}, { mode: "fork", session_id, forked_from: "origin" }), options(signal));
 const resume = (signal = new AbortController().signal) =>

@@ -17,22 +17,22 @@ export type SessionDirectory =
 export interface SessionDirectoryOptions {
   root: string;
   owner: SessionOwner;
-  /** What messages call the directory. */
-  what: string;
+  /** The name of the directory in messages. */
+  label: string;
   signal: AbortSignal;
-  /** Restores the saved files if there is no directory, or `always`. */
+  /** Restores the saved files if the directory is missing, or `always`. */
   restore?: { always: boolean; into(path: string): Promise<void> };
 }
 
 /** Opens a session's directory under `root`: a new one for a start, the same for a resume, a copy for a fork. */
 export async function openSessionDirectory(
-  { mode: asked, continues, session_id, forked_from }: Invocation,
-  { root, owner, what, signal, restore }: SessionDirectoryOptions,
+  { mode: requestedMode, continues, session_id, forked_from }: Invocation,
+  { root, owner, label, signal, restore }: SessionDirectoryOptions,
 ): Promise<SessionDirectory> {
-  if (!isSessionName(session_id)) return refused(session_id);
+  if (!isSessionName(session_id)) return invalidSessionId(session_id);
   removeNonDirectories(dirname(root), root);
   const path = join(root, session_id);
-  const mode = continues ? "resume" : asked;
+  const mode = continues ? "resume" : requestedMode;
   const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
   if (restore && (restore.always || !(await isDirectory(from)))) {
     await markSession(root, session_id, owner);
@@ -43,7 +43,7 @@ export async function openSessionDirectory(
   }
   if (mode === "resume") {
     if (!(await waitForCopies(path, signal))) return { ok: false, reason: null };
-    if (!(await isDirectory(path))) return missing(what, session_id);
+    if (!(await isDirectory(path))) return missingDirectory(label, session_id);
     // an older Drover may have made the directory without a mark
     await markSession(root, session_id, owner);
     return { ok: true, path };
@@ -55,10 +55,10 @@ export async function openSessionDirectory(
     await mkdir(path, { recursive: true, mode: 0o700 });
     return { ok: true, path };
   }
-  if (forked_from === null || !isSessionName(forked_from)) return refused(String(forked_from));
+  if (forked_from === null || !isSessionName(forked_from)) return invalidSessionId(String(forked_from));
   const parent = join(root, forked_from);
   return trackCopy(parent, async () => {
-    if (!(await isDirectory(parent))) return missing(what, forked_from);
+    if (!(await isDirectory(parent))) return missingDirectory(label, forked_from);
     await markSession(root, session_id, owner);
     return (await copyDirectory(dirname(root), parent, path, signal))
       ? { ok: true, path }
@@ -71,21 +71,25 @@ const copies = new Map<string, Set<Promise<unknown>>>();
 
 async function trackCopy<T>(path: string, work: () => Promise<T>): Promise<T> {
   const copy = work();
-  const others = copies.get(path) ?? new Set();
-  copies.set(path, others.add(copy));
+  const pendingCopies = copies.get(path) ?? new Set();
+  copies.set(path, pendingCopies.add(copy));
   try {
     return await copy;
   } finally {
-    others.delete(copy);
-    if (others.size === 0) copies.delete(path);
+    pendingCopies.delete(copy);
+    if (pendingCopies.size === 0) copies.delete(path);
   }
 }
 
 /** A fork must not see later changes, so the next run of its parent waits until the copy is done. */
 async function waitForCopies(path: string, signal: AbortSignal): Promise<boolean> {
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  for (let others = copies.get(path); others !== undefined && !signal.aborted; others = copies.get(path))
-    await Promise.race([Promise.allSettled(others), stopped]);
+  for (
+    let pendingCopies = copies.get(path);
+    pendingCopies !== undefined && !signal.aborted;
+    pendingCopies = copies.get(path)
+  )
+    await Promise.race([Promise.allSettled(pendingCopies), stopped]);
   return !signal.aborted;
 }
 
@@ -94,7 +98,7 @@ export async function openSharedDirectory(
   { session_id }: Invocation,
   { root, owner }: Pick<SessionDirectoryOptions, "root" | "owner">,
 ): Promise<SessionDirectory> {
-  if (!isSessionName(session_id)) return refused(session_id);
+  if (!isSessionName(session_id)) return invalidSessionId(session_id);
   const path = join(root, session_id);
   await markSession(root, session_id, owner);
   makePrivateDirectory(dirname(root), path);
@@ -111,14 +115,14 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-function refused(id: string): SessionDirectory {
+function invalidSessionId(id: string): SessionDirectory {
   return { ok: false, reason: "refused", message: `${JSON.stringify(id)} is not a valid session id.` };
 }
 
-function missing(what: string, session_id: string): SessionDirectory {
+function missingDirectory(label: string, session_id: string): SessionDirectory {
   return {
     ok: false,
     reason: "session_not_found",
-    message: `The ${what} of session ${session_id} is not on this runner: it was removed, or the session ran elsewhere. Start a new session.`,
+    message: `The ${label} of session ${session_id} is not on this runner: it was removed, or the session ran elsewhere. Start a new session.`,
   };
 }

@@ -9,7 +9,7 @@ import {
   type SessionFile,
 } from "../../model/session-state.ts";
 import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
-import { codeOf, gone } from "../scaffold/find-files.ts";
+import { errorCode, vanishedCodes } from "../scaffold/find-files.ts";
 import { openDirectoryWalker } from "../scaffold/directory-walker.ts";
 
 /** Tracks the changes in a session's work directory, so that they can be saved. */
@@ -24,8 +24,8 @@ export interface FileTracker {
 interface Changes {
   files: (SessionFile | RemovedFile)[];
   portable: boolean;
-  /** Call after the save: the next changes() then starts from here. */
-  saved(): void;
+  /** Call this after the save. The next changes() then returns only later changes. */
+  markSaved(): void;
 }
 
 const maxEntries = 20_000;
@@ -41,7 +41,7 @@ interface Entry {
 
 /** Leaves out files that are too many or too large. The session can then be continued only on this runner. */
 export function trackFiles(root: string): FileTracker {
-  let saved = new Map<string, Entry>();
+  let savedEntries = new Map<string, Entry>();
   let portable = false;
   let isNew = true;
   return {
@@ -52,23 +52,23 @@ export function trackFiles(root: string): FileTracker {
       return isNew;
     },
     async changes() {
-      const found = await scan(root);
+      const scanResult = await scan(root);
       const files: Changes["files"] = [];
-      let isComplete = found.isComplete;
-      for (const [path, entry] of found.entries) {
-        if (saved.get(path)?.fingerprint === entry.fingerprint) continue;
-        const bytes = await read(root, path, entry);
+      let isComplete = scanResult.isComplete;
+      for (const [path, entry] of scanResult.entries) {
+        if (savedEntries.get(path)?.fingerprint === entry.fingerprint) continue;
+        const bytes = await readEntry(root, path, entry);
         if (bytes === null) {
           isComplete = false;
-          found.entries.delete(path);
+          scanResult.entries.delete(path);
         } else files.push({ path, type: entry.type, bytes });
       }
-      for (const path of saved.keys()) if (!found.entries.has(path)) files.push({ path, type: null });
+      for (const path of savedEntries.keys()) if (!scanResult.entries.has(path)) files.push({ path, type: null });
       return {
         files,
         portable: isComplete,
-        saved() {
-          saved = found.entries;
+        markSaved() {
+          savedEntries = scanResult.entries;
           portable = isComplete;
           isNew = false;
         },
@@ -78,26 +78,27 @@ export function trackFiles(root: string): FileTracker {
 }
 
 /** Returns at least one batch. Each is small enough for one save. */
-export function batches<F extends SessionFile | RemovedFile>(files: readonly F[]): F[][] {
-  const all: F[][] = [[]];
+export function splitIntoBatches<F extends SessionFile | RemovedFile>(files: readonly F[]): F[][] {
+  const result: F[][] = [[]];
   let bytes = 0;
   for (const file of files) {
     const size = file.type === null ? 0 : file.bytes.length;
     if (bytes + size > maxBatchBytes) {
-      all.push([]);
+      result.push([]);
       bytes = 0;
     }
-    all.at(-1)!.push(file);
+    result.at(-1)!.push(file);
     bytes += size;
   }
-  return all;
+  return result;
 }
 
 /** Restores into a new, empty directory. The files come from another machine: never write outside or follow a symlink. */
 export async function restoreFiles(root: string, files: AsyncIterable<SessionFile>): Promise<void> {
   const links: SessionFile[] = [];
   for await (const file of files) {
-    if (!isWorkPath(file.path)) throw new Error(`a saved file has the invalid path ${JSON.stringify(file.path)}`);
+    if (!isWorkPath(file.path))
+      throw new Error(`a savedEntries file has the invalid path ${JSON.stringify(file.path)}`);
     const path = join(root, file.path);
     if (file.type === "folder") await mkdir(path, { recursive: true, mode: 0o700 });
     else if (file.type === "link") links.push(file);
@@ -125,25 +126,25 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; isComp
   let bytes = 0;
   let isComplete = true;
   try {
-    for (const above of directories) {
-      const folder = await unlessGone(() => walker.enter(above));
-      if (folder === null) continue;
-      for await (const found of folder.entries(64))
-        for (const { name, kind } of found) {
-          const parts = [...above, name];
-          const path = textOf(parts);
-          const seen = await unlessGone(() => folder.stat(name));
-          if (seen === null) continue;
-          bytes += kind === "file" ? Number(seen.size) : 0;
-          const type = kind === "file" && (Number(seen.mode) & 0o111) !== 0 ? "executable" : kind;
+    for (const parentParts of directories) {
+      const directory = await nullIfGone(() => walker.enter(parentParts));
+      if (directory === null) continue;
+      for await (const batch of directory.entries(64))
+        for (const { name, kind } of batch) {
+          const parts = [...parentParts, name];
+          const path = toPath(parts);
+          const stats = await nullIfGone(() => directory.stat(name));
+          if (stats === null) continue;
+          bytes += kind === "file" ? Number(stats.size) : 0;
+          const type = kind === "file" && (Number(stats.mode) & 0o111) !== 0 ? "executable" : kind;
           if (type === "other" || path === null || entries.size >= maxEntries || bytes > maxSessionFileBytes) {
             isComplete = false;
             continue;
           }
           if (type === "folder") directories.push(parts);
           const fingerprint =
-            type === "folder" ? type : [type, seen.ino, seen.size, seen.mtimeNs, seen.ctimeNs].join(" ");
-          entries.set(path, { type, fingerprint, size: Number(seen.size) });
+            type === "folder" ? type : [type, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ");
+          entries.set(path, { type, fingerprint, size: Number(stats.size) });
         }
     }
   } finally {
@@ -152,24 +153,24 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; isComp
   return { entries, isComplete };
 }
 
-/** null if the file cannot be saved. */
-async function read(root: string, path: string, { type, size }: Entry): Promise<Uint8Array | null> {
+/** Returns null if the file cannot be saved. */
+async function readEntry(root: string, path: string, { type, size }: Entry): Promise<Uint8Array | null> {
   if (type === "folder") return new Uint8Array();
   if (size > maxBatchBytes) return null;
   const parts = path.split("/").map((part) => Buffer.from(part));
   const walker = openDirectoryWalker(root);
   try {
-    return await unlessGone(async () => {
-      const folder = await walker.enter(parts.slice(0, -1));
-      return type === "link" ? folder.link(parts.at(-1)!) : readFile(folder, parts.at(-1)!);
+    return await nullIfGone(async () => {
+      const directory = await walker.enter(parts.slice(0, -1));
+      return type === "link" ? directory.link(parts.at(-1)!) : readFile(directory, parts.at(-1)!);
     });
   } finally {
     await walker.close();
   }
 }
 
-async function readFile(folder: ConfinedDirectory, name: Buffer): Promise<Uint8Array | null> {
-  const handle = await folder.file(name);
+async function readFile(directory: ConfinedDirectory, name: Buffer): Promise<Uint8Array | null> {
+  const handle = await directory.file(name);
   try {
     const bytes = await handle.readFile();
     return bytes.length > maxBatchBytes ? null : bytes;
@@ -178,21 +179,21 @@ async function readFile(folder: ConfinedDirectory, name: Buffer): Promise<Uint8A
   }
 }
 
-function textOf(parts: readonly Buffer[]): string | null {
+function toPath(parts: readonly Buffer[]): string | null {
   const path = parts.map((part) => part.toString("utf8")).join("/");
-  const same = Buffer.from(path).equals(
-    Buffer.concat(parts.flatMap((part, at) => (at === 0 ? [part] : [slash, part]))),
+  const isUtf8Path = Buffer.from(path).equals(
+    Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [slash, part]))),
   );
-  return same && isWorkPath(path) ? path : null;
+  return isUtf8Path && isWorkPath(path) ? path : null;
 }
 
 const slash = Buffer.from("/");
 
-async function unlessGone<T>(act: () => Promise<T>): Promise<T | null> {
+async function nullIfGone<T>(work: () => Promise<T>): Promise<T | null> {
   try {
-    return await act();
+    return await work();
   } catch (error) {
-    if (gone.has(codeOf(error)) || codeOf(error) === "EACCES") return null;
+    if (vanishedCodes.has(errorCode(error)) || errorCode(error) === "EACCES") return null;
     throw error;
   }
 }

@@ -20,12 +20,12 @@ export async function markSession(root: string, session_id: string, owner: Sessi
   const directory = marksDirectory(root, owner);
   makePrivateDirectory(dirname(root), directory);
   const mark = join(directory, session_id);
-  const found = await lstat(mark).catch(() => null); // if this fails, writeFile reports why
-  if (found && !found.isFile()) await removeTree(dirname(root), mark);
+  const stats = await lstat(mark).catch(() => null); // if this fails, writeFile reports why
+  if (stats && !stats.isFile()) await removeTree(dirname(root), mark);
   await writeFile(mark, "", { mode: 0o600, flag: constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW });
 }
 
-export async function markedSessions(root: string, owner: SessionOwner): Promise<string[]> {
+export async function listMarkedSessions(root: string, owner: SessionOwner): Promise<string[]> {
   const directory = marksDirectory(root, owner);
   removeNonDirectories(dirname(root), directory);
   try {

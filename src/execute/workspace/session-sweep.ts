@@ -2,23 +2,23 @@ import { dirname, join } from "node:path";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { sleep } from "../port/backoff.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault } from "../port/port-fault.ts";
+import { classifyPortError } from "../port/port-failure.ts";
 import { removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
-import { markedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";
+import { listMarkedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";
 
 export interface SessionSweepOptions {
   port: RunnerPort;
   identity: Identity;
   /** Directories that contain one directory for each session, named by its id. */
   roots: readonly string[];
-  /** Sessions in use are not removed, whatever the coordinator says. */
+  /** Sessions in use are not removed, even if the coordinator reports them as deleted. */
   isUsed: (session_id: string) => boolean;
   everyMs: number;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-const batch = 200;
+const batchSize = 200;
 
 /**
  * Removes the directories of deleted sessions, now and then every `everyMs`. Considers only directories that are marked
@@ -50,23 +50,23 @@ async function sweepOnce(
 ): Promise<void> {
   const registered = await identity.current();
   const { runner_id, epoch, store_id } = registered;
-  const listed = await Promise.all(
-    roots.map(async (root) => (await markedSessions(root, registered)).map((session_id) => ({ root, session_id }))),
+  const marks = await Promise.all(
+    roots.map(async (root) => (await listMarkedSessions(root, registered)).map((session_id) => ({ root, session_id }))),
   );
-  const directories = listed.flat();
+  const directories = marks.flat();
   const ids = [...new Set(directories.map(({ session_id }) => session_id))];
-  for (let at = 0; at < ids.length && !signal.aborted; at += batch) {
-    const session_ids = ids.slice(at, at + batch);
+  for (let index = 0; index < ids.length && !signal.aborted; index += batchSize) {
+    const session_ids = ids.slice(index, index + batchSize);
     const answer = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
       // polls and reports already report an outage; the next sweep tries again
-      if (portFault(error) === "refused") throw error;
+      if (classifyPortError(error) === "refused") throw error;
       return null;
     });
     // the answer may come from another record that now has the same address
-    if (answer === null || (await identity.settled()).store_id !== store_id) return;
-    const gone = new Set(answer.gone);
+    if (answer === null || (await identity.waitForRenewal()).store_id !== store_id) return;
+    const deletedIds = new Set(answer.gone);
     for (const { root, session_id } of directories) {
-      if (!session_ids.includes(session_id) || !gone.has(session_id) || isUsed(session_id)) continue;
+      if (!session_ids.includes(session_id) || !deletedIds.has(session_id) || isUsed(session_id)) continue;
       await removeSessionDirectory(root, session_id, registered).catch((error: unknown) =>
         onNotice(`the directory of session ${session_id} could not be removed`, error),
       );

@@ -7,7 +7,7 @@ import { firstEntries } from "../clients/claude-transcript.ts";
 import { fieldsOf, textOf } from "../clients/fields.ts";
 import { openSubdirectory } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { fewerTurns } from "../../scaffold/run-failure.ts";
+import { unknownTurn } from "../../scaffold/run-failure.ts";
 import type { Prompt } from "./query.ts";
 import type { Spent } from "./spending.ts";
 
@@ -163,7 +163,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
 function takeTurns(entries: Entry[], turns: number | null): Entry[] {
   if (turns === null) return entries;
   const kept = firstEntries(entries, turns);
-  if (!kept.ok) throw fewerTurns(turns, kept.turns);
+  if (!kept.ok) throw unknownTurn(turns, kept.turns);
   return kept.entries;
 }
 

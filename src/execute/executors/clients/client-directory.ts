@@ -2,7 +2,7 @@ import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { BugError } from "../../../model/errors.ts";
 import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
-import { codeOf, gone } from "../../scaffold/find-files.ts";
+import { errorCode, vanishedCodes } from "../../scaffold/find-files.ts";
 import { openDirectoryWalker } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDirectory, Turn } from "./definition.ts";
@@ -35,7 +35,7 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
     try {
       return await act(await walker.enter(parts));
     } catch (error) {
-      if (gone.has(codeOf(error))) return null;
+      if (vanishedCodes.has(errorCode(error))) return null;
       throw error;
     } finally {
       await walker.close();
@@ -84,7 +84,7 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
         const name = parts.at(-1)!;
         const temporary = Buffer.from(`.${run_id}.aside`);
         await directory.remove(temporary).catch((error: unknown) => {
-          if (codeOf(error) !== "ENOENT") throw error;
+          if (errorCode(error) !== "ENOENT") throw error;
         });
         const file = await directory.create(temporary, 0o600);
         try {
@@ -102,7 +102,7 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
   async function makeDirectory(parts: readonly Buffer[]): Promise<void> {
     const isMade = await inDirectory(parts.slice(0, -1), async (directory) => {
       await directory.makeDirectory(parts.at(-1)!).catch((error: unknown) => {
-        if (codeOf(error) !== "EEXIST") throw error;
+        if (errorCode(error) !== "EEXIST") throw error;
       });
       return true;
     });

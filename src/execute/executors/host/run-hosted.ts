@@ -54,7 +54,7 @@ export async function runHosted(
     if (context.signal.aborted) {
       const reason = stopReasonOf(context.signal);
       if (running.pid === undefined || ended.stopped === null) return outcomeOfStop(reason);
-      const { outcome, event } = unresponsiveOutcome(name, reason, "was killed");
+      const { outcome, event } = unresponsiveOutcome(name, reason, "Drover killed it");
       await context.emit(event);
       return outcome;
     }

@@ -4,7 +4,7 @@ import type { NewId } from "../../../model/ids.ts";
 import type { SessionStore, ToolResult, Turn } from "../../../model/provider.ts";
 import { firstTurns } from "../../../llm/first-turns.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { fewerTurns } from "../../scaffold/run-failure.ts";
+import { unknownTurn } from "../../scaffold/run-failure.ts";
 
 export type ModelAnswer = Extract<Turn, { ok: true }>;
 
@@ -176,7 +176,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
 
 function takeTurns(conversation: unknown, turns: number): unknown {
   const first = firstTurns(conversation, turns);
-  if (!first.ok) throw fewerTurns(turns, first.turns);
+  if (!first.ok) throw unknownTurn(turns, first.turns);
   return first.conversation;
 }
 

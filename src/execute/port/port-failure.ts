@@ -1,36 +1,37 @@
 import { RequestError } from "../../model/errors.ts";
 
 /**
- * What the runner should conclude from a failed call to the coordinator:
+ * How a call to the coordinator failed, and so how the runner reacts:
  * - `register`: the coordinator does not know this epoch; register again and retry
  * - `duplicate`: another live runner has this identity
  * - `down`: nothing listens at the address, so nothing expires leases either
  * - `silent`: no answer; the coordinator may still be running and expiring leases
- * - `refused`: the coordinator answered no
+ * - `refused`: the coordinator refused the request
  */
-export type PortFault = "register" | "duplicate" | "down" | "silent" | "refused";
+export type PortFailure = "register" | "duplicate" | "down" | "silent" | "refused";
 
-export function portFault(error: unknown): PortFault {
-  let fault: PortFault = "silent";
+export function classifyPortError(error: unknown): PortFailure {
+  let failure: PortFailure = "silent";
   // the system error is often a few causes below the port's own error
   for (
-    let at = error, depth = 0;
-    typeof at === "object" && at !== null && depth < 5;
-    at = Reflect.get(at, "cause"), depth++
+    let cause = error, depth = 0;
+    typeof cause === "object" && cause !== null && depth < 5;
+    cause = Reflect.get(cause, "cause"), depth++
   ) {
     for (const key of ["conflict", "code", "status"] as const) {
-      const found = meanings.get(String(Reflect.get(at, key)));
-      if (found !== undefined) return found;
+      const meaning = failureByCode.get(String(Reflect.get(cause, key)));
+      if (meaning !== undefined) return meaning;
     }
-    if (at instanceof RequestError) fault = "refused";
-    const inner: unknown = Reflect.get(at, "errors");
+    if (cause instanceof RequestError) failure = "refused";
+    const errors: unknown = Reflect.get(cause, "errors");
     // a host with several addresses fails with one error for each
-    if (Array.isArray(inner) && inner.length > 0 && inner.every((one) => portFault(one) === "down")) return "down";
+    if (Array.isArray(errors) && errors.length > 0 && errors.every((inner) => classifyPortError(inner) === "down"))
+      return "down";
   }
-  return fault;
+  return failure;
 }
 
-const meanings = new Map<string, PortFault>([
+const failureByCode = new Map<string, PortFailure>([
   ["old_epoch", "register"],
   ["unknown_runner", "register"],
   ["duplicate_runner", "duplicate"],
