@@ -75,7 +75,7 @@ const leaseMs = 30_000;
  */
 export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWork<T>): Promise<T> {
   const { local, target, onNotice, onDefect } = options;
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   const { execution, provider } = local.config;
   const startedAt = Date.now() - clockStepMs;
   const unchangedSince = (since: number | undefined) => (directory: string) => {
@@ -92,7 +92,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   const createdRunIds: string[] = [];
   const coordinator = await openCoordinator({
     stateDirectory,
-    headCopy: local.places.headCopy,
+    headCopy: local.locations.headCopy,
     agentsDirectory,
     // definitions that appear while this command runs apply to the next one
     agentGate: agentsDirectory === null ? null : createAgentGate(agentsDirectory, null),

@@ -15,7 +15,7 @@ import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** The locations and configuration of a Drover without a coordinator, whose state this process opens itself. */
 export interface Local {
-  places: Locations;
+  locations: Locations;
   config: Config;
   /** Whether the project is trusted: its drover.yaml or else the repository or else the working directory. */
   trusted: boolean;
@@ -24,15 +24,15 @@ export interface Local {
 }
 
 export async function findLocal(env: Environment, cwd: string): Promise<Local> {
-  const places = findLocations(env, cwd);
+  const locations = findLocations(env, cwd);
   // inside a run, the outer Drover owns the record
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
-  if (!isNested) rejectEarlierState(places.stateDirectory);
-  if (places.ignoredState && !isNested) reportIgnoredState(places.ignoredState, places.stateDirectory);
-  const { configFile, repository } = places;
+  if (!isNested) rejectEarlierState(locations.stateDirectory);
+  if (locations.ignoredState && !isNested) reportIgnoredState(locations.ignoredState, locations.stateDirectory);
+  const { configFile, repository } = locations;
   if (!configFile)
     return {
-      places,
+      locations,
       config: defaultConfig,
       leftOut: [],
       // evaluated only if needed, because it would slow down a cold `exec`
@@ -42,8 +42,8 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
     };
   const trusted = isTrustedProject(configFile, env);
   const { loadConfig, loadUntrustedConfig } = await import("./define/config.ts");
-  if (trusted) return { places, config: loadConfig(configFile), trusted, leftOut: [] };
-  return { places, trusted, ...loadUntrustedConfig(configFile) };
+  if (trusted) return { locations, config: loadConfig(configFile), trusted, leftOut: [] };
+  return { locations, trusted, ...loadUntrustedConfig(configFile) };
 }
 
 /** For a dangling link, checks the directory that contains it, so that a trusted project reports the broken link. */
@@ -51,11 +51,11 @@ function isTrustedProject(configFile: string, env: Parameters<typeof isTrusted>[
   return isTrusted(existsSync(configFile) ? configFile : dirname(configFile), env);
 }
 
-export function openLocalStore({ places }: Local): Promise<SqliteStore> {
-  const directory = recordDirectory(places.stateDirectory);
+export function openLocalStore({ locations }: Local): Promise<SqliteStore> {
+  const directory = recordDirectory(locations.stateDirectory);
   return openStore({
     directory,
-    headCopy: places.headCopy,
+    headCopy: locations.headCopy,
     onMismatch: (head, rows) => tryWrite(2, `drover: ${mismatchWarning(directory, head, rows)}\n`),
     now: () => new Date(),
     createIfMissing: true,

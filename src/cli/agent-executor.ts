@@ -46,8 +46,9 @@ async function runSpec(input: CommandInput): Promise<number> {
   const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
-  const hint = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
-  const named = session === undefined ? hint !== null && { id: hint, file: sessionFile(workspace) } : { id: session };
+  const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
+  const namedSession =
+    session === undefined ? savedId !== null && { id: savedId, file: sessionFile(workspace) } : { id: session };
   const hasNoInput = !text(options, "prompt") && Object.keys(parameters).length === 0;
   const notify = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
   const { withLocalRunner } = await import("./with-local-runner.ts");
@@ -57,14 +58,18 @@ async function runSpec(input: CommandInput): Promise<number> {
     { spec: { profile, workspace } },
     async (client) => {
       const use = { agent: agent.name, profile: profile.loaded.name, workspace };
-      const found = named ? await findSpecSession(client, named, use) : null;
-      if (hasNoInput && (found || !agent.first_message))
-        throw usage("Give the agent a task: parameters as JSON on stdin, or --prompt.", "agent-executor", "stdin");
-      if (found && hint) notify(`resuming session ${hint} from .session; use --new to start another one`);
+      const resumed = namedSession ? await findSpecSession(client, namedSession, use) : null;
+      if (hasNoInput && (resumed || !agent.first_message))
+        throw usage(
+          "The agent has no task. Pass parameters as JSON on stdin, or a --prompt.",
+          "agent-executor",
+          "stdin",
+        );
+      if (resumed && savedId) notify(`resuming session ${savedId} from .session; use --new to start another one`);
       const submitted = await submitRun(
         client,
         { ...input, options: { ...options, params: JSON.stringify(parameters), "project-dir": workspace } },
-        { agent_name: agent.name, ...(found ? { mode: "resume", session_id: found.session_id } : {}) },
+        { agent_name: agent.name, ...(resumed ? { mode: "resume", session_id: resumed.session_id } : {}) },
       );
       const session_id = submitted.run.session_id!;
       const saveSession = (): void => {

@@ -27,42 +27,46 @@ export const agentsAccept: CommandSpec = {
 
 async function accept(input: CommandInput): Promise<number> {
   const [name] = input.positionals;
-  const { places } = await findLocal(input.env, input.cwd);
-  const held = listHeld(places.stateDirectory).filter((each) => name === undefined || each.name === name);
-  if (held.length === 0 && name !== undefined)
+  const { locations } = await findLocal(input.env, input.cwd);
+  const heldDefinitions = listHeld(locations.stateDirectory).filter(
+    (definition) => name === undefined || definition.name === name,
+  );
+  if (heldDefinitions.length === 0 && name !== undefined)
     throw new RequestError({
       code: "DROVER-USE-008",
       field: "NAME",
-      message: `No definition of ${name} is held in ${places.stateDirectory}.`,
+      message: `No definition of ${name} is held in ${locations.stateDirectory}.`,
       next: "Run `drover agents list` to see held definitions.",
     });
-  for (const each of held) {
-    acceptHeld(places.stateDirectory, each);
-    if (input.options["json"]) write(1, jsonLine({ name: each.name, file: each.file }));
-    else write(1, `accepted ${each.name} (${each.file})\n`);
+  for (const definition of heldDefinitions) {
+    acceptHeld(locations.stateDirectory, definition);
+    if (input.options["json"]) write(1, jsonLine({ name: definition.name, file: definition.file }));
+    else write(1, `accepted ${definition.name} (${definition.file})\n`);
   }
-  if (held.length === 0 && !input.options["quiet"]) tryWrite(2, "No definitions are held.\n");
+  if (heldDefinitions.length === 0 && !input.options["quiet"]) tryWrite(2, "No definitions are held.\n");
   return 0;
 }
 
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
-  const { places } = await findLocal(env, cwd);
-  for (const { name, file } of listHeld(places.stateDirectory))
+  const { locations } = await findLocal(env, cwd);
+  for (const { name, file } of listHeld(locations.stateDirectory))
     tryWrite(2, `drover: held: ${name} (${file}). Review it, then accept it with: drover agents accept ${name}\n`);
 }
 
-/** No gate if the operator accepts every agent, or if no run on this machine could have written the directory. */
-export function agentGateFor(
+/** Returns null, and so no gate, if the operator accepts every agent or no run on this machine can write to the directory. */
+export function createGateFor(
   { options }: Pick<CommandInput, "options">,
-  { places, config }: Pick<Local, "places" | "config">,
+  { locations, config }: Pick<Local, "locations" | "config">,
 ): (directory: string) => AgentGate | null {
   const acceptsAll = options["accept-agents"] === true || config.agents_auto_accept;
   return (directory) =>
-    acceptsAll || isReadOnlyForUser(realPathOr(directory)) ? null : createAgentGate(directory, places.stateDirectory);
+    acceptsAll || isReadOnlyForUser(realPathOrSame(directory))
+      ? null
+      : createAgentGate(directory, locations.stateDirectory);
 }
 
-function realPathOr(path: string): string {
+function realPathOrSame(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {

@@ -7,17 +7,19 @@ import { type CommandInput, text } from "./options.ts";
 
 /** The configured directory of agent files, or else `agents` next to drover.yaml or in the working directory, if trusted. */
 export function findAgentsDirectory(input: CommandInput, local: Local): string | null {
-  const given = text(input.options, "agents") ?? local.config.agents;
-  if (given) return given;
-  const found = defaultAgentsDirectory(input, local);
-  return found !== null && isTrusted(found, input.env) ? found : null;
+  const configured = text(input.options, "agents") ?? local.config.agents;
+  if (configured) return configured;
+  const directory = defaultAgentsDirectory(input, local);
+  return directory !== null && isTrusted(directory, input.env) ? directory : null;
 }
 
-/** The `agents` directory at the default location, trusted or not. null if there is none. */
+/** The `agents` directory at the default location, trusted or not; null if it does not exist. */
 export function defaultAgentsDirectory(
   { cwd }: Pick<CommandInput, "cwd">,
-  { places }: Pick<Local, "places">,
+  { locations }: Pick<Local, "locations">,
 ): string | null {
-  const beside = join(places.configFile ? dirname(places.configFile) : cwd, "agents");
-  return existsSync(beside) && beside !== join(findPackageDirectory("examples") ?? "", "agents") ? beside : null;
+  const directory = join(locations.configFile ? dirname(locations.configFile) : cwd, "agents");
+  return existsSync(directory) && directory !== join(findPackageDirectory("examples") ?? "", "agents")
+    ? directory
+    : null;
 }

@@ -82,7 +82,7 @@ async function listAgents(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** The coordinator's client, or without a coordinator the agents that `drover run` would find. */
+/** Returns the coordinator's client, or without a coordinator the agents that `drover run` would find. */
 async function findClient(input: CommandInput): Promise<ApiClient | { local: LocalAgent[] }> {
   const { client, local } = await connect(input);
   // With DATABASE_URL the agents are in the fleet's database, so a coordinator is required.
@@ -95,12 +95,13 @@ async function findClient(input: CommandInput): Promise<ApiClient | { local: Loc
 async function showAgent(input: CommandInput): Promise<number> {
   const [name = ""] = input.positionals;
   const client = await findClient(input);
-  const agent = "local" in client ? client.local.find((one) => one.name === name) : await client.agents.get(name);
+  const agent =
+    "local" in client ? client.local.find((candidate) => candidate.name === name) : await client.agents.get(name);
   if (agent === undefined)
     throw new RequestError({
       code: "DROVER-API-014",
       field: "AGENT",
-      message: `There is no agent ${name}.`,
+      message: `Unknown agent: ${name}.`,
       next: "Run `drover agents list` to see the agents.",
     });
   write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
@@ -114,7 +115,8 @@ async function checkAgents(input: CommandInput): Promise<number> {
   const faults: DefinitionFault[] = [...(project?.faults ?? [])];
   const names: string[] = [];
   const skipped: string[] = [];
-  const paths = project?.directories ?? input.positionals.map((given) => existing(resolve(input.cwd, given), given));
+  const paths =
+    project?.directories ?? input.positionals.map((argument) => checkExists(resolve(input.cwd, argument), argument));
   let files = 0;
   for (const path of paths) {
     const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
@@ -122,7 +124,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
       : await loadAgents(path, checks);
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));
-    skipped.push(...loaded.subdirectories.filter((folder) => !paths.includes(folder)));
+    skipped.push(...loaded.subdirectories.filter((directory) => !paths.includes(directory)));
     files += loaded.files;
   }
   await schemas.stop();
@@ -141,35 +143,35 @@ async function checkAgents(input: CommandInput): Promise<number> {
 
 /** The agent directories of this project, and the faults of its profiles. */
 async function findProject(input: CommandInput): Promise<{ directories: string[]; faults: DefinitionFault[] }> {
-  // Untrusted files are checked too: this runs nothing, and users should be able to check before they trust.
+  // Checks untrusted files too: this runs nothing, and users should be able to check before they trust.
   const scope = { profiles: true, agents: true };
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { asks: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
-  const found = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
-  const { profiles } = found;
-  const faults = [...found.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
-  const main = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
-  const ofProfiles = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
-  const directories = [...new Set([main, ofProfiles].flat())];
+  const loaded = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
+  const { profiles } = loaded;
+  const faults = [...loaded.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
+  const mainDirectories = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
+  const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
+  const directories = [...new Set([mainDirectories, profileDirectories].flat())];
   if (directories.length > 0 || faults.length > 0) return { directories, faults };
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",
-    message: `No agents found in ${input.cwd}: there is no agents directory and no profile with an agents_dir.`,
-    next: "Name an agent file or directory, or create a project with `drover init`.",
+    message: `No agents found in ${input.cwd}: it has no agents directory and no profile with an agents_dir.`,
+    next: "Pass an agent file or directory, or create a project with `drover init`.",
   });
 }
 
-function existing(path: string, given: string): string {
+function checkExists(path: string, argument: string): string {
   if (existsSync(path)) return path;
-  throw missing(given);
+  throw missingPath(argument);
 }
 
-function missing(path: string): RequestError {
+function missingPath(path: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",
     message: `${path} does not exist.`,
-    next: "Name an agent file or directory.",
+    next: "Pass the path of an agent file or directory.",
   });
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ambiguousOptions } from "./ambiguous-options.ts";
+import { findAmbiguousOptions } from "./ambiguous-options.ts";
 
 const schema = { type: "object", properties: { env: { type: "string" }, timeout: { type: "number" } } };
 
@@ -9,17 +9,17 @@ it("warns about an exec option that becomes a parameter, unless the agent has th
     ["cwd", "/"],
     ["message", "hi"],
   ] as const;
-  expect(ambiguousOptions({ options: {}, extraOptions }, undefined, "run")).toEqual([
+  expect(findAmbiguousOptions({ options: {}, extraOptions }, undefined, "run")).toEqual([
     "--cwd is an option of drover exec, not of drover run. It is passed to the agent as the parameter cwd.",
   ]);
-  expect(ambiguousOptions({ options: {}, extraOptions: [["env", "test"]] }, schema, "run")).toEqual([]);
+  expect(findAmbiguousOptions({ options: {}, extraOptions: [["env", "test"]] }, schema, "run")).toEqual([]);
 });
 
 it("warns that a parameter with the name of an option has to go into --params", () => {
   expect(
-    ambiguousOptions({ options: { timeout: "5", detach: true }, extraOptions: [] }, schema, "sessions fork"),
+    findAmbiguousOptions({ options: { timeout: "5", detach: true }, extraOptions: [] }, schema, "sessions fork"),
   ).toEqual([
     "--timeout is read as an option of drover sessions fork. Use --params to set the agent's parameter of that name.",
   ]);
-  expect(ambiguousOptions({ options: { timeout: "5" }, extraOptions: [] }, undefined, "run")).toEqual([]);
+  expect(findAmbiguousOptions({ options: { timeout: "5" }, extraOptions: [] }, undefined, "run")).toEqual([]);
 });

@@ -4,11 +4,11 @@ import type { CommandInput } from "./options.ts";
 import { findProperty } from "./parameter-types.ts";
 
 /**
- * Warnings about options that may not mean what the user intended, since options and agent parameters look alike. A
- * command that starts a run passes an option of `drover exec` on as a parameter, and takes a parameter with the name of
- * its own option as that option.
+ * Warns about options that the user may have meant differently, because options and agent parameters look alike. A
+ * command that starts a run passes an option of `drover exec` to the agent as a parameter, and reads a parameter with the
+ * name of one of its own options as that option.
  */
-export function ambiguousOptions(
+export function findAmbiguousOptions(
   { options, extraOptions }: Pick<CommandInput, "options" | "extraOptions">,
   schema: Agent["parameters_schema"],
   command: string,

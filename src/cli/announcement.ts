@@ -19,9 +19,9 @@ export interface Announcement {
   token_file: TokenFileName;
 }
 
-/** null if there is no announcement, or if it is invalid. A serving coordinator always writes a complete one. */
+/** Returns null if the announcement is missing or invalid. A serving coordinator always writes a complete one. */
 export function readAnnouncement(stateDirectory: string): Announcement | null {
-  const announcement = tryJson(readOwn(announcementFile(recordDirectory(stateDirectory))) ?? "");
+  const announcement = parseJson(readPrivateFile(announcementFile(recordDirectory(stateDirectory))) ?? "");
   if (typeof announcement !== "object" || announcement === null || !("url" in announcement) || !("pid" in announcement))
     return null;
   const { url, pid } = announcement;
@@ -35,7 +35,7 @@ export function readAnnouncement(stateDirectory: string): Announcement | null {
 /** A token stored next to the record, or null. */
 export function readStoredToken(stateDirectory: string, name: TokenFileName | "runner-token"): string | null {
   const record = recordDirectory(stateDirectory);
-  return readOwn(name === "runner-token" ? runnerTokenFile(record) : tokenFile(record, name))?.trim() || null;
+  return readPrivateFile(name === "runner-token" ? runnerTokenFile(record) : tokenFile(record, name))?.trim() || null;
 }
 
 export function isAlive(pid: number): boolean {
@@ -49,17 +49,17 @@ export function isAlive(pid: number): boolean {
 
 /**
  * Reads a file that only this user or root can have written, because it decides which coordinator commands connect to and
- * trust. null if there is no file.
+ * trust. Returns null if the file does not exist.
  */
-function readOwn(path: string): string | null {
-  const found = checkPrivatePath(path, "file");
-  if (found === null) return null;
-  if (found.fault === null) return readFileSync(path, "utf8");
-  const { why, next } = found.fault;
+function readPrivateFile(path: string): string | null {
+  const file = checkPrivatePath(path, "file");
+  if (file === null) return null;
+  if (file.fault === null) return readFileSync(path, "utf8");
+  const { why, next } = file.fault;
   throw new HostError({ code: "DROVER-API-027", field: path, message: `${path} is not used: ${why}.`, next });
 }
 
-function tryJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -19,13 +19,13 @@ export const auditExport: CommandSpec = {
     since: { value: "TIME", about: "only entries recorded at or after this time" },
     until: { value: "TIME", about: "only entries recorded before this time" },
   },
-  run: exportAll,
+  run: exportEntries,
 };
 
 /** Escapes control characters in the stored JSON, which does not change its meaning. */
 const writeLine = (line: string): void => write(1, escapeControlCharacters(line));
 
-async function exportAll(input: CommandInput): Promise<number> {
+async function exportEntries(input: CommandInput): Promise<number> {
   const since = readTime(input, "since");
   const until = readTime(input, "until");
   const range = { ...(since ? { since } : {}), ...(until ? { until } : {}) };
@@ -35,16 +35,16 @@ async function exportAll(input: CommandInput): Promise<number> {
     await exportPostgres(database.url, range, writeLine);
     return 0;
   }
-  const { places } = await findLocal(input.env, input.cwd);
-  await exportAudit({ directory: recordDirectory(places.stateDirectory), ...range }, writeLine);
+  const { locations } = await findLocal(input.env, input.cwd);
+  await exportAudit({ directory: recordDirectory(locations.stateDirectory), ...range }, writeLine);
   return 0;
 }
 
 function readTime(input: CommandInput, name: "since" | "until"): string | undefined {
-  const given = text(input.options, name);
-  if (given === undefined) return undefined;
-  const time = new Date(given);
+  const value = text(input.options, name);
+  if (value === undefined) return undefined;
+  const time = new Date(value);
   if (Number.isNaN(time.getTime()))
-    throw usage(`--${name} ${given} is not a date or time.`, "audit export", `--${name}`);
+    throw usage(`--${name} ${value} is not a date or time.`, "audit export", `--${name}`);
   return time.toISOString();
 }

@@ -22,14 +22,14 @@ export const auditVerify: CommandSpec = {
 async function verify(input: CommandInput): Promise<number> {
   const head = text(input.options, "head");
   const database = readDatabaseSettings(input.env);
-  const found = await (database ? verifyFleet(database, head) : verifyHere(input, head));
-  write(1, input.options["json"] ? jsonLine(found) : inWords(found, database ? "database" : "state directory"));
-  return found.ok ? 0 : 1;
+  const result = await (database ? verifyFleet(database, head) : verifyLocal(input, head));
+  write(1, input.options["json"] ? jsonLine(result) : describe(result, database ? "database" : "state directory"));
+  return result.ok ? 0 : 1;
 }
 
-async function verifyHere(input: CommandInput, head: string | undefined): Promise<Verified> {
-  const { places } = await findLocal(input.env, input.cwd);
-  return verifyAudit({ directory: recordDirectory(places.stateDirectory), headCopy: places.headCopy, head });
+async function verifyLocal(input: CommandInput, head: string | undefined): Promise<Verified> {
+  const { locations } = await findLocal(input.env, input.cwd);
+  return verifyAudit({ directory: recordDirectory(locations.stateDirectory), headCopy: locations.headCopy, head });
 }
 
 async function verifyFleet(database: DatabaseSettings, head: string | undefined): Promise<Verified> {
@@ -37,15 +37,15 @@ async function verifyFleet(database: DatabaseSettings, head: string | undefined)
   return verifyPostgres(database, head);
 }
 
-function inWords({ first_bad, rows, batches, head, pruned }: Verified, place: string): string {
+function describe({ first_bad, rows, batches, head, pruned }: Verified, recordKind: string): string {
   if (!first_bad) {
     const removed = pruned ? `Retention removed ${pruned.rows} older rows.\n` : "";
     return `The record is intact: ${rows} rows in ${batches} batches.\n${removed}head ${head}\n`;
   }
-  const { what, batch_no, row_no } = first_bad;
+  const { what: fault, batch_no, row_no } = first_bad;
   const where = [row_no && `row ${row_no}`, batch_no && `batch ${batch_no}`].filter(Boolean).join(" of ") || "the end";
   return (
-    `The record is NOT intact. The first fault is at ${where}: ${what} [DROVER-AUD-002]\n` +
-    `  Do not change this ${place}, and compare it with a backup; see docs/audit.md.\n`
+    `The record is NOT intact. The first fault is at ${where}: ${fault} [DROVER-AUD-002]\n` +
+    `  Do not change this ${recordKind}, and compare it with a backup; see docs/audit.md.\n`
   );
 }

@@ -55,7 +55,7 @@ async function backup(input: CommandInput): Promise<number> {
       code: "DROVER-USE-001",
       field: "FILE",
       message: `${file} already exists.`,
-      next: "Name a new file.",
+      next: "Choose a file name that does not exist yet.",
     });
   removePartialOnSignal(file);
   await backUp(input, file);
@@ -73,10 +73,9 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
   if (database !== null) return void (await backupRecord(database, file, new Date()));
   const { client, local } = await connect(input);
   if (client !== null) return fetchBackup(client, file);
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   const directory = recordDirectory(stateDirectory);
-  if (!existsSync(databaseFile(directory)))
-    throw usage(`There is no record in ${stateDirectory} to back up.`, "backup");
+  if (!existsSync(databaseFile(directory))) throw usage(`${stateDirectory} has no record to back up.`, "backup");
   await backupRecord({ directory }, file, new Date());
 }
 
@@ -99,10 +98,10 @@ function removePartialOnSignal(file: string): void {
 
 async function restore(input: CommandInput): Promise<number> {
   const file = resolve(input.cwd, input.positionals[0]!);
-  const { places } = await findLocal(input.env, input.cwd);
+  const { locations } = await findLocal(input.env, input.cwd);
   const database = readDatabaseSettings(input.env);
   const keepTokens = input.options["keep-tokens"] === true;
-  const record = recordDirectory(places.stateDirectory);
+  const record = recordDirectory(locations.stateDirectory);
   let token_file: string | null = null;
   const { audit, made_at, revoked_tokens } = await restoreRecord(database ?? { directory: record }, file, {
     now: new Date(),
@@ -114,25 +113,25 @@ async function restore(input: CommandInput): Promise<number> {
     },
   });
   const head = database === null ? readHead(auditHeadFile(record)) : null;
-  if (head && places.headCopy) replaceHeadCopy(places.headCopy, head);
-  const into = database === null ? places.stateDirectory : publicName(database.url);
+  if (head && locations.headCopy) replaceHeadCopy(locations.headCopy, head);
+  const target = database === null ? locations.stateDirectory : publicName(database.url);
   const tokens = { revoked_tokens, ...(token_file === null ? {} : { token_file }) };
   write(
     1,
     input.options["json"]
       ? jsonLine({
-          ...(database === null ? { state_directory: into } : { database: into }),
+          ...(database === null ? { state_directory: target } : { database: target }),
           made_at,
           ...tokens,
           ...audit,
         })
-      : `Restored the backup of ${made_at} into ${into}: ${audit.rows} audit rows, ${audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
+      : `Restored the backup of ${made_at} into ${target}: ${audit.rows} audit rows, ${audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
   );
   if (!input.options["quiet"]) write(2, tokenAdvice(revoked_tokens, token_file));
   return 0;
 }
 
-/** What the operator has to do before clients and runners can connect again. */
+/** Describes how clients and runners can connect again. */
 function tokenAdvice(revoked: number | null, file: string | null): string {
   if (revoked === null)
     return "Tokens revoked after the backup was made are valid again: review them with drover tokens list.\n";

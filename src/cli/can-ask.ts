@@ -1,14 +1,14 @@
 import { isTerminal } from "./io.ts";
 import { type CommandInput, usage } from "./options.ts";
 
-/** Whether there is a person at a terminal who can answer a prompt. */
+/** Whether a person at a terminal can answer a prompt. */
 export function canAsk({ options }: Pick<CommandInput, "options">): boolean {
   const { detach, json, quiet, "no-input": noInput } = options;
   return isTerminal(0) && isTerminal(2) && !detach && !json && !quiet && !noInput;
 }
 
-/** Whether the questions of a run go to people. Empty if the agent's definition decides. */
-export function attended(input: Pick<CommandInput, "options">): { attended?: boolean } {
+/** Reads whether the questions of a run go to people. Returns an empty object if the agent's definition decides. */
+export function readAttended(input: Pick<CommandInput, "options">): { attended?: boolean } {
   const { attended: yes, "no-attended": no } = input.options;
   if (yes && no) throw usage("--attended and --no-attended exclude each other.", "run", "--attended");
   if (yes || no) return { attended: yes === true };

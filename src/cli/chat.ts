@@ -28,18 +28,22 @@ export const chatCommand: CommandSpec = {
 };
 
 async function runChat(input: CommandInput): Promise<number> {
-  const [agent_name, ...more] = [...input.positionals, ...(input.rest ?? [])];
-  if (!agent_name) throw usage("Name the agent to chat with.", "chat", "AGENT");
-  if (more.length > 0)
-    throw usage(`Unexpected argument ${more[0]}: type messages in the chat, or pipe them to stdin.`, "chat", more[0]);
+  const [agent_name, ...extraArguments] = [...input.positionals, ...(input.rest ?? [])];
+  if (!agent_name) throw usage("Specify the agent to chat with.", "chat", "AGENT");
+  if (extraArguments.length > 0)
+    throw usage(
+      `Unexpected argument ${extraArguments[0]}: type messages in the chat, or pipe them to stdin.`,
+      "chat",
+      extraArguments[0],
+    );
   const onTerminal = isTerminal(0) && isTerminal(1) && !input.options["json"] && !input.options["no-input"];
-  return onTerminal ? atTerminal(input, agent_name) : inLines(input, agent_name);
+  return onTerminal ? chatAtTerminal(input, agent_name) : chatInLines(input, agent_name);
 }
 
-async function atTerminal(input: CommandInput, agent_name: string): Promise<number> {
+async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<number> {
   const { findLocal } = await import("../local.ts");
   const { resolveTrust } = await import("./resolve-trust.ts");
-  // Asks about trust before the chat takes over the terminal. The chat itself reports what is left out.
+  // Asks about trust before the chat takes over the terminal. The chat itself reports the files that are left out.
   const scope = { profiles: true, agents: true };
   await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { print: () => undefined });
   const { openTerminalChat } = await import("./chat/terminal-chat.ts");
@@ -67,7 +71,7 @@ async function atTerminal(input: CommandInput, agent_name: string): Promise<numb
   }
 }
 
-function inLines(input: CommandInput, agent_name: string): Promise<number> {
+function chatInLines(input: CommandInput, agent_name: string): Promise<number> {
   return withAgent(input, agent_name, null, async ({ conversation }) => {
     const { runLineChat } = await import("./chat/line-chat.ts");
     return runLineChat(conversation, { json: input.options["json"] === true, quiet: input.options["quiet"] === true });
@@ -92,10 +96,10 @@ async function withAgent(
   const { createConversation } = await import("./chat/conversation.ts");
   const { readParameters } = await import("./run-parameters.ts");
   const { findSession } = await import("./find-id.ts");
-  const given = text(input.options, "session");
-  const { places } = await findLocal(input.env, input.cwd);
+  const sessionArgument = text(input.options, "session");
+  const { locations } = await findLocal(input.env, input.cwd);
   const project = text(input.options, "project-dir");
-  const wanted = given === undefined ? { agent: agent_name } : { session: given };
+  const runnerScope = sessionArgument === undefined ? { agent: agent_name } : { session: sessionArgument };
   const startConversation = async (client: ApiClient): Promise<number> => {
     const agent = await findAgent(client, agent_name);
     if (agent.type === "procedural") throw cannotChat(agent);
@@ -106,14 +110,14 @@ async function withAgent(
       parameters: readParameters(input.extraOptions, undefined, agent.parameters_schema),
       parent_run_id: input.env["DROVER_RUN_ID"] || undefined,
     });
-    if (given !== undefined) {
-      const session = await findSession(client, given);
+    if (sessionArgument !== undefined) {
+      const session = await findSession(client, sessionArgument);
       if (session.agent_name !== agent_name) throw wrongAgent(session.session_id, session.agent_name);
       conversation.resume(session.session_id);
     }
-    return work({ client, conversation, agent }, places.stateDirectory);
+    return work({ client, conversation, agent }, locations.stateDirectory);
   };
-  return withCoordinator(input, wanted, startConversation, onTerminal ?? reportOnStderr);
+  return withCoordinator(input, runnerScope, startConversation, onTerminal ?? reportOnStderr);
 }
 
 async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
@@ -121,12 +125,12 @@ async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
     return await client.agents.get(name);
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "DROVER-API-014") throw error;
-    const names = (await client.agents.list()).items.map((one) => one.name);
-    const near = suggest(name, names);
+    const names = (await client.agents.list()).items.map((agent) => agent.name);
+    const suggestion = suggest(name, names);
     throw new RequestError({
       code: error.code,
       field: "AGENT",
-      message: `There is no agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+      message: `Unknown agent: ${name}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
       next: "Run `drover agents list` to see the agents.",
       cause: error,
     });
@@ -137,7 +141,7 @@ async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
 function cannotChat({ name, parameters_schema }: FlatAgent): RequestError {
   const properties: unknown = parameters_schema?.["properties"];
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
-  const options = names.map((one) => ` --${one} ...`).join("");
+  const options = names.map((parameter) => ` --${parameter} ...`).join("");
   return new RequestError({
     code: "DROVER-USE-001",
     field: "AGENT",

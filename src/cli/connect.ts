@@ -26,24 +26,24 @@ export async function connect(input: CommandInput): Promise<Connection> {
     const { waitForSocket } = await import("../wire/wait-for-socket.ts");
     await waitForSocket(url.slice("unix:".length));
   }
-  if (url) return connection({ url, token, allowHttp: allowsHttp(input, url) }, local);
-  const { stateDirectory } = local.places;
+  if (url) return createConnection({ url, token, allowHttp: allowsHttp(input, url) }, local);
+  const { stateDirectory } = local.locations;
   const announcement = readAnnouncement(stateDirectory);
   if (announcement && isAlive(announcement.pid)) {
-    const known = token ?? readStoredToken(stateDirectory, announcement.token_file);
-    for (const target of targetsOf(announcement, known)) {
-      const found = connection(target, local);
-      if (await answers(found.client)) return found;
+    const knownToken = token ?? readStoredToken(stateDirectory, announcement.token_file);
+    for (const target of targetsOf(announcement, knownToken)) {
+      const candidate = createConnection(target, local);
+      if (await isAnswering(candidate.client)) return candidate;
     }
   }
   return { client: null, target: null, local };
 }
 
-function connection(target: Target, local: Local): Connection & { client: ApiClient } {
+function createConnection(target: Target, local: Local): Connection & { client: ApiClient } {
   return { client: createClient(target), target, local };
 }
 
-/** The socket first. Without a token nothing proves that the port still belongs to the coordinator, so the port is not used. */
+/** The socket comes first. Without a token the port is not used, because it may belong to another program by now. */
 function targetsOf({ url, socket }: Announcement, token: string | null): Target[] {
   return [
     ...(socket === null ? [] : [{ url: `unix:${socket}`, shownAs: url, token }]),
@@ -55,7 +55,7 @@ function targetsOf({ url, socket }: Announcement, token: string | null): Target[
 function allowsHttp({ env, options }: CommandInput, url: string): boolean {
   const allowed = options["allow-http"] === true || env["DROVER_ALLOW_HTTP"] === "1";
   if (allowed && isUnencrypted(url))
-    write(2, `drover: ${url} is not encrypted: anybody on the network path can read the token and forge answers\n`);
+    write(2, `drover: ${url} is not encrypted: anyone on the network path can read the token and forge answers\n`);
   return allowed;
 }
 
@@ -64,13 +64,13 @@ export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
   if (client) return client;
   throw new HostError({
     code: "DROVER-API-023",
-    message: `No coordinator is running for ${local.places.stateDirectory}.`,
-    next: "Start one with `drover up`, or name one with DROVER_API_URL and DROVER_API_KEY.",
+    message: `No coordinator is running for ${local.locations.stateDirectory}.`,
+    next: "Start one with `drover up`, or set DROVER_API_URL and DROVER_API_KEY.",
   });
 }
 
-/** false for a socket that nobody listens on, or a port that another program has taken since. */
-async function answers(client: ApiClient): Promise<boolean> {
+/** Returns false for a socket without a listener, or a port that another program has taken since. */
+async function isAnswering(client: ApiClient): Promise<boolean> {
   try {
     const { status, protocol } = await client.health();
     return status === "ok" && protocol === 1;

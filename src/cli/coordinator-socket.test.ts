@@ -12,7 +12,7 @@ import {
 import { dirname, join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { socketDirectoryFile } from "../model/state-layout.ts";
-import { socketFor } from "./coordinator-socket.ts";
+import { chooseSocketPath } from "./coordinator-socket.ts";
 
 const isRoot = process.getuid?.() === 0;
 const nobody = 65_534;
@@ -50,26 +50,26 @@ test("uses an unpredictable directory name that nobody can create first", () => 
   const other = place();
   // the name that an earlier version used
   writeFileSync(join(temporary, `drover-${process.getuid?.()}`), "");
-  const path = socketFor(record, {}, temporary);
+  const path = chooseSocketPath(record, {}, temporary);
   expectPrivate(path);
-  expect(dirname(path!)).not.toBe(dirname(socketFor(other.record, {}, temporary)!));
+  expect(dirname(path!)).not.toBe(dirname(chooseSocketPath(other.record, {}, temporary)!));
 });
 
 test("uses the same path at the next start, and another one for a copy of the record", () => {
   const { record, temporary } = place();
-  const path = socketFor(record, {}, temporary);
-  expect(socketFor(record, {}, temporary)).toBe(path);
+  const path = chooseSocketPath(record, {}, temporary);
+  expect(chooseSocketPath(record, {}, temporary)).toBe(path);
   const copy = `${record}.copy`;
   cpSync(record, copy, { recursive: true });
-  expect(socketFor(copy, {}, temporary)).not.toBe(path);
+  expect(chooseSocketPath(copy, {}, temporary)).not.toBe(path);
 });
 
 test.each(here)("does not reuse the directory of the last start if it %s", (_what, spoil) => {
   const { record, temporary } = place();
-  const before = dirname(socketFor(record, {}, temporary)!);
+  const before = dirname(chooseSocketPath(record, {}, temporary)!);
   rmSync(before, { recursive: true });
   spoil(before);
-  const path = socketFor(record, {}, temporary);
+  const path = chooseSocketPath(record, {}, temporary);
   expect(dirname(path!)).not.toBe(before);
   expectPrivate(path);
 });
@@ -79,7 +79,7 @@ test.each(here)("finds another place for the socket if the runtime directory %s"
   const runtime = join(temporary, "runtime");
   mkdirSync(runtime);
   spoil(join(runtime, "drover"));
-  const path = socketFor(record, { XDG_RUNTIME_DIR: runtime }, temporary);
+  const path = chooseSocketPath(record, { XDG_RUNTIME_DIR: runtime }, temporary);
   expectPrivate(path);
   expect(dirname(path!) === join(runtime, "drover")).toBe(what === "is gone");
 });
@@ -89,11 +89,11 @@ test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x"
   (text) => {
     const { record, temporary } = place();
     writeFileSync(socketDirectoryFile(record), text);
-    expect(dirname(dirname(socketFor(record, {}, temporary)!))).toBe(temporary);
+    expect(dirname(dirname(chooseSocketPath(record, {}, temporary)!))).toBe(temporary);
   },
 );
 
 test("starts without a socket if no directory can be created", () => {
   const { record, temporary } = place();
-  expect(socketFor(record, {}, join(temporary, "missing"))).toBeNull();
+  expect(chooseSocketPath(record, {}, join(temporary, "missing"))).toBeNull();
 });

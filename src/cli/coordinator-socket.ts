@@ -11,14 +11,15 @@ import { tryWrite } from "./io.ts";
  * The socket on which a coordinator listens for this user's commands and runners. It is next to the record, or if that
  * path is too long for a socket, in a private directory. Clients check that the directory is private, too.
  */
-export function socketFor(record: string, env: Environment, temporary = "/tmp"): string | null {
-  const beside = join(record, "sock");
-  if (fits(beside)) return beside;
+export function chooseSocketPath(record: string, env: Environment, temporary = "/tmp"): string | null {
+  const besideRecord = join(record, "sock");
+  if (fits(besideRecord)) return besideRecord;
   // Named after the record's path: a copied record remembers the same directory.
   const name = `${createHash("sha256").update(realpathSync(record)).digest("hex").slice(0, 12)}.sock`;
   const runtime = env["XDG_RUNTIME_DIR"];
-  const inRuntime = runtime?.startsWith("/") ? join(runtime, "drover") : null;
-  if (inRuntime !== null && fits(join(inRuntime, name)) && makePrivate(inRuntime)) return join(inRuntime, name);
+  const runtimeDirectory = runtime?.startsWith("/") ? join(runtime, "drover") : null;
+  if (runtimeDirectory !== null && fits(join(runtimeDirectory, name)) && makePrivate(runtimeDirectory))
+    return join(runtimeDirectory, name);
   const directory = rememberedDirectory(record, temporary) ?? createDirectory(record, temporary);
   return directory !== null && fits(join(directory, name)) ? join(directory, name) : null;
 }
@@ -39,11 +40,11 @@ function makePrivate(directory: string): boolean {
 }
 
 function isPrivate(directory: string): boolean {
-  const found = lstatSync(directory, { throwIfNoEntry: false });
-  return found !== undefined && directoryFault(directory, found) === null;
+  const stats = lstatSync(directory, { throwIfNoEntry: false });
+  return stats !== undefined && directoryFault(directory, stats) === null;
 }
 
-/** The directory of the last start, so that runners can reconnect to the path they know. */
+/** Returns the directory of the last start, so that runners can reconnect to the same path. */
 function rememberedDirectory(record: string, temporary: string): string | null {
   try {
     const directory = readFileSync(socketDirectoryFile(record), "utf8").trim();
@@ -54,7 +55,7 @@ function rememberedDirectory(record: string, temporary: string): string | null {
   }
 }
 
-/** The name is random because every user can create directories there. null if the directory cannot be created. */
+/** The name is random because every user can create directories there. Returns null if the directory cannot be created. */
 function createDirectory(record: string, temporary: string): string | null {
   try {
     const directory = mkdtempSync(join(temporary, "drover-"));

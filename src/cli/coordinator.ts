@@ -22,15 +22,15 @@ async function serve(input: CommandInput): Promise<number> {
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), { agents: true });
   const coordinator = await serveStateDirectory(input, local, readListen(input, "coordinator"));
   coordinator.announce();
-  let forced = false;
+  let isForced = false;
   // Before the message below: a program that reads it may send a signal at once.
   const shutdown = waitForShutdown({
     graceful: coordinator.stop,
     // Safe without waiting: every answered request is stored, and clients retry the others.
-    immediate: async () => void (forced = true),
+    immediate: async () => void (isForced = true),
     done: new Promise(() => undefined),
   });
   if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${coordinator.store.engine.name}\n`);
   await shutdown;
-  return forced ? 130 : 0;
+  return isForced ? 130 : 0;
 }

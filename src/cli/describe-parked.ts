@@ -5,18 +5,18 @@ import { shortInput, visible } from "./question-view.ts";
 /** EX_TEMPFAIL: the run has neither failed nor finished. */
 export const parkedExitCode = 75;
 
-/** What a parked run waits for, and the command that continues it. */
+/** Describes what a parked run waits for, with the command that continues it. */
 export async function describeParked({ questions }: Pick<ApiClient, "questions">, run: Run): Promise<string> {
   const { run_id, parked_why, parked_until, waiting_for } = run;
   if (parked_why === "approval") {
-    const open = (await questions.list({ run_id, open: true, limit: 100 })).items;
-    const asked = open.map(({ tool, input }) => `  ${visible(tool)} ${shortInput(input)}\n`).join("");
-    return `drover: parked: the run waits for an answer, and none of its processes run until then\n${asked}  drover runs approve ${run_id}\n  drover runs deny ${run_id}\n`;
+    const openQuestions = (await questions.list({ run_id, open: true, limit: 100 })).items;
+    const questionLines = openQuestions.map(({ tool, input }) => `  ${visible(tool)} ${shortInput(input)}\n`).join("");
+    return `drover: parked: the run waits for an answer, and none of its processes run until then\n${questionLines}  drover runs approve ${run_id}\n  drover runs deny ${run_id}\n`;
   }
-  const why = { budget: "its budget is spent", usage_limit: "its account has reached its usage limit" }[
+  const reason = { budget: "its budget is spent", usage_limit: "its account has reached its usage limit" }[
     parked_why ?? "budget"
   ];
   const until = parked_until === null ? "" : ` It continues automatically at ${parked_until}.`;
-  const more = waiting_for ? ` ${visible(waiting_for)}` : "";
-  return `drover: parked: ${why}.${more}${until}\n  drover runs resume ${run_id}\n`;
+  const details = waiting_for ? ` ${visible(waiting_for)}` : "";
+  return `drover: parked: ${reason}.${details}${until}\n  drover runs resume ${run_id}\n`;
 }

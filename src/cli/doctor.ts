@@ -24,13 +24,13 @@ export const doctor: CommandSpec = {
 async function examine(input: CommandInput): Promise<number> {
   // Reports a broken drover.yaml like every other command.
   const local = await findLocal(input.env, input.cwd);
-  const { places, config } = local;
+  const { locations, config } = local;
   const untrusted = findUntrusted(input, local, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
   const profileDirectories = findProfileDirectories(input.cwd, config, true, input.env);
   const clients = { ...programs, "claude-sdk": findAgentSdk(profileDirectories, input) };
   if (input.options["json"]) {
-    const { stateDirectory, configFile } = places;
+    const { stateDirectory, configFile } = locations;
     write(
       1,
       jsonLine({
@@ -46,14 +46,14 @@ async function examine(input: CommandInput): Promise<number> {
   }
   const rows: [string, string][] = [
     ["platform", `${host.platform}, Node ${process.version}`],
-    ["state directory", stateLine(places, input.env)],
-    ["configuration", places.configFile ?? "none (defaults)"],
+    ["state directory", stateLine(locations, input.env)],
+    ["configuration", locations.configFile ?? "none (defaults)"],
     ["trusted", local.trusted ? "yes" : "no"],
     ["isolation auto", host.auto ?? "none available"],
     ...section("isolation", host.isolation),
     ...section("limit", byOption(host.limits)),
     ...section("launcher", host.launchers),
-    ...Object.entries(clients).map(([name, found]): [string, string] => [`client ${name}`, clientLine(found)]),
+    ...Object.entries(clients).map(([name, finding]): [string, string] => [`client ${name}`, clientLine(finding)]),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
   for (const line of describeUntrusted(untrusted, input.env)) write(2, `drover: ${line}\n`);
@@ -62,18 +62,18 @@ async function examine(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function stateLine(places: Locations, env: CommandInput["env"]): string {
-  const { stateDirectory, ignoredState } = places;
-  return `${stateDirectory} (${locationReason(places, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
+function stateLine(locations: Locations, env: CommandInput["env"]): string {
+  const { stateDirectory, ignoredState } = locations;
+  return `${stateDirectory} (${locationReason(locations, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
 }
 
 function section(kind: string, findings: Record<string, Finding>): [string, string][] {
-  return Object.entries(findings).map(([name, found]) => [`${kind} ${name}`, found.works ? "works" : "missing"]);
+  return Object.entries(findings).map(([name, finding]) => [`${kind} ${name}`, finding.works ? "works" : "missing"]);
 }
 
 function missingCapabilities({ isolation, limits, launchers }: HostReport): string[] {
-  return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, found]) =>
-    found.works ? [] : [`${name}: ${found.why}`, `  ${found.next}`],
+  return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, finding]) =>
+    finding.works ? [] : [`${name}: ${finding.why}`, `  ${finding.next}`],
   );
 }
 

@@ -13,17 +13,17 @@ const reservedBytes = 128;
  */
 export async function enrolRunner(target: Target, enrolment: string, file: string): Promise<void> {
   const draft = `${file}.${process.pid}`;
-  const fd = onDisk(file, () => {
+  const fd = withDiskErrors(file, () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     return openSync(draft, "wx", 0o600);
   });
   try {
-    onDisk(file, () => {
+    withDiskErrors(file, () => {
       writeSync(fd, " ".repeat(reservedBytes));
       fsyncSync(fd);
     });
     const { token } = await createClient({ ...target, token: enrolment }).runners.enroll();
-    onDisk(file, () => {
+    withDiskErrors(file, () => {
       ftruncateSync(fd, writeSync(fd, `${token}\n`, 0));
       fsyncSync(fd);
       renameSync(draft, file);
@@ -34,10 +34,10 @@ export async function enrolRunner(target: Target, enrolment: string, file: strin
   }
 }
 
-function onDisk<T>(file: string, work: () => T): T {
+function withDiskErrors<T>(file: string, work: () => T): T {
   try {
     return work();
-  } catch (fault) {
-    throw hostFault(fault, file);
+  } catch (error) {
+    throw hostFault(error, file);
   }
 }

@@ -12,10 +12,10 @@ export const envFileOption: Record<string, OptionSpec> = {
 
 /** Adds the variables of --env-file to the environment. A variable that is already set, even to "", keeps its value. */
 export function withEnvFile(input: CommandInput): CommandInput {
-  const given = text(input.options, "env-file");
-  if (given === undefined) return input;
-  const file = resolve(input.cwd, given);
-  return { ...input, env: { ...parseEnvFile(read(file), given), ...input.env } };
+  const fileName = text(input.options, "env-file");
+  if (fileName === undefined) return input;
+  const file = resolve(input.cwd, fileName);
+  return { ...input, env: { ...parseEnvFile(read(file), fileName), ...input.env } };
 }
 
 /**
@@ -30,41 +30,41 @@ export function parseEnvFile(content: string, file: string): Record<string, stri
     .entries()) {
     const line = raw.trim();
     if (line === "" || line.startsWith("#")) continue;
-    const fault = (what: string): RequestError => badLine(file, index + 1, what);
+    const fault = (problem: string): RequestError => badLine(file, index + 1, problem);
     const [, name, value] = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined) throw fault("expected NAME=value");
     if (variables.has(name)) throw fault(`${name} is set twice`);
-    variables.set(name, valueOf(value.trim(), fault));
+    variables.set(name, parseValue(value.trim(), fault));
   }
   return Object.fromEntries(variables);
 }
 
-function valueOf(written: string, fault: (what: string) => RequestError): string {
+function parseValue(source: string, fault: (problem: string) => RequestError): string {
   // oxlint-disable-next-line no-control-regex -- an environment variable cannot contain NUL
-  if (/\u0000/.test(written)) throw fault("the value contains a NUL byte");
-  const [quote] = written;
-  if (quote === "'" || quote === '"') return unquoted(written, quote, fault);
-  if (/['"`]|\s#|\\$/.test(written))
+  if (/\u0000/.test(source)) throw fault("the value contains a NUL byte");
+  const [quote] = source;
+  if (quote === "'" || quote === '"') return unquote(source, quote, fault);
+  if (/['"`]|\s#|\\$/.test(source))
     throw fault("a value with a quote, a # after a space or a \\ at its end must be quoted");
-  return written;
+  return source;
 }
 
 const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\", $: "$" };
 
-function unquoted(written: string, quote: "'" | '"', fault: (what: string) => RequestError): string {
-  const [, inner, after] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(written) ?? [];
+function unquote(source: string, quote: "'" | '"', fault: (problem: string) => RequestError): string {
+  const [, inner, after] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(source) ?? [];
   if (inner === undefined || after === undefined) throw fault("the quote is never closed");
   if (!/^(?:\s+#.*)?$/.test(after)) throw fault("unexpected text after the closing quote");
   if (quote === "'") return inner;
   return inner.replaceAll(/\\(.)/g, (_, letter: string) => {
-    const meant = escapes[letter];
-    if (meant === undefined)
+    const character = escapes[letter];
+    if (character === undefined)
       throw fault(
         `\\${letter} is not one of ${Object.keys(escapes)
-          .map((one) => `\\${one}`)
+          .map((known) => `\\${known}`)
           .join(" ")}`,
       );
-    return meant;
+    return character;
   });
 }
 
@@ -76,18 +76,18 @@ function read(file: string): string {
       code: "DROVER-USE-001",
       field: "--env-file",
       message: `Cannot read --env-file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      next: "Name a file with NAME=value lines.",
+      next: "Pass a file with NAME=value lines.",
       cause,
     });
   }
 }
 
 /** Does not quote the line, because it may contain a secret. */
-function badLine(file: string, line: number, what: string): RequestError {
+function badLine(file: string, line: number, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-009",
     field: "--env-file",
-    message: `${file}, line ${line}: ${what}.`,
+    message: `${file}, line ${line}: ${problem}.`,
     next: "Write NAME=value, NAME='value' or NAME=\"value\", one per line; see docs/commands.md.",
   });
 }

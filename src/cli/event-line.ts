@@ -2,7 +2,7 @@ import type { RunEvent, StoredEvent } from "../model/event.ts";
 import { shownBytes } from "../model/output.ts";
 import { printable, size } from "./table.ts";
 
-/** Describes an event for a person, usually in one line. null for output, which is printed as it is. */
+/** Describes an event for a person, usually in one line. Returns null for output, which is printed unchanged. */
 export function eventLine({ event }: StoredEvent): string | null {
   switch (event.type) {
     case "output":
@@ -12,9 +12,9 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "assistant":
       return event.text;
     case "tool_use":
-      return `> ${event.name} ${inWords(event.input)}`;
+      return `> ${event.name} ${formatValue(event.input)}`;
     case "tool_result":
-      return `< ${event.is_error ? "failed" : "done"} ${inWords(event.output)}`;
+      return `< ${event.is_error ? "failed" : "done"} ${formatValue(event.output)}`;
     case "progress":
       return `${event.percent} %${event.message ? ` ${event.message}` : ""}`;
     case "file":
@@ -24,7 +24,7 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "execution_ended":
       return `${event.execution.reported_by ? "nested " : ""}ended with ${event.execution.signal ?? event.execution.exit_code ?? "no exit code"}`;
     case "permission_request":
-      return `asks to use ${event.tool}: ${inWords(event.input)}`;
+      return `asks to use ${event.tool}: ${formatValue(event.input)}`;
     case "permission_decision":
       return `${event.decision} by ${event.by}`;
     case "usage":
@@ -40,12 +40,12 @@ export function eventLine({ event }: StoredEvent): string | null {
   }
 }
 
-export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
+export function toOutput({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
   return event.type === "output" ? { stream: event.stream, bytes: shownBytes(event) } : null;
 }
 
-/** Something that Drover dropped or could not do while the run continued. It is always shown, not only on a terminal. */
-export function warningOf({ event }: StoredEvent): string | null {
+/** Returns a warning if Drover dropped or could not do something while the run continued. Warnings are shown even without a terminal. */
+export function toWarning({ event }: StoredEvent): string | null {
   return event.type === "error" && droverErrorCodes.has(event.code ?? "") ? `warning: ${event.message}` : null;
 }
 
@@ -64,11 +64,11 @@ const droverErrorCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** Shortens a text to one terminal line. */
-export function brief(line: string): string {
+export function shorten(line: string): string {
   const [first = ""] = line.trim().split("\n", 1);
-  const room = Math.max((process.stderr.columns || 120) - 4, 20);
+  const maxLength = Math.max((process.stderr.columns || 120) - 4, 20);
   // Do not split a surrogate pair.
-  const cut = first.slice(0, room).replace(/[\ud800-\udbff]$/, "");
+  const cut = first.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "");
   return cut.length < line.trim().length ? `${cut} …` : cut;
 }
 
@@ -83,20 +83,20 @@ export function usageLine({
 
 function systemLine({ subtype, executor_session_id, data }: Extract<RunEvent, { type: "system" }>): string {
   if (subtype === "init") return executor_session_id ? `session ${executor_session_id}` : "session started";
-  const words = subtype.replaceAll("_", " ");
-  return data === undefined || data === null ? words : `${words}: ${inWords(data)}`;
+  const label = subtype.replaceAll("_", " ");
+  return data === undefined || data === null ? label : `${label}: ${formatValue(data)}`;
 }
 
 /** Formats the input or output of a tool: text, text blocks, an object with a message, or any other JSON. */
-function inWords(value: unknown): string {
+function formatValue(value: unknown): string {
   if (typeof value === "string") return value;
-  if (Array.isArray(value) && value.length > 0 && value.every((block) => textIn(block, "text") !== null))
-    return value.map((block) => textIn(block, "text")).join("\n");
-  return textIn(value, "message") ?? JSON.stringify(value) ?? "";
+  if (Array.isArray(value) && value.length > 0 && value.every((block) => onlyText(block, "text") !== null))
+    return value.map((block) => onlyText(block, "text")).join("\n");
+  return onlyText(value, "message") ?? JSON.stringify(value) ?? "";
 }
 
-/** The text, if the object has no other field than `type`. Other fields would otherwise be lost. */
-function textIn(value: unknown, key: "text" | "message"): string | null {
+/** Returns the text of an object that has no other field than `type`, so that no field is lost. */
+function onlyText(value: unknown, key: "text" | "message"): string | null {
   if (typeof value !== "object" || value === null) return null;
   const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // safe: every object is a record of unknowns
   return typeof text === "string" && Object.keys(others).length === 0 ? text : null;

@@ -9,8 +9,8 @@ import { isTerminal, tryWrite, write } from "./io.ts";
 const interruptGraceMs = 2000;
 
 /**
- * Forwards Ctrl-C and termination signals to the command. A second Ctrl-C kills it. `wasInterrupted` says whether there
- * was a Ctrl-C: on a terminal the command receives it as well, and if it exits the user wanted that.
+ * Forwards Ctrl-C and termination signals to the command. A second Ctrl-C kills it. `wasInterrupted` returns
+ * whether there was one: on a terminal the command receives it as well, so if it exits, the user wanted that.
  */
 export async function withSignals<T>(
   request: ExecRequest,
@@ -40,12 +40,12 @@ export async function withSignals<T>(
 }
 
 async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): Promise<void> {
-  const since = monotonicMs() - agoMs;
+  const interruptedAt = monotonicMs() - agoMs;
   const { missedInterrupt } = await import("./missed-interrupt.ts");
-  if (missedInterrupt(process.pid, monotonicMs() - since)) stop("user");
+  if (missedInterrupt(process.pid, monotonicMs() - interruptedAt)) stop("user");
 }
 
-/** Prints what went wrong, and returns the command's exit code, or the documented one if the command has none. */
+/** Prints the error, and returns the command's exit code, or the documented one if the command has none. */
 export function exitCodeOf(
   { runId, result }: ExecRecord,
   show: { json: boolean; quiet: boolean; showCommand: string | null },
@@ -60,10 +60,10 @@ export function exitCodeOf(
     const hint = show.showCommand === null ? "" : `  ${show.showCommand} ${runId}\n`;
     write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);
   }
-  return codeOf(result);
+  return toExitCode(result);
 }
 
-function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
+function toExitCode({ error, exitCode, signal, stopped }: CommandResult): number {
   switch (error?.code) {
     case undefined:
       return exitCode ?? 0;
@@ -87,6 +87,6 @@ function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
 
 /** The exit code that a shell reports for a command killed by this signal. */
 export function signalExitCode(signal: string): number {
-  const known = Object.entries(constants.signals).find(([name]) => name === signal)?.[1];
-  return 128 + (known ?? Number(signal.slice("SIG".length)));
+  const signalNumber = Object.entries(constants.signals).find(([name]) => name === signal)?.[1];
+  return 128 + (signalNumber ?? Number(signal.slice("SIG".length)));
 }

@@ -17,8 +17,8 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
     startTime: result.startTime.toISOString(),
     endTime: result.endTime.toISOString(),
     durationMs: result.durationMs,
-    ...stream("stdout", result.stdout),
-    ...stream("stderr", result.stderr),
+    ...streamFields("stdout", result.stdout),
+    ...streamFields("stderr", result.stderr),
     truncated: result.stdout.truncated || result.stderr.truncated,
     isolation: result.isolation,
     leftovers: result.leftovers,
@@ -36,10 +36,10 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
   };
 }
 
-function stream(name: OutputStream, kept: Captured): Record<string, string> {
-  const { head, tail } = kept;
-  const skipped = kept.totalBytes - head.length - tail.length;
-  const mark = kept.truncated ? Buffer.from(skippedMark(skipped)) : Buffer.alloc(0);
+function streamFields(name: OutputStream, captured: Captured): Record<string, string> {
+  const { head, tail } = captured;
+  const skipped = captured.totalBytes - head.length - tail.length;
+  const mark = captured.truncated ? Buffer.from(skippedMark(skipped)) : Buffer.alloc(0);
   const bytes = Buffer.concat([head, mark, tail]);
   return isUtf8(bytes) ? { [name]: bytes.toString("utf8") } : { [`${name}Base64`]: bytes.toString("base64") };
 }

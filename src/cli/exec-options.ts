@@ -125,15 +125,15 @@ const limitNames = {
 
 export function readLimits(options: ParsedOptions): Limits {
   const limits: Limits = {};
-  for (const given of list(options, "limit")) {
-    const [name = "", ...values] = given.split("=");
+  for (const argument of list(options, "limit")) {
+    const [name = "", ...values] = argument.split("=");
     const value = values.join("=");
     const number = /^(\d+)([kmg]?)$/i.exec(value);
     if (!Object.hasOwn(limitNames, name) || !number) {
       throw new RequestError({
         code: "DROVER-USE-010",
         field: "--limit",
-        message: `--limit ${given} is not NAME=NUMBER with one of ${Object.keys(limitNames).join(", ")}.`,
+        message: `--limit ${argument} is not NAME=NUMBER with one of ${Object.keys(limitNames).join(", ")}.`,
         next: "Write it like --limit memory=512m or --limit cpu=10.",
       });
     }
@@ -144,17 +144,17 @@ export function readLimits(options: ParsedOptions): Limits {
   return limits;
 }
 
-function choice<const T extends string>(options: ParsedOptions, name: string, choices: readonly T[], otherwise: T): T {
-  const given = text(options, name);
-  if (given === undefined) return otherwise;
-  const found = choices.find((one) => one === given);
-  if (found) return found;
-  throw usage(`--${name} ${given} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
+function choice<const T extends string>(options: ParsedOptions, name: string, choices: readonly T[], fallback: T): T {
+  const value = text(options, name);
+  if (value === undefined) return fallback;
+  const match = choices.find((allowed) => allowed === value);
+  if (match) return match;
+  throw usage(`--${name} ${value} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
 }
 
-function wholeNumber(options: ParsedOptions, name: string, most: number, otherwise: number): number {
-  const given = text(options, name);
-  if (given === undefined) return otherwise;
-  if (/^[1-9]\d{0,9}$/.test(given) && Number(given) <= most) return Number(given);
-  throw usage(`--${name} ${given} is not a whole number from 1 to ${most}.`, "exec", `--${name}`);
+function wholeNumber(options: ParsedOptions, name: string, max: number, fallback: number): number {
+  const value = text(options, name);
+  if (value === undefined) return fallback;
+  if (/^[1-9]\d{0,9}$/.test(value) && Number(value) <= max) return Number(value);
+  throw usage(`--${name} ${value} is not a whole number from 1 to ${max}.`, "exec", `--${name}`);
 }

@@ -49,15 +49,15 @@ async function runExec(input: CommandInput): Promise<number> {
   const request = readRequest(input, local);
   // Before the state directory is touched, so that a bad request leaves nothing behind.
   checkCommand(request.command);
-  const nested = await nestedSink(input);
+  const nested = await openSinkIfNested(input);
   if (nested) attachToRun(request, nested, input.env);
   const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
-  Object.assign(request.options, protectedPaths(local.places.stateDirectory, input.env));
+  Object.assign(request.options, protectedPaths(local.locations.stateDirectory, input.env));
   const newId = createLocalIds();
   const key = createExecToken();
 
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
-    if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);
+    if (!json) request.capture.onOutput = (stream, chunk) => showOutput(stream, chunk, stop);
     return execOnRecord(
       request,
       {
@@ -66,7 +66,7 @@ async function runExec(input: CommandInput): Promise<number> {
         ...nestedAccessOf(input, local, store !== null, key),
         redactor: createRedactor({
           variables: input.env,
-          values: [...givenSecrets(request), { name: "DROVER_API_KEY", value: key }],
+          values: [...optionSecrets(request), { name: "DROVER_API_KEY", value: key }],
         }),
         now: () => new Date(),
         newId,
@@ -74,21 +74,21 @@ async function runExec(input: CommandInput): Promise<number> {
         createdBy: localUser(),
         wasInterrupted,
         ...(store
-          ? { whileRunning: () => housekeeping("looking for interrupted runs", () => sweep(store, local)) }
+          ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local)) }
           : {}),
       },
       signal,
     );
   };
   const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
-  if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
+  if (store) await runMaintenance("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, jsonLine(await resultJson(record)));
   return exitCodeOf(record, { json, quiet: options["quiet"] === true, showCommand: store ? showCommand(input) : null });
 }
 
 /** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
-async function nestedSink({ env }: CommandInput): Promise<NestedSink | null> {
+async function openSinkIfNested({ env }: CommandInput): Promise<NestedSink | null> {
   const path = env["DROVER_NESTED_LOG"];
   if (!path) return null;
   const { openNestedSink } = await import("../execute/nested/nested-sink.ts");
@@ -106,7 +106,7 @@ function attachToRun(
   if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
 }
 
-/** The environment for Drover commands inside this one. A nested exec passes on that of its run. */
+/** The environment for Drover commands inside this one. A nested exec passes on the environment of its run. */
 function nestedAccessOf(
   input: CommandInput,
   local: Local,
@@ -115,14 +115,14 @@ function nestedAccessOf(
 ): { nestedAccess?: NestedAccess } {
   const { env } = input;
   const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
-  const runs = runsDirectory(local.places.stateDirectory);
+  const runs = runsDirectory(local.locations.stateDirectory);
   if (env["DROVER_NESTED_LOG"]) {
     const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
     return { nestedAccess: { runs, variables, open: () => async () => undefined } };
   }
   if (!onRecord) return {};
   // An address from --env takes precedence.
-  const given = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
+  const hasAddress = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
   const path = nestedSocketPath(runs, key);
   const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
   const serve = async (run_id: string, origin: string) => {
@@ -130,11 +130,11 @@ function nestedAccessOf(
     const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
     return serveInExec({ input, local, run_id, key, origin, report });
   };
-  const onFault = (error: unknown): void =>
+  const onError = (error: unknown): void =>
     tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
-  const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onFault).close;
+  const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onError).close;
   return {
-    nestedAccess: given ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
+    nestedAccess: hasAddress ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
   };
 }
 
@@ -157,7 +157,7 @@ function showCommand({ env }: CommandInput): string {
 
 function readRequest(input: CommandInput, local: Local): ExecRequest {
   const { options, env } = input;
-  const { config, places } = local;
+  const { config, locations } = local;
   const { argv, display } = readCommand(input, read.readUseShell(options, config));
   const { run_id, ...correlation } = read.readCorrelation(options, env);
   const capture = read.readCapture(options, config);
@@ -177,11 +177,11 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
     options: {
       ...read.readStartOptions(options, config, env),
       // Drover's own record may be in the working directory, and grows with the command's output.
-      uncounted: { folders: [places.stateDirectory] },
+      uncounted: { folders: [locations.stateDirectory] },
     },
     capture,
     spillDirectory:
-      options["spill"] || capture.mode === "file" ? logsDirectory(recordDirectory(places.stateDirectory)) : null,
+      options["spill"] || capture.mode === "file" ? logsDirectory(recordDirectory(locations.stateDirectory)) : null,
     parentRunId: run_id,
     correlation: { ...correlation, repo_sha },
     repoRoot: repo_root,
@@ -189,7 +189,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
 }
 
 function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "auto" | boolean) {
-  if (rest && positionals.length > 0) throw usage("Give either one quoted command or `-- ARGV...`, not both.", "exec");
+  if (rest && positionals.length > 0) throw usage("Pass either one quoted command or `-- ARGV...`, not both.", "exec");
   if (positionals.length > 1) {
     throw new RequestError({
       code: "DROVER-USE-001",
@@ -215,12 +215,12 @@ function emptyCommand(): RequestError {
     code: "DROVER-USE-002",
     field: "COMMAND",
     message: "The command is empty.",
-    next: 'Give a command, for example drover exec "echo hello".',
+    next: 'Pass a command, for example drover exec "echo hello".',
   });
 }
 
 /** If the output cannot be written, for example to a closed pipe or a full disk, the command is stopped and recorded. */
-function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
+function showOutput(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
   } catch (error) {
@@ -229,19 +229,19 @@ function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void):
   }
 }
 
-/** Secrets given with --env. They are redacted in addition to those of Drover's own environment. */
-function givenSecrets({ command }: ExecRequest): { name: string; value: string }[] {
+/** The secrets in --env options. They are redacted in addition to those of Drover's own environment. */
+function optionSecrets({ command }: ExecRequest): { name: string; value: string }[] {
   return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
     looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
   );
 }
 
 /** A failure of background maintenance is reported, but does not fail the command. */
-async function housekeeping(what: string, work: () => Promise<void>): Promise<void> {
+async function runMaintenance(task: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    tryWrite(2, `drover: ${what} failed and will be retried by the next command: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: ${task} failed and will be retried by the next command: ${messageOf(error)}\n`);
   }
 }
 
@@ -250,10 +250,10 @@ function messageOf(error: unknown): string {
 }
 
 /** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
-async function sweep(store: SqliteStore, { places }: Local): Promise<void> {
+async function sweep(store: SqliteStore, { locations }: Local): Promise<void> {
   if ((await interruptedExecutions(store)).length === 0) return;
   const { sweepInterrupted } = await import("./sweep-interrupted.ts");
-  await sweepInterrupted(store, places.stateDirectory);
+  await sweepInterrupted(store, locations.stateDirectory);
 }
 
 async function resultJson(record: ExecRecord) {

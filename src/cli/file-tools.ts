@@ -34,8 +34,8 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
   const [directory = "", call] = positionals;
   const http = text(options, "http");
   const modes = [call, options["mcp"], http].filter((mode) => mode !== undefined).length;
-  if (modes !== 1) throw usage("Give one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
-  const tools = fileTools(await openWorkspace(directory).catch(refuseWorkspace));
+  if (modes !== 1) throw usage("Pass one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
+  const tools = fileTools(await openWorkspace(directory).catch(throwWorkspaceError));
   if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
   if (http === undefined) return serveStdio(tools);
   if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535)
@@ -44,7 +44,7 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
 }
 
 async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
-  const answer = await callTool(tools, parse(json), { signal: new AbortController().signal, start: startSearch });
+  const answer = await callTool(tools, parseCall(json), { signal: new AbortController().signal, start: startSearch });
   write(1, jsonLine(answer));
   return answer.ok ? 0 : 1;
 }
@@ -71,7 +71,7 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
 const startSearch: ToolContext["start"] = async (command) =>
   start(command, { environment: { mode: "replace" }, stdin: "none" }, new AbortController().signal);
 
-function parse(json: string): unknown {
+function parseCall(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
@@ -83,12 +83,12 @@ function parse(json: string): unknown {
   }
 }
 
-function refuseWorkspace(error: unknown): never {
+function throwWorkspaceError(error: unknown): never {
   if (!(error instanceof ToolFailure)) throw error;
   throw new RequestError({
     code: error.code === "not_found" ? "DROVER-USE-003" : "DROVER-USE-004",
     field: "WORKSPACE",
     message: error.message,
-    next: "Name an existing directory.",
+    next: "Pass the path of an existing directory.",
   });
 }

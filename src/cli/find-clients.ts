@@ -17,12 +17,13 @@ export type FoundClient =
 /** Finds each agent client that Drover can drive, and its version. */
 export async function findClients(env: Environment): Promise<Record<string, FoundClient>> {
   const entries = Object.values(clients).map(async ({ definition }): Promise<[string, FoundClient]> => {
-    const seen = locateClient(definition, {}, env);
-    if (seen.ok) return [definition.name, { found: true, path: seen.path, ...(await versionOf(seen.path, env)) }];
-    const wanted = env[definition.binVariable] || definition.program;
-    const where = env[definition.binVariable] ? `at ${definition.binVariable}` : "on PATH";
+    const located = locateClient(definition, {}, env);
+    if (located.ok)
+      return [definition.name, { found: true, path: located.path, ...(await readVersion(located.path, env)) }];
+    const program = env[definition.binVariable] || definition.program;
+    const location = env[definition.binVariable] ? `at ${definition.binVariable}` : "on PATH";
     const next = `${definition.install}, or set ${definition.binVariable} to its path.`;
-    return [definition.name, { found: false, why: `no executable ${wanted} ${where}`, next }];
+    return [definition.name, { found: false, why: `no executable ${program} ${location}`, next }];
   });
   return Object.fromEntries(await Promise.all(entries));
 }
@@ -34,10 +35,10 @@ export function findAgentSdk(
 ): FoundClient {
   const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = loadProfile("claude-sdk", profileDirectories, host);
-  const place = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
-  const missing = describeMissingPackage(agentSdk, place);
+  const packageLocation = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
+  const missing = describeMissingPackage(agentSdk, packageLocation);
   if (missing !== null) return { found: false, why: missing.message, next: missing.next };
-  const path = dirname(findPackage(agentSdk, place)!);
+  const path = dirname(findPackage(agentSdk, packageLocation)!);
   // Every package has a package.json with a version.
   const { version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string };
   return { found: true, path, version };
@@ -45,7 +46,7 @@ export function findAgentSdk(
 
 const versionTimeoutMs = 5000;
 
-async function versionOf(path: string, env: Environment): Promise<{ version: string | null; why?: string }> {
+async function readVersion(path: string, env: Environment): Promise<{ version: string | null; why?: string }> {
   const { stdout, error } = await execute(
     { executable: path, arguments: ["--version"], timeoutMs: versionTimeoutMs },
     {

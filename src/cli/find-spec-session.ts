@@ -15,7 +15,7 @@ export interface SessionUse {
   workspace: string;
 }
 
-/** The session to resume. null if a file names a session whose run ended before it had a conversation. */
+/** Returns the session to resume, or null if the session in the file has no conversation yet because its run ended too early. */
 export async function findSpecSession(
   client: ApiClient,
   named: NamedSession,
@@ -23,25 +23,25 @@ export async function findSpecSession(
 ): Promise<Session | null> {
   const session = await findSession(client, named.id).catch((error: unknown) => {
     if (named.file !== undefined && error instanceof RequestError && error.code === "DROVER-USE-008")
-      throw refused(named, "the record has no such session");
+      throw cannotResume(named, "the record has no such session");
     throw error;
   });
   const { agent_name, executor_profile, project_dir, executor_session_id } = session;
-  if (agent_name !== use.agent) throw refused(named, `it belongs to the agent ${agent_name}, not to ${use.agent}`);
+  if (agent_name !== use.agent) throw cannotResume(named, `it belongs to the agent ${agent_name}, not to ${use.agent}`);
   if (executor_profile !== null && executor_profile !== use.profile)
-    throw refused(named, `it was started with the profile ${executor_profile}, not with ${use.profile}`);
+    throw cannotResume(named, `it was started with the profile ${executor_profile}, not with ${use.profile}`);
   if (project_dir !== use.workspace)
-    throw refused(named, `it works in ${project_dir ?? "its own directory"}, not in ${use.workspace}`);
+    throw cannotResume(named, `it works in ${project_dir ?? "its own directory"}, not in ${use.workspace}`);
   if (executor_session_id !== null) return session;
   if (named.file !== undefined) return null;
-  throw refused(named, "its run ended before the conversation started");
+  throw cannotResume(named, "its run ended before the conversation started");
 }
 
-function refused({ id, file }: NamedSession, why: string): RequestError {
+function cannotResume({ id, file }: NamedSession, reason: string): RequestError {
   return new RequestError({
     code: "DROVER-SUB-003",
     field: file === undefined ? "SESSION" : ".session",
-    message: `Cannot resume session ${id}${file === undefined ? "" : ` from ${file}`}: ${why}.`,
+    message: `Cannot resume session ${id}${file === undefined ? "" : ` from ${file}`}: ${reason}.`,
     next: `${file === undefined ? "Omit SESSION" : "Add --new"} to start a new session, or run \`drover sessions list\` to see the existing ones.`,
   });
 }

@@ -5,7 +5,7 @@ import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { askAtTerminal } from "./terminal-questions.ts";
 import { canAsk } from "./can-ask.ts";
-import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
+import { shorten, eventLine, toOutput, toWarning } from "./event-line.ts";
 import { signalExitCode } from "./exec-exit.ts";
 import { isTerminal, write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -26,21 +26,28 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
     return 0;
   }
   stopOnSignal(client, run.run_id);
-  const seen: Seen = { stdout: "", lastMessage: "", hasFiles: false, canResume: false, stopped: null, signal: null };
+  const summary: RunSummary = {
+    stdout: "",
+    lastMessage: "",
+    hasFiles: false,
+    canResume: false,
+    stopped: null,
+    signal: null,
+  };
   // A run that has already ended, because its idempotency key was used before, is replayed from its log.
-  const finished = await showEvents(client, run, seen, input);
+  const finished = await showEvents(client, run, summary, input);
   if (options["json"]) write(1, jsonLine(finished));
   else if (finished.status === "parked") {
     if (!options["quiet"]) write(2, await describeParked(client, finished));
   } else {
-    if (submitted.type !== "procedural") printResult(finished, seen, input);
-    if (!options["quiet"]) await printNextSteps(client, finished, submitted, seen);
+    if (submitted.type !== "procedural") printResult(finished, summary, input);
+    if (!options["quiet"]) await printNextSteps(client, finished, submitted, summary);
   }
-  return exitCodeOf(finished, submitted.type, seen.signal);
+  return exitCodeOf(finished, submitted.type, summary.signal);
 }
 
-/** What the events of a run have shown so far, so that nothing is printed twice. */
-interface Seen {
+/** A summary of the run's events so far, which avoids printing anything twice. */
+interface RunSummary {
   /** The tail of its stdout. */
   stdout: string;
   /** The agent's last message. */
@@ -57,34 +64,35 @@ interface Seen {
 const tailCharacters = 16 * 1024;
 
 /** Prints output and warnings as they arrive, and other events only on a terminal. Returns when the run ends or is parked. */
-async function showEvents(client: ApiClient, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
+async function showEvents(client: ApiClient, run: Run, summary: RunSummary, input: CommandInput): Promise<Run> {
   const { run_id } = run;
-  const live = showsProgress(input) ? createLiveText((text) => writeAbove(() => write(2, text))) : null;
-  const asking = run.attended && canAsk(input) ? askAtTerminal(client, run, input.env) : null;
-  const writeAbove = (writeText: () => void): void => (asking ? asking.writeAbove(writeText) : writeText());
+  const liveText = showsProgress(input) ? createLiveText((text) => writeAbove(() => write(2, text))) : null;
+  const questionPrompt = run.attended && canAsk(input) ? askAtTerminal(client, run, input.env) : null;
+  const writeAbove = (writeText: () => void): void =>
+    questionPrompt ? questionPrompt.writeAbove(writeText) : writeText();
   const onPartial =
-    live &&
+    liveText &&
     ((delta: Delta) => {
-      if (delta.kind === "assistant") live.piece(delta.text);
+      if (delta.kind === "assistant") liveText.piece(delta.text);
     });
   const slotWarning = warnAboutSlots(client, run_id, input);
   try {
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
-      note(stored, seen);
+      updateSummary(stored, summary);
       slotWarning?.event(stored);
-      if (asking && isQuestion(stored)) {
-        live?.endLine();
-        asking.event(stored);
-      } else show(stored, live, input, writeAbove);
+      if (questionPrompt && isQuestion(stored)) {
+        liveText?.endLine();
+        questionPrompt.event(stored);
+      } else showEvent(stored, liveText, input, writeAbove);
       if (isParked(stored)) {
-        const now = await withRetries(() => client.runs.get(run_id));
-        if (now.status === "parked") return now;
+        const current = await withRetries(() => client.runs.get(run_id));
+        if (current.status === "parked") return current;
       }
     }
   } finally {
     slotWarning?.close();
-    live?.end();
-    asking?.close();
+    liveText?.end();
+    questionPrompt?.close();
   }
   return withRetries(() => client.runs.get(run_id));
 }
@@ -97,20 +105,20 @@ function isParked({ event }: StoredEvent): boolean {
   return event.type === "status" && event.status === "parked";
 }
 
-function show(
+function showEvent(
   stored: StoredEvent,
-  live: LiveText | null,
+  liveText: LiveText | null,
   { options }: CommandInput,
   writeAbove: (writeText: () => void) => void,
 ): void {
-  const output = outputOf(stored);
-  const warning = warningOf(stored);
+  const output = toOutput(stored);
+  const warning = toWarning(stored);
   if (output) {
     if (options["json"]) return;
-    live?.endLine();
+    liveText?.endLine();
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
-  } else if (live && stored.event.type === "assistant") live.whole(stored.event.text);
-  else if (live) live.line(warning ?? brief(eventLine(stored) ?? ""));
+  } else if (liveText && stored.event.type === "assistant") liveText.whole(stored.event.text);
+  else if (liveText) liveText.line(warning ?? shorten(eventLine(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
@@ -118,44 +126,50 @@ function showsProgress({ options }: CommandInput): boolean {
   return isTerminal(2) && !options["quiet"] && !options["json"];
 }
 
-function note(stored: StoredEvent, seen: Seen): void {
+function updateSummary(stored: StoredEvent, summary: RunSummary): void {
   const { event } = stored;
-  const output = outputOf(stored);
-  if (output?.stream === "stdout") seen.stdout = (seen.stdout + output.bytes.toString("utf8")).slice(-tailCharacters);
-  else if (event.type === "assistant") seen.lastMessage = event.text;
-  else if (event.type === "file") seen.hasFiles = true;
-  else if (event.type === "system" && event.executor_session_id) seen.canResume = true;
-  else if (event.type === "status" && event.status === "stopping") seen.stopped = event.reason ?? null;
+  const output = toOutput(stored);
+  if (output?.stream === "stdout")
+    summary.stdout = (summary.stdout + output.bytes.toString("utf8")).slice(-tailCharacters);
+  else if (event.type === "assistant") summary.lastMessage = event.text;
+  else if (event.type === "file") summary.hasFiles = true;
+  else if (event.type === "system" && event.executor_session_id) summary.canResume = true;
+  else if (event.type === "status" && event.status === "stopping") summary.stopped = event.reason ?? null;
   // Keeps the first signal: later ones belong to on_finish commands.
-  else if (event.type === "execution_ended" && !event.execution.reported_by) seen.signal ??= event.execution.signal;
+  else if (event.type === "execution_ended" && !event.execution.reported_by) summary.signal ??= event.execution.signal;
 }
 
 /** Prints the agent's answer to stdout, unless its output already ended with the same text. */
-function printResult({ result_text, result_data }: Run, seen: Seen, input: CommandInput): void {
+function printResult({ result_text, result_data }: Run, summary: RunSummary, input: CommandInput): void {
   const text = result_text ?? (result_data === null || result_data === undefined ? "" : JSON.stringify(result_data));
   const end = text.trimEnd().slice(-tailCharacters);
-  if (end === "" || seen.stdout.trimEnd().endsWith(end)) return;
+  if (end === "" || summary.stdout.trimEnd().endsWith(end)) return;
   // On a terminal the progress on stderr has just shown the same text.
-  if (isTerminal(1) && showsProgress(input) && seen.lastMessage.trim() === text.trim()) return;
+  if (isTerminal(1) && showsProgress(input) && summary.lastMessage.trim() === text.trim()) return;
   writeContent(text.endsWith("\n") ? text : `${text}\n`);
 }
 
-async function printNextSteps(client: ApiClient, run: Run, { type, resume }: Submitted, seen: Seen): Promise<void> {
+async function printNextSteps(
+  client: ApiClient,
+  run: Run,
+  { type, resume }: Submitted,
+  summary: RunSummary,
+): Promise<void> {
   if (run.status !== "completed") {
-    const why = run.error ?? seen.stopped;
+    const reason = run.error ?? summary.stopped;
     const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
-    write(2, `drover: ${status}${why ? `: ${why}` : ""}\n  drover runs show ${run.run_id}\n`);
+    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  drover runs show ${run.run_id}\n`);
   }
-  if (seen.hasFiles) {
-    const files = await filesHint(client, run.run_id);
+  if (summary.hasFiles) {
+    const files = await describeFiles(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);
   }
-  if (seen.canResume && type !== "procedural" && isTerminal(2))
+  if (summary.canResume && type !== "procedural" && isTerminal(2))
     write(2, `Continue: ${resume ?? `drover sessions resume ${run.session_id}`} --prompt "..."\n`);
 }
 
 /** The files are only a hint, so a failed request is reported but does not change the exit code. */
-async function filesHint(client: ApiClient, run_id: string): Promise<string | null> {
+async function describeFiles(client: ApiClient, run_id: string): Promise<string | null> {
   try {
     const { length } = (await client.runs.files(run_id)).items;
     return length === 0 ? null : `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run_id}`;
@@ -167,10 +181,10 @@ async function filesHint(client: ApiClient, run_id: string): Promise<string | nu
 
 /** The first Ctrl-C stops the run. A second one exits without waiting for it. */
 function stopOnSignal(client: ApiClient, run_id: string): void {
-  let asked = false;
+  let isStopping = false;
   process.on("SIGINT", () => {
-    if (asked) process.exit(130);
-    asked = true;
+    if (isStopping) process.exit(130);
+    isStopping = true;
     withRetries(() => client.runs.stop(run_id)).catch((error: unknown) =>
       write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`),
     );

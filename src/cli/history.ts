@@ -11,21 +11,21 @@ import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
 
-/** `live` is true if the client talks to a coordinator, so that runs can be followed. */
-type Work<T> = (client: ApiClient, live: boolean) => Promise<T>;
+/** `isLive` is true if the client talks to a coordinator, so that runs can be followed. */
+type Work<T> = (client: ApiClient, isLive: boolean) => Promise<T>;
 
 /**
  * Calls `work` with a client for the record: of the coordinator if there is one, otherwise of the record opened in this
- * process. If there is no record yet, says so on stderr and returns null.
+ * process. If there is no record yet, prints a hint to stderr and returns null.
  */
 export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
   const { client, local } = await connect(input);
   if (client) return work(client, true);
   const database = readDatabaseUrl(input.env);
-  return database === null ? inDirectory(input, local, work) : inDatabase(database, work);
+  return database === null ? withDirectory(input, local, work) : withDatabase(database, work);
 }
 
-async function inDatabase<T>(url: string, work: Work<T>): Promise<T> {
+async function withDatabase<T>(url: string, work: Work<T>): Promise<T> {
   const { openPostgresReader } = await import("../record/postgres/reader.ts");
   const { recordClient } = await import("../compose/record-client.ts");
   const reader = await openPostgresReader(url);
@@ -42,12 +42,12 @@ async function refuseToWrite(): Promise<never> {
     code: "DROVER-API-023",
     field: "DATABASE_URL",
     message: "Only a coordinator can change a fleet's record, and none was found.",
-    next: "Name a coordinator with DROVER_API_URL and DROVER_API_KEY.",
+    next: "Set DROVER_API_URL and DROVER_API_KEY to use a coordinator.",
   });
 }
 
-async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>): Promise<T | null> {
-  if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) {
+async function withDirectory<T>(input: CommandInput, local: Local, work: Work<T>): Promise<T | null> {
+  if (!existsSync(databaseFile(recordDirectory(local.locations.stateDirectory)))) {
     if (!input.options["quiet"]) write(2, describeMissingRecord(local));
     return null;
   }
@@ -55,22 +55,22 @@ async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>):
   const store = await openLocalStore(local);
   try {
     // Finishes runs whose Drover process was killed.
-    await sweepInterrupted(store, local.places.stateDirectory);
+    await sweepInterrupted(store, local.locations.stateDirectory);
     return await work(recordClient(store), false);
   } finally {
     await store.close();
   }
 }
 
-function describeMissingRecord({ places: { stateDirectory, headCopy } }: Local): string {
+function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Local): string {
   const head = headCopy === undefined ? null : readHeadCopy(headCopy);
   return head !== null && head.count > 0
     ? `The record in ${stateDirectory} is gone; it had ${head.count} audit rows. Check with: drover audit verify\n`
-    : `There is no record in ${stateDirectory} yet. Create one: drover exec "echo hello"\n`;
+    : `${stateDirectory} has no record yet. Create one: drover exec "echo hello"\n`;
 }
 
 /** Reads the events of a run page by page, because there may be many. */
-export async function* allEvents({ runs }: ApiClient, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
+export async function* readAllEvents({ runs }: ApiClient, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
   for (let next: number | null = after; next !== null;) {
     const page = await runs.events(run_id, { after: next, limit: 1000 });
     yield* page.items;

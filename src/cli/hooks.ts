@@ -15,7 +15,7 @@ export const hooksList: CommandSpec = {
   async run(input) {
     const { items } = await (await connectOrFail(input)).hooks.list();
     if (input.options["json"]) for (const hook of items) write(1, jsonLine(hook));
-    else writeTable(["NAME", "AGENT", "SCHEME", "STATE", "OWNER", "CREATED"], items.map(cells));
+    else writeTable(["NAME", "AGENT", "SCHEME", "STATE", "OWNER", "CREATED"], items.map(toCells));
     return 0;
   },
 };
@@ -60,7 +60,7 @@ export const hooksRotate: CommandSpec = {
   summary: "replace a hook's secret and print the new one once; the old one stops working immediately",
   takes: "NAME",
   arity: [1, 1],
-  examples: [["drover hooks rotate prs", "then give it to the sender"]],
+  examples: [["drover hooks rotate prs", "then pass it on to the sender"]],
   options: {},
   async run(input) {
     const client = await connectOrFail(input);
@@ -70,8 +70,8 @@ export const hooksRotate: CommandSpec = {
   },
 };
 
-export const hooksEnable = toggle("enable", true);
-export const hooksDisable = toggle("disable", false);
+export const hooksEnable = toggleCommand("enable", true);
+export const hooksDisable = toggleCommand("disable", false);
 
 export const hooksRemove: CommandSpec = {
   name: "hooks remove",
@@ -86,13 +86,13 @@ export const hooksRemove: CommandSpec = {
   },
 };
 
-function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
+function toggleCommand(action: "enable" | "disable", enabled: boolean): CommandSpec {
   return {
-    name: `hooks ${word}`,
+    name: `hooks ${action}`,
     summary: enabled ? "accept deliveries again" : "refuse deliveries until the hook is enabled again",
     takes: "NAME",
     arity: [1, 1],
-    examples: [[`drover hooks ${word} prs`, "keeps its secret"]],
+    examples: [[`drover hooks ${action} prs`, "keeps its secret"]],
     options: {},
     async run(input) {
       const hook = await (await connectOrFail(input)).hooks.change(input.positionals[0]!, { enabled });
@@ -105,7 +105,7 @@ function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
 async function addHook(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const [name, agent_name] = [positionals[0]!, positionals[1]!];
-  const pairs = (option: string) => list(options, option).map((given) => splitPair(given, option));
+  const pairs = (option: string) => list(options, option).map((argument) => splitPair(argument, option));
   const parameters = Object.fromEntries([
     ...pairs("param").map(([key, from]) => [key, { from }]),
     ...pairs("set").map(([key, value]) => [key, { value: jsonOrText(value) }]),
@@ -135,27 +135,27 @@ async function addHook(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function splitPair(given: string, option: string): [string, string] {
-  const at = given.indexOf("=");
-  if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
-  throw usage(`--${option} ${given} has no "=".`, "hooks add", `--${option}`);
+function splitPair(argument: string, option: string): [string, string] {
+  const equals = argument.indexOf("=");
+  if (equals > 0) return [argument.slice(0, equals), argument.slice(equals + 1)];
+  throw usage(`--${option} ${argument} has no "=".`, "hooks add", `--${option}`);
 }
 
-function jsonOrText(given: string): unknown {
+function jsonOrText(argument: string): unknown {
   try {
-    return JSON.parse(given);
+    return JSON.parse(argument);
   } catch (error) {
-    if (error instanceof SyntaxError) return given;
+    if (error instanceof SyntaxError) return argument;
     throw error;
   }
 }
 
-function scalarOrText(given: string): string | number | boolean {
-  const value = jsonOrText(given);
-  return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : given;
+function scalarOrText(argument: string): string | number | boolean {
+  const value = jsonOrText(argument);
+  return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : argument;
 }
 
-function cells(hook: Hook): string[] {
+function toCells(hook: Hook): string[] {
   const { name, agent_name, scheme, enabled, created_by, created_at } = hook;
   return [name, agent_name, scheme, enabled ? "enabled" : "disabled", created_by, age(created_at, new Date())];
 }

@@ -50,7 +50,7 @@ async function readAgentFiles(directory: string | null, onNotice: (message: stri
 
 /** The agents created over the API. Agents that a runner offered are not available without the coordinator. */
 async function readStoredAgents(local: Local): Promise<Agent[]> {
-  if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) return [];
+  if (!existsSync(databaseFile(recordDirectory(local.locations.stateDirectory)))) return [];
   const store = await openLocalStore(local);
   try {
     const agents: Agent[] = [];

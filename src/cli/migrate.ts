@@ -61,7 +61,7 @@ function readUrl(input: CommandInput): string {
 async function stoppedDirectory(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
   const { client, local } = await connect({ ...input, env });
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   if (client === null) return recordDirectory(stateDirectory);
   throw new RequestError({
     code: "DROVER-USE-001",

@@ -59,7 +59,7 @@ export function findUntrusted(
   const add = (directory: string, contents: readonly string[]): void => {
     if (contents.length > 0) found.set(directory, [...(found.get(directory) ?? []), ...contents]);
   };
-  const { configFile } = local.places;
+  const { configFile } = local.locations;
   if (configFile) add(dirname(realPathOr(configFile)), local.leftOut);
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
     const names = namesIn(directory).filter(matches);

@@ -54,7 +54,7 @@ async function exec(at: Date): Promise<string> {
 
 it("deletes expired records at most once a day, and the rest still verifies", async () => {
   const local: Local = {
-    places: { stateDirectory: directory, configFile: null, repository: null },
+    locations: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
     trusted: false,
     leftOut: [],

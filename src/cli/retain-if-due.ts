@@ -6,8 +6,8 @@ import type { SqliteStore } from "../record/open.ts";
 const day = 86_400_000;
 
 /** Deletes records that are older than the configured retention, at most once a day. */
-export async function retainIfDue(store: SqliteStore, { places, config }: Local, now: Date): Promise<void> {
-  const stamp = retentionStampFile(recordDirectory(places.stateDirectory));
+export async function retainIfDue(store: SqliteStore, { locations, config }: Local, now: Date): Promise<void> {
+  const stamp = retentionStampFile(recordDirectory(locations.stateDirectory));
   const last = statSync(stamp, { throwIfNoEntry: false });
   if (last && now.getTime() - last.mtimeMs < day) return;
   // Touch the stamp first, so that only one of several concurrent commands does the work.

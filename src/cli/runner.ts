@@ -7,7 +7,7 @@ import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { addressForCommands } from "./address-for-commands.ts";
-import { acceptOption, agentGateFor } from "./agents-accept.ts";
+import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
@@ -53,7 +53,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   // `drover up` has already resolved trust for the runner that it starts.
   const scope = { profiles: searchesForProfiles(wanted) };
   const found = await findLocal(env, cwd);
-  const { places, config } = options["while-stdin"] ? found : await resolveTrust(input, found, scope);
+  const { locations, config } = options["while-stdin"] ? found : await resolveTrust(input, found, scope);
   const directories = findProfileDirectories(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
     wanted: wanted.length > 0 ? wanted : null,
@@ -61,10 +61,10 @@ async function runRunner(input: CommandInput): Promise<number> {
     isolation: config.isolation,
     env,
     onNotice,
-    gate: agentGateFor(input, { places, config }),
+    gate: createGateFor(input, { locations, config }),
   });
   if (profiles.profiles.length === 0) throw usage("No profile found: name one with -x.", "runner", "--profile");
-  const target = await findCoordinator(input, places.stateDirectory);
+  const target = await findCoordinator(input, locations.stateDirectory);
   const { url } = target;
   const port = createHttpPort(target);
   if (target.token === null)
@@ -80,7 +80,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     port,
     ...(apiUrl === null ? {} : { apiUrl }),
     profiles: profiles.profiles,
-    stateDirectory: places.stateDirectory,
+    stateDirectory: locations.stateDirectory,
     projectDir: text(options, "project-dir") ?? cwd,
     ...(name ? { name } : {}),
     ...(options["slots"] ? { slots: readSlots(options) } : {}),

@@ -1,4 +1,4 @@
-import { onlyMatch } from "./find-id.ts";
+import { findOnlyMatch } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -53,7 +53,7 @@ async function drainRunner(input: CommandInput): Promise<number> {
   const runner_id = await withHistory(input, async (client) => {
     const { items } = await client.runners.list();
     const ids = items.map((runner) => runner.runner_id);
-    const found = onlyMatch("runner", input.positionals[0]!, ids);
+    const found = findOnlyMatch("runner", input.positionals[0]!, ids);
     await client.runners.drain(found, draining);
     return found;
   });

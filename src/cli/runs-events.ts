@@ -1,8 +1,8 @@
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { eventLine, outputOf } from "./event-line.ts";
+import { eventLine, toOutput } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
-import { allEvents, withHistory } from "./history.ts";
+import { readAllEvents, withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
@@ -33,7 +33,7 @@ async function showEvents(input: CommandInput): Promise<number> {
     if (live && !isFinal(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
-      for await (const event of allEvents(client, run.run_id, after)) show(event);
+      for await (const event of readAllEvents(client, run.run_id, after)) show(event);
     }
     return true;
   });
@@ -42,7 +42,7 @@ async function showEvents(input: CommandInput): Promise<number> {
 
 function showEvent(event: StoredEvent, json: boolean): void {
   if (json) return write(1, jsonLine(event));
-  const output = outputOf(event);
+  const output = toOutput(event);
   const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);
   write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);

@@ -6,7 +6,7 @@ import type { Execution } from "../model/store.ts";
 import { usageLine } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
 import { columns } from "./help.ts";
-import { allEvents, withHistory } from "./history.ts";
+import { readAllEvents, withHistory } from "./history.ts";
 import { write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
@@ -31,7 +31,7 @@ async function showRun(input: CommandInput): Promise<number> {
     const run = await findRun(client, id);
     const { items: executions } = await client.executions.list({ run_id: run.run_id, limit: 1000 });
     const events: StoredEvent[] = [];
-    for await (const event of allEvents(client, run.run_id)) events.push(event);
+    for await (const event of readAllEvents(client, run.run_id)) events.push(event);
     const { items: files } = await client.runs.files(run.run_id);
     return { run, executions, events, files };
   });

@@ -1,6 +1,6 @@
 import type { Schedule, Slot } from "../model/schedule.ts";
 import { connectOrFail } from "./connect.ts";
-import { allSchedules, findSchedule } from "./find-schedule.ts";
+import { listAllSchedules, findSchedule } from "./find-schedule.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -36,7 +36,7 @@ export const schedulesShow: CommandSpec = {
 
 async function listSchedules(input: CommandInput): Promise<number> {
   const { options } = input;
-  const found = await allSchedules(await connectOrFail(input), text(options, "agent"));
+  const found = await listAllSchedules(await connectOrFail(input), text(options, "agent"));
   const items = found.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
   if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
   else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));

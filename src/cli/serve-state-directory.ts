@@ -10,10 +10,10 @@ import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-loc
 import { retentionDays } from "../record/retain.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { findDeadShortLived } from "../compose/short-lived-runners.ts";
-import { acceptOption, agentGateFor } from "./agents-accept.ts";
+import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
-import { socketFor } from "./coordinator-socket.ts";
+import { chooseSocketPath } from "./coordinator-socket.ts";
 import { write } from "./io.ts";
 import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
 
@@ -44,7 +44,7 @@ interface Listen {
  * same state directory is refused before it writes anything, even on another port.
  */
 export async function serveStateDirectory(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   const lock = lockCoordinator(recordDirectory(stateDirectory));
   if (lock === null) throw alreadyServed(stateDirectory);
   try {
@@ -56,21 +56,21 @@ export async function serveStateDirectory(input: CommandInput, local: Local, lis
 }
 
 async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: CoordinatorLock): Promise<Served> {
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   const database = readDatabaseSettings(input.env);
   const agents = findAgentsDirectory(input, local);
   const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
   const coordinator = await startCoordinator({
     stateDirectory,
-    headCopy: local.places.headCopy,
+    headCopy: local.locations.headCopy,
     database,
     databaseWaitMs,
     onDatabaseUnreachable: ({ message }) =>
       write(2, `drover: ${message} Waiting for it for up to ${databaseWaitMs / 1000} s.\n`),
     ...listen,
-    socket: socketFor(recordDirectory(stateDirectory), input.env),
+    socket: chooseSocketPath(recordDirectory(stateDirectory), input.env),
     agentsDirectory: agents,
-    agentGate: agents === null ? null : agentGateFor(input, local)(agents),
+    agentGate: agents === null ? null : createGateFor(input, local)(agents),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
     publicUrls,
     variables: input.env,
@@ -117,7 +117,7 @@ const sweepEveryMs = 5000;
 
 /** Finishes the runs of killed commands, now and at regular intervals. */
 function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
-  const { stateDirectory } = local.places;
+  const { stateDirectory } = local.locations;
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
   const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
   const sweep = async (): Promise<void> => {

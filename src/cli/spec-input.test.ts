@@ -179,7 +179,7 @@ describe("a named session", () => {
   });
 
   it.each<[string, Partial<Session> | null, string]>([
-    ["is unknown", null, "no such session|There is no session"],
+    ["is unknown", null, "no such session|Unknown session"],
     ["is of another agent", { agent_name: "other" }, "to the agent other, not to dev"],
     ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
     ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
@@ -211,8 +211,8 @@ describe("a spec", () => {
       mkdirSync(join(folder, "profiles"));
       writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
     }
-    const places = { stateDirectory: folder, configFile: null, repository: null };
-    const local = { places, config: defaultConfig, trusted: true, leftOut: [] };
+    const locations = { stateDirectory: folder, configFile: null, repository: null };
+    const local = { locations, config: defaultConfig, trusted: true, leftOut: [] };
     const env = { DROVER_TRUST: folder, ...options.env };
     return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, local);
   };

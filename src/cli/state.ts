@@ -41,8 +41,8 @@ export const stateMove: CommandSpec = {
 };
 
 async function showState(input: CommandInput): Promise<number> {
-  const places = findLocations(input.env, input.cwd);
-  const found = describeState(places, input.env);
+  const locations = findLocations(input.env, input.cwd);
+  const found = describeState(locations, input.env);
   if (input.options["json"]) {
     write(1, jsonLine(found));
     return 0;
@@ -70,12 +70,12 @@ export function locationReason(
   return project ? `for ${project}` : "for your user; this directory is not in a project";
 }
 
-function describeState(places: Locations, env: CommandInput["env"]) {
-  const { stateDirectory, ignoredState, headCopy = null } = places;
+function describeState(locations: Locations, env: CommandInput["env"]) {
+  const { stateDirectory, ignoredState, headCopy = null } = locations;
   const half = (path: string) => ({ path, bytes: sizeOf(path) });
   return {
     state_directory: stateDirectory,
-    because: locationReason(places, env),
+    because: locationReason(locations, env),
     record: half(recordDirectory(stateDirectory)),
     runs: half(runsDirectory(stateDirectory)),
     second_head: headCopy,
@@ -92,16 +92,16 @@ function describeHeadCopy(file: string): string {
 const moveCommand = (from: string): string => `drover state move --from ${shellQuote(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
-  const places = findLocations(input.env, input.cwd);
-  const to = places.stateDirectory;
+  const locations = findLocations(input.env, input.cwd);
+  const to = locations.stateDirectory;
   const given = text(input.options, "from");
-  const from = given === undefined ? fromHere(places, input.env) : resolve(input.cwd, given);
+  const from = given === undefined ? fromHere(locations, input.env) : resolve(input.cwd, given);
   if (!existsSync(from) && readMove(to)?.from !== from) throw usage(`${from} does not exist.`, "state move", "--from");
   const userFolder = userStateDirectory(input.env);
   moveState({ from, to, headCopyOf: (record) => userFolder && headCopyFile(userFolder, record) });
   const directory = recordDirectory(to);
   const audit = existsSync(databaseFile(directory))
-    ? await verifyAudit({ directory, headCopy: places.headCopy })
+    ? await verifyAudit({ directory, headCopy: locations.headCopy })
     : null;
   if (input.options["json"]) {
     write(1, jsonLine({ from, state_directory: to, audit }));
@@ -116,8 +116,8 @@ async function move(input: CommandInput): Promise<number> {
  * The state to move if the user named none. A state directory that came with a repository would import its author's
  * agents and tokens, so the user must name it or trust its directory.
  */
-function fromHere(places: Locations, env: CommandInput["env"]): string {
-  const { stateDirectory, ignoredState } = places;
+function fromHere(locations: Locations, env: CommandInput["env"]): string {
+  const { stateDirectory, ignoredState } = locations;
   const earlier = readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
   if (earlier !== null) return earlier;
   if (ignoredState === undefined) throw usage(`There is nothing to move to ${stateDirectory}.`, "state move", "--from");

@@ -3,9 +3,9 @@ import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import type { ApiClient, FlatAgent, Submission } from "../wire/client.ts";
-import { attended } from "./can-ask.ts";
+import { readAttended } from "./can-ask.ts";
 import { write } from "./io.ts";
-import { ambiguousOptions } from "./ambiguous-options.ts";
+import { findAmbiguousOptions } from "./ambiguous-options.ts";
 import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
 import { withRetries } from "./with-retries.ts";
 import { readParameters } from "./run-parameters.ts";
@@ -44,7 +44,7 @@ export async function submitRun(
   if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
     throw usage(`Give the next message with --prompt "...".`, `sessions ${what.mode}`, "--prompt");
   if (agent && !options["quiet"])
-    for (const warning of ambiguousOptions(
+    for (const warning of findAmbiguousOptions(
       { options, extraOptions },
       agent.parameters_schema,
       what.mode ? `sessions ${what.mode}` : "run",
@@ -58,7 +58,7 @@ export async function submitRun(
   const request: Submission = {
     ...what,
     parameters,
-    ...attended(input),
+    ...readAttended(input),
     ...(prompt === undefined ? {} : { prompt }),
     ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
     ...(timeout === undefined ? {} : { timeout_seconds: timeout }),

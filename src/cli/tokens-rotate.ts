@@ -44,11 +44,11 @@ async function rotateToken(input: CommandInput): Promise<number> {
 /** If this command used the token file of the state directory, replaces its content, because other commands read it. */
 async function updateTokenFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
-  const { places } = await findLocal(input.env, input.cwd);
+  const { locations } = await findLocal(input.env, input.cwd);
   return replaceTokenFile(
-    recordDirectory(places.stateDirectory),
+    recordDirectory(locations.stateDirectory),
     token,
-    readAnnouncement(places.stateDirectory)?.token_file,
+    readAnnouncement(locations.stateDirectory)?.token_file,
   );
 }
 

@@ -52,7 +52,7 @@ async function up(input: CommandInput): Promise<number> {
         DROVER_API_KEY: await coordinator.issueRunnerToken(),
         // An enrolment would take precedence over the key.
         DROVER_ENROLMENT: "",
-        DROVER_STATE_DIR: local.places.stateDirectory,
+        DROVER_STATE_DIR: local.locations.stateDirectory,
       },
     },
     // Not isolated: the runner forwards signals itself, and isolates its own runs.

@@ -90,7 +90,7 @@ describe("runs files", () => {
     expect(slip.stderr).toContain(`drover runs files ${id}`);
     expect((await run("runs", "files", id, "chart.png")).stderr).toContain("Did you mean out/chart.png?");
     expect((await run("runs", "files", id, "../../etc/passwd")).stderr).toContain("DROVER-USE-008");
-    expect((await run("runs", "files", "ffff", "x")).stderr).toContain("There is no run ffff");
+    expect((await run("runs", "files", "ffff", "x")).stderr).toContain("Unknown run: ffff");
   });
 });
 

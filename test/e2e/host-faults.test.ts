@@ -104,7 +104,7 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
   database.close();
   const next = await run("exec", "echo fine");
   expect(next).toMatchObject({ code: 0, stdout: "fine\n" });
-  expect(next.stderr).toContain("looking for interrupted runs failed");
+  expect(next.stderr).toContain("checking for interrupted runs failed");
   expect((await run("audit", "verify")).code).toBe(1);
 });
 

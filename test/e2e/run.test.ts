@@ -169,6 +169,6 @@ it("lists and shows agents from files, the record and profiles without a coordin
   expect(JSON.parse((await run("agents", "show", "put")).stdout)).toMatchObject({ name: "put", source: "api" });
   expect(await run("agents", "show", "nosuch")).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("There is no agent nosuch. [DROVER-API-014]"),
+    stderr: expect.stringContaining("Unknown agent: nosuch. [DROVER-API-014]"),
   });
 });

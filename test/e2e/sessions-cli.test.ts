@@ -115,7 +115,7 @@ describe("sessions", () => {
     await expect.poll(async () => (await show()).status, { interval: 500 }).toBe("cancelled");
     const deleted = await run("sessions", "delete", session_id);
     expect(deleted, deleted.stderr).toMatchObject({ code: 0, stdout: `${session_id}\n` });
-    expect((await run("sessions", "show", session_id)).stderr).toContain("There is no session");
+    expect((await run("sessions", "show", session_id)).stderr).toContain("Unknown session");
     expect((await run("sessions", "resume", session_id, ...order({}))).code).toBe(2);
     expect((await show()).session_id).toBe(session_id);
   });

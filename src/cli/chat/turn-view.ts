@@ -1,7 +1,7 @@
 import type { RunEvent, StoredEvent } from "../../model/event.ts";
 import type { Delta } from "../../model/executor.ts";
 import type { Run } from "../../model/run.ts";
-import { eventLine, outputOf, warningOf } from "../event-line.ts";
+import { eventLine, toOutput, toWarning } from "../event-line.ts";
 import { createLiveText } from "../live-text.ts";
 import { shortInput, visible } from "../question-view.ts";
 import { duration } from "../table.ts";
@@ -87,8 +87,8 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
     },
     event(stored) {
       const { event, at } = stored;
-      const warning = warningOf(stored);
-      const output = outputOf(stored);
+      const warning = toWarning(stored);
+      const output = toOutput(stored);
       if (warning) live.line(style.yellow(visible(warning)));
       else if (output) for (const line of lines(output.bytes.toString("utf8"))) live.line(style.dim(line));
       else if (event.type === "assistant") {

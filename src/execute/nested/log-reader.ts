@@ -62,7 +62,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
 
   function markFull(): true {
     if (!isFull) {
-      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRejectedLines} other lines, ${maxBytes / 1048576} MB); the incompleteLine was not recorded.`;
+      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRejectedLines} other lines, ${maxBytes / 1048576} MB); the rest was not recorded.`;
       record({ type: "error", code: "nested_log_full", message });
     }
     return (isFull = true);

@@ -97,8 +97,7 @@ export function splitIntoBatches<F extends SessionFile | RemovedFile>(files: rea
 export async function restoreFiles(root: string, files: AsyncIterable<SessionFile>): Promise<void> {
   const links: SessionFile[] = [];
   for await (const file of files) {
-    if (!isWorkPath(file.path))
-      throw new Error(`a savedEntries file has the invalid path ${JSON.stringify(file.path)}`);
+    if (!isWorkPath(file.path)) throw new Error(`a saved file has the invalid path ${JSON.stringify(file.path)}`);
     const path = join(root, file.path);
     if (file.type === "folder") await mkdir(path, { recursive: true, mode: 0o700 });
     else if (file.type === "link") links.push(file);
