@@ -13,7 +13,7 @@ import { printHeldAgents } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
+import { findModelAgentFaults, findModelProfileFaults } from "./model-agent-faults.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { findAgentsDirectory, defaultAgentsDirectory } from "./agents-directory.ts";
@@ -111,7 +111,7 @@ async function showAgent(input: CommandInput): Promise<number> {
 async function checkAgents(input: CommandInput): Promise<number> {
   const project = input.positionals.length === 0 ? await findProject(input) : null;
   const schemas = openSchemaChecker();
-  const checks = { ...schemas, checkAgent: modelAgentFaults };
+  const checks = { ...schemas, checkAgent: findModelAgentFaults };
   const faults: DefinitionFault[] = [...(project?.faults ?? [])];
   const names: string[] = [];
   const skipped: string[] = [];
@@ -149,7 +149,7 @@ async function findProject(input: CommandInput): Promise<{ directories: string[]
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = loaded;
-  const faults = [...loaded.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
+  const faults = [...loaded.faults, ...(await Promise.all(profiles.map(findModelProfileFaults))).flat()];
   const mainDirectories = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
   const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
   const directories = [...new Set([mainDirectories, profileDirectories].flat())];

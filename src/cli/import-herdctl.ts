@@ -20,7 +20,10 @@ export const importHerdctl: CommandSpec = {
   arity: [1, 1],
   examples: [
     ["drover import herdctl .", `from ./herdctl.yaml into ./${defaultOut}`],
-    ["drover import herdctl ~/fleet/herdctl.yaml --out agents/fleet", "lists what it cannot import, with line numbers"],
+    [
+      "drover import herdctl ~/fleet/herdctl.yaml --out agents/fleet",
+      "lists keys that it cannot import, with line numbers",
+    ],
   ],
   options: {
     out: { value: "DIR", about: `where to write them (default: ${defaultOut})` },
@@ -29,19 +32,19 @@ export const importHerdctl: CommandSpec = {
   run: importFleet,
 };
 
-/** Writes all files or none. Lists what it could not import on stderr. */
+/** Writes all files or none. Prints the keys that it could not import to stderr. */
 async function importFleet({ positionals, options, cwd }: CommandInput): Promise<number> {
   const out = resolve(cwd, text(options, "out") ?? defaultOut);
-  const source = sourceFile(resolve(cwd, positionals[0]!));
+  const source = findSourceFile(resolve(cwd, positionals[0]!));
   const imported = await readHerdctl(source);
-  const files = filesOf(imported, source, out);
-  const taken = files.filter(({ path }) => existsSync(path));
-  if (taken.length > 0 && !options["force"])
+  const files = toFiles(imported, source, out);
+  const existingFiles = files.filter(({ path }) => existsSync(path));
+  if (existingFiles.length > 0 && !options["force"])
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "--out",
-      message: `${taken.map(({ path }) => relative(cwd, path)).join(", ")} already exists. Nothing was written.`,
-      next: "Name another directory with --out, or overwrite with --force.",
+      message: `${existingFiles.map(({ path }) => relative(cwd, path)).join(", ")} already exists. Nothing was written.`,
+      next: "Choose another directory with --out, or overwrite with --force.",
     });
   for (const { path, content } of files) {
     mkdirSync(dirname(path), { recursive: true });
@@ -57,16 +60,16 @@ async function importFleet({ positionals, options, cwd }: CommandInput): Promise
   return faults.length === 0 ? 0 : 1;
 }
 
-/** The given file, or the herdctl.yaml that herdctl itself would find in the given directory. */
-function sourceFile(path: string): string {
+/** Returns the file at `path`, or the herdctl.yaml that herdctl itself would find in that directory. */
+function findSourceFile(path: string): string {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path;
-  const found = ["herdctl.yaml", "herdctl.yml"].map((name) => join(path, name)).find((file) => existsSync(file));
-  if (found !== undefined) return found;
+  const fleetFile = ["herdctl.yaml", "herdctl.yml"].map((name) => join(path, name)).find((file) => existsSync(file));
+  if (fleetFile !== undefined) return fleetFile;
   throw new RequestError({
     code: "DROVER-USE-003",
     field: "PATH",
-    message: `There is no herdctl.yaml in ${path}.`,
-    next: "Name a herdctl.yaml, its directory, or the file of one agent.",
+    message: `${path} has no herdctl.yaml.`,
+    next: "Pass a herdctl.yaml, its directory, or the file of one agent.",
   });
 }
 
@@ -76,7 +79,7 @@ interface NewFile {
 }
 
 /** The fleet file, then a file for each agent. */
-function filesOf({ agents, defaults, description }: ImportedFleet, source: string, out: string): NewFile[] {
+function toFiles({ agents, defaults, description }: ImportedFleet, source: string, out: string): NewFile[] {
   if (agents.length === 0) return [];
   const names = new Map(agents.map(({ name }) => [name, `${name}.yaml`]));
   const fleet = {
@@ -134,6 +137,6 @@ function printReport(
   write(2, `${hints.join("\n")}\n`);
 }
 
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }

@@ -22,13 +22,13 @@ export const initCommand: CommandSpec = {
 /** Writes all files or none, and never overwrites an existing file. */
 async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   const directory = resolve(cwd, positionals[0] ?? ".");
-  const taken = files.filter(({ path }) => existsSync(join(directory, path)));
-  if (taken.length > 0)
+  const existingFiles = files.filter(({ path }) => existsSync(join(directory, path)));
+  if (existingFiles.length > 0)
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "FOLDER",
-      message: `${taken.map(({ path }) => path).join(", ")} already exists in ${directory}. Nothing was written.`,
-      next: "Move it, or name another directory: drover init my-agents",
+      message: `${existingFiles.map(({ path }) => path).join(", ")} already exists in ${directory}. Nothing was written.`,
+      next: "Move it, or choose another directory: drover init my-agents",
     });
   const isNew = !existsSync(directory) || readdirSync(directory).length === 0;
   const existing = ["profiles", "agents"].filter((name) => existsSync(join(directory, name)));
@@ -39,7 +39,7 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
     if (executable) chmodSync(file, 0o755);
     write(2, `wrote ${relative(cwd, file)}\n`);
   }
-  // In a directory that had other files, trust only what was created now.
+  // In a directory that had other files, trust only the new ones.
   const created = ["drover.yaml", "profiles", "agents"].filter((name) => !existing.includes(name));
   trustCreated(isNew ? [directory] : created.map((name) => join(directory, name)), env);
   if (existing.length > 0)

@@ -5,17 +5,17 @@ import { stripControlCharacters } from "./strip-control-characters.ts";
 
 /**
  * Writes everything synchronously. Node's own stdout takes milliseconds to set up and loses unwritten data at
- * `process.exit`. Throws EPIPE if the reader has gone (see `isClosedPipe`), and a HostError for any other failure.
+ * `process.exit`. Throws EPIPE if the reader has closed the pipe (see `isClosedPipe`), and a HostError for any other failure.
  *
  * Strings are for people and may quote an agent, a file or a server, so control sequences are stripped. This also applies
- * to pipes and files, because somebody may print them on a terminal later. Bytes are data and are written unchanged.
+ * to pipes and files, because they may be printed on a terminal later. Bytes are data and are written unchanged.
  */
 export function write(fd: 1 | 2, data: string | Uint8Array): void {
   const bytes =
     typeof data === "string" ? Buffer.from(stripControlCharacters(data, { colours: isTerminal(fd) }), "utf8") : data;
-  for (let at = 0; at < bytes.length;) {
+  for (let offset = 0; offset < bytes.length;) {
     try {
-      at += writeSync(fd, bytes, at);
+      offset += writeSync(fd, bytes, offset);
     } catch (error) {
       if (isClosedPipe(error)) throw error;
       if (!isCode(error, "EAGAIN")) throw cannotWrite(fd, error);

@@ -8,6 +8,6 @@ export function escapeControlCharacters(json: string): string {
   return json.replaceAll(
     // oxlint-disable-next-line no-control-regex
     /[\u007f-\u009f]|\p{Bidi_Control}/gu,
-    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

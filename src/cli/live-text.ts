@@ -1,10 +1,10 @@
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
-/** Shows an agent's message while it is written, and lines about what the agent does. */
+/** Shows an agent's message while it is written, and one line for each action of the agent. */
 export interface LiveText {
   /** Shows a piece of a message as it arrives. Delivery is best effort: pieces may be missing. */
   piece(text: string): void;
-  /** Takes the recorded message and shows the part of it that no piece has shown. */
+  /** Shows the part of a recorded message that no piece has shown. */
   whole(text: string): void;
   /** Shows a line, after the message that is being shown. Pieces arrive before their message is recorded. */
   line(text: string): void;
@@ -14,53 +14,57 @@ export interface LiveText {
 }
 
 export function createLiveText(print: (text: string) => void): LiveText {
-  /** Shown in pieces, but not recorded yet. */
-  let ahead = "";
-  /** Shown from the record. Its pieces may still arrive and must not be shown again. */
-  let late = "";
-  let waiting: string[] = [];
-  let lineIsOpen = false;
+  /** Text that was shown in pieces, but is not recorded yet. */
+  let unrecorded = "";
+  /** Text that was shown from the record. Its pieces may still arrive and must not be shown again. */
+  let expectedPieces = "";
+  let pendingLines: string[] = [];
+  let isLineOpen = false;
 
   const printText = (text: string): void => {
     if (text === "") return;
-    print(`${lineIsOpen ? "" : indent}${stripControlCharacters(text).replaceAll("\n", `\n${indent}`)}`);
-    lineIsOpen = true;
+    print(`${isLineOpen ? "" : indent}${stripControlCharacters(text).replaceAll("\n", `\n${indent}`)}`);
+    isLineOpen = true;
   };
   const endLine = (): void => {
-    if (lineIsOpen) print("\n");
-    lineIsOpen = false;
+    if (isLineOpen) print("\n");
+    isLineOpen = false;
   };
   const showLines = (): void => {
-    if (waiting.length > 0) endLine();
-    for (const text of waiting) print(`${indent}${stripControlCharacters(text, { colours: true })}\n`);
-    waiting = [];
+    if (pendingLines.length > 0) endLine();
+    for (const text of pendingLines) print(`${indent}${stripControlCharacters(text, { colours: true })}\n`);
+    pendingLines = [];
   };
   return {
-    piece(given) {
-      const known = late.startsWith(given) ? given : given.startsWith(late) ? late : "";
-      const text = given.slice(known.length);
-      late = text === "" ? late.slice(known.length) : "";
+    piece(piece) {
+      const alreadyShown = expectedPieces.startsWith(piece)
+        ? piece
+        : piece.startsWith(expectedPieces)
+          ? expectedPieces
+          : "";
+      const text = piece.slice(alreadyShown.length);
+      expectedPieces = text === "" ? expectedPieces.slice(alreadyShown.length) : "";
       printText(text);
-      ahead += text;
+      unrecorded += text;
     },
     whole(text) {
-      if (ahead.startsWith(text)) {
+      if (unrecorded.startsWith(text)) {
         // The pieces may be ahead of the record.
-        ahead = ahead.slice(text.length);
-        if (ahead === "") endLine();
+        unrecorded = unrecorded.slice(text.length);
+        if (unrecorded === "") endLine();
         return showLines();
       }
-      const more = text.startsWith(ahead) ? text.slice(ahead.length) : null;
-      if (more === null) endLine();
-      printText(more ?? text);
+      const unshown = text.startsWith(unrecorded) ? text.slice(unrecorded.length) : null;
+      if (unshown === null) endLine();
+      printText(unshown ?? text);
       endLine();
-      late += more ?? "";
-      ahead = "";
+      expectedPieces += unshown ?? "";
+      unrecorded = "";
       showLines();
     },
     line(text) {
-      waiting.push(text);
-      if (ahead === "") showLines();
+      pendingLines.push(text);
+      if (unrecorded === "") showLines();
     },
     endLine,
     end() {

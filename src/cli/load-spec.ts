@@ -10,7 +10,7 @@ import { BugError, RequestError } from "../model/errors.ts";
 import { profileSchema } from "../model/profile.ts";
 import type { RunnerProfile } from "../runner.ts";
 import { findProfileDirectories } from "../compose/open-profiles.ts";
-import { modelAgentFaults } from "./model-agent-faults.ts";
+import { findModelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, usage } from "./options.ts";
 
 /**
@@ -24,18 +24,18 @@ export async function loadSpec(
   local: Local,
 ): Promise<RunnerProfile & { agent: Agent }> {
   const agent = await readSpec(file);
-  const loaded = modelProfile({ cwd, env }, local, provider);
+  const loaded = loadModelProfile({ cwd, env }, local, provider);
   const text = (key: string): string | undefined => {
     const value = loaded.profile.config[key];
     return typeof value === "string" ? value : undefined;
   };
-  const place = { env, directory: loaded.directory };
-  const named = { option: provider, agent: agent.provider, profile: text("provider") };
-  const chosen = await chooseProvider({ ...named, config: local.config.provider ?? undefined }, place);
+  const location = { env, directory: loaded.directory };
+  const candidates = { option: provider, agent: agent.provider, profile: text("provider") };
+  const providerName = await chooseProvider({ ...candidates, config: local.config.provider ?? undefined }, location);
   const base_url = text("base_url");
   const script = agent.script ?? text("script");
-  const opened = await openProvider(chosen, {
-    ...place,
+  const openedProvider = await openProvider(providerName, {
+    ...location,
     settings: {
       ...(base_url === undefined ? {} : { base_url }),
       ...(script === undefined ? {} : { script: resolve(loaded.directory, script) }),
@@ -47,17 +47,17 @@ export async function loadSpec(
       throw new BugError("a provider started a program outside a run");
     },
   });
-  await opened.close();
+  await openedProvider.close();
   const { demands: _demands, model, ...rest } = agent;
   // The agent's model belongs to its own provider.
-  const isOther = agent.provider !== undefined && agent.provider !== chosen;
-  const ready: Agent = {
+  const isOtherProvider = agent.provider !== undefined && agent.provider !== providerName;
+  const preparedAgent: Agent = {
     ...rest,
-    provider: chosen,
+    provider: providerName,
     workspace: "in_place",
-    ...(model === undefined || isOther ? {} : { model }),
+    ...(model === undefined || isOtherProvider ? {} : { model }),
   };
-  return { loaded, agents: [ready], agent: ready };
+  return { loaded, agents: [preparedAgent], agent: preparedAgent };
 }
 
 async function readSpec(file: string): Promise<Agent> {
@@ -68,30 +68,30 @@ async function readSpec(file: string): Promise<Agent> {
       "SPEC",
     );
   const schemas = openSchemaChecker();
-  const { agents, faults } = await loadAgentFiles([file], { ...schemas, checkAgent: modelAgentFaults });
+  const { agents, faults } = await loadAgentFiles([file], { ...schemas, checkAgent: findModelAgentFaults });
   await schemas.stop();
   const agent = agents[0]?.agent;
-  if (!agent) throw refused("SPEC", faults);
-  const other = agent.type === "procedural" ? "a command" : agent.executor;
-  if (other === undefined || other === "model") return agent;
+  if (!agent) throw toRequestError("SPEC", faults);
+  const otherExecutor = agent.type === "procedural" ? "a command" : agent.executor;
+  if (otherExecutor === undefined || otherExecutor === "model") return agent;
   throw new RequestError({
     code: "DROVER-AGT-004",
     field: "SPEC",
-    message: `agent-executor cannot run ${agent.name}: its executor is ${other}, not model.`,
+    message: `agent-executor cannot run ${agent.name}: its executor is ${otherExecutor}, not model.`,
     next: `Run it with: drover run ${agent.name}`,
   });
 }
 
 /** The project's profile `model`, or else one without settings. Its base_url is used only with its own provider. */
-function modelProfile(
+function loadModelProfile(
   { cwd, env }: Pick<CommandInput, "env" | "cwd">,
   { config: { profiles, isolation } }: Local,
   provider?: string,
 ): LoadedProfile {
   const host = { builtIn: ["model"], hasCommand: () => true };
-  const found = loadProfile("model", findProfileDirectories(cwd, { profiles }, false, env), host);
-  if (!found.ok && found.faults[0]?.code !== "DROVER-PRF-001") throw refused("profile", found.faults);
-  const empty: LoadedProfile = {
+  const loadResult = loadProfile("model", findProfileDirectories(cwd, { profiles }, false, env), host);
+  if (!loadResult.ok && loadResult.faults[0]?.code !== "DROVER-PRF-001") throw toRequestError("profile", loadResult.faults);
+  const emptyProfile: LoadedProfile = {
     name: "model",
     file: "model",
     directory: cwd,
@@ -99,21 +99,21 @@ function modelProfile(
     agentsDirectory: null,
     module: null,
   };
-  const isLoop = found.ok && found.profile.profile.type === "model" && !found.profile.profile.command;
-  const loaded = isLoop && found.profile.module === null ? found.profile : empty;
+  const isLoop = loadResult.ok && loadResult.profile.profile.type === "model" && !loadResult.profile.profile.command;
+  const loaded = isLoop && loadResult.profile.module === null ? loadResult.profile : emptyProfile;
   const { base_url, ...config } = loaded.profile.config;
-  const isOther = provider !== undefined && provider !== config["provider"];
+  const isOtherProvider = provider !== undefined && provider !== config["provider"];
   return {
     ...loaded,
     profile: {
       ...loaded.profile,
       isolation: loaded.profile.isolation ?? isolation,
-      config: isOther || base_url === undefined ? config : { ...config, base_url },
+      config: isOtherProvider || base_url === undefined ? config : { ...config, base_url },
     },
   };
 }
 
-function refused(field: string, faults: readonly DefinitionFault[]): RequestError {
+function toRequestError(field: string, faults: readonly DefinitionFault[]): RequestError {
   const [first] = faults;
   if (!first) throw new BugError("neither an agent nor a fault");
   return new RequestError({

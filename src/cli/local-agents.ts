@@ -26,12 +26,12 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
     skipSchemaChecks: true,
   });
   await stop();
-  const from = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
+  const withSource = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
     agents.map((agent) => ({ ...agent, source, runner_id: null }));
   const all = [
-    ...from("file", await readAgentFiles(findAgentsDirectory(input, local), onNotice)),
-    ...from("api", await readStoredAgents(local)),
-    ...from(
+    ...withSource("file", await readAgentFiles(findAgentsDirectory(input, local), onNotice)),
+    ...withSource("api", await readStoredAgents(local)),
+    ...withSource(
       "runner",
       profiles.flatMap(({ agents }) => agents),
     ),

@@ -124,11 +124,11 @@ export async function main(argv: readonly string[]): Promise<void> {
 async function dispatch(argv: readonly string[]): Promise<void> {
   const [first = "", second = ""] = argv;
   if (first === "--version" || first === "-v") return write(1, `${DROVER_VERSION}\n`);
-  if (first === "" || first === "--help" || first === "-h") return overview();
-  if (first === "help") return second === "" ? overview() : dispatch([...argv.slice(1), "--help"]);
-  for (const words of [2, 1]) {
-    const name = argv.slice(0, words).join(" ");
-    if (Object.hasOwn(commands, name)) return runCommand(await commands[name]![1](), argv.slice(words));
+  if (first === "" || first === "--help" || first === "-h") return showOverview();
+  if (first === "help") return second === "" ? showOverview() : dispatch([...argv.slice(1), "--help"]);
+  for (const wordCount of [2, 1]) {
+    const name = argv.slice(0, wordCount).join(" ");
+    if (Object.hasOwn(commands, name)) return runCommand(await commands[name]![1](), argv.slice(wordCount));
   }
   const group = Object.entries(commands).filter(([name]) => name.startsWith(`${first} `));
   if (group.length === 0) throw unknownCommand(first);
@@ -158,7 +158,7 @@ async function showGroup(first: string, group: CommandGroup, fd: 1 | 2): Promise
   );
 }
 
-async function overview(): Promise<void> {
+async function showOverview(): Promise<void> {
   const { columns } = await import("./help.ts");
   write(
     1,
@@ -169,7 +169,7 @@ async function overview(): Promise<void> {
       ...columns([
         ['drover exec "echo hello"', "# run a command"],
         ["drover runs list", "# see its record"],
-        ["drover audit verify", "# prove that nobody has changed it since"],
+        ["drover audit verify", "# prove that it has not been changed since"],
       ]),
       "",
       "Commands",
@@ -192,11 +192,11 @@ function unknownInGroup(first: string, second: string, group: CommandGroup): Req
 
 function unknownCommand(first: string): RequestError {
   const names = Object.keys(commands);
-  const near = suggest(first, new Set(names.flatMap((name) => [name, name.split(" ")[0]!])));
+  const suggestion = suggest(first, new Set(names.flatMap((name) => [name, name.split(" ")[0]!])));
   return new RequestError({
     code: "DROVER-USE-007",
     field: first,
-    message: `Unknown command ${first}.${near ? ` Did you mean ${near}?` : ""}`,
+    message: `Unknown command ${first}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     next: "Run `drover --help` to list the commands.",
   });
 }

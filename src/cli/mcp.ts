@@ -21,16 +21,16 @@ export const mcpCommand: CommandSpec = {
 
 async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput): Promise<number> {
   const { serveAgentsStdio } = await import("./serve-agents-stdio.ts");
-  const started = new Set<string>();
+  const startedRuns = new Set<string>();
   const { close, ended } = serveAgentsStdio({
     client,
     version: DROVER_VERSION,
     parent_run_id: env["DROVER_RUN_ID"] || undefined,
-    onStarted: (run_id) => void started.add(run_id),
+    onStarted: (run_id) => void startedRuns.add(run_id),
     onDefect: (error, where) => reportOnStderr(`${where}: ${error instanceof Error ? error.message : String(error)}`),
   });
   // Without a coordinator the runs live in this process and end with it.
-  const runs = isOwn ? started : new Set<string>();
+  const runs = isOwn ? startedRuns : new Set<string>();
   await waitForShutdown({
     async graceful() {
       for (const run_id of runs) await client.runs.stop(run_id);
@@ -46,12 +46,17 @@ async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput
 /** Waits until every run has ended or is parked. A later command continues parked runs. */
 async function waitForRuns(client: ApiClient, runs: ReadonlySet<string>): Promise<void> {
   for (const run_id of runs) {
-    if (isOver((await client.runs.get(run_id)).status)) continue;
+    if (isEndedOrParked((await client.runs.get(run_id)).status)) continue;
     for await (const { event } of client.runs.follow(run_id))
-      if (event.type === "status" && event.status === "parked" && isOver((await client.runs.get(run_id)).status)) break;
+      if (
+        event.type === "status" &&
+        event.status === "parked" &&
+        isEndedOrParked((await client.runs.get(run_id)).status)
+      )
+        break;
   }
 }
 
-function isOver(status: Parameters<typeof isTerminal>[0]): boolean {
+function isEndedOrParked(status: Parameters<typeof isTerminal>[0]): boolean {
   return isTerminal(status) || status === "parked";
 }

@@ -31,16 +31,16 @@ export const migrateCommand: CommandSpec = {
 
 async function migrate(input: CommandInput): Promise<number> {
   const url = readUrl(input);
-  const directory = await stoppedDirectory(input);
+  const directory = await findStoppedDirectory(input);
   // Fails if the record is missing, damaged or newer than this Drover, and upgrades an older one.
   await (await openStore({ directory, now: () => new Date() })).close();
   checkSecret(input, url, directory);
-  const since = performance.now();
+  const startedAt = performance.now();
   const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: progressReporter(input) });
-  const seconds = Math.round((performance.now() - since) / 100) / 10;
+  const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
   write(
     1,
-    input.options["json"] ? inJson(migrated, directory, url, seconds) : inWords(migrated, directory, url, seconds),
+    input.options["json"] ? toJson(migrated, directory, url, seconds) : describe(migrated, directory, url, seconds),
   );
   return 0;
 }
@@ -58,7 +58,7 @@ function readUrl(input: CommandInput): string {
 }
 
 /** A running coordinator would keep writing to the old record after the copy. */
-async function stoppedDirectory(input: CommandInput): Promise<string> {
+async function findStoppedDirectory(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
   const { client, local } = await connect({ ...input, env });
   const { stateDirectory } = local.locations;
@@ -73,9 +73,9 @@ async function stoppedDirectory(input: CommandInput): Promise<string> {
 
 function checkSecret({ env }: CommandInput, url: string, directory: string): void {
   if (!env["DROVER_SECRET"] && !env["DROVER_SECRET_FILE"]) return;
-  const given = readDatabaseSettings({ ...env, DATABASE_URL: url })?.secret;
+  const secret = readDatabaseSettings({ ...env, DATABASE_URL: url })?.secret;
   const key = readKey(directory);
-  if (given !== undefined && key !== null && Buffer.compare(given, key) === 0) return;
+  if (secret !== undefined && key !== null && Buffer.compare(secret, key) === 0) return;
   const field = env["DROVER_SECRET_FILE"] ? "DROVER_SECRET_FILE" : "DROVER_SECRET";
   throw new RequestError({
     code: "DROVER-USE-001",
@@ -87,27 +87,27 @@ function checkSecret({ env }: CommandInput, url: string, directory: string): voi
 
 /** Prints at most one progress line per second. */
 function progressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
-  let last = performance.now();
+  let lastPrintedAt = performance.now();
   return (progress) => {
-    if (options["quiet"] || performance.now() - last < 1000) return;
-    last = performance.now();
-    const what =
+    if (options["quiet"] || performance.now() - lastPrintedAt < 1000) return;
+    lastPrintedAt = performance.now();
+    const subject =
       "what" in progress ? `${progress.what}, ${progress.done.toLocaleString("en")} so far` : "the audit chain";
-    write(2, `${progress.doing} ${what}\n`);
+    write(2, `${progress.doing} ${subject}\n`);
   };
 }
 
-function inJson({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
+function toJson({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
   return jsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
 }
 
-function inWords({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
+function describe({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
   const { rows, contents, bytes, missing } = copied;
   const count = (number: number | undefined): string => (number ?? 0).toLocaleString("en");
-  const all = Object.values(rows).reduce((sum, number) => sum + number, 0);
+  const totalRows = Object.values(rows).reduce((sum, number) => sum + number, 0);
   const chain = audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`;
   return [
-    `Copied ${directory} to ${publicName(url)} in ${seconds} s and compared every row: all ${count(all)} rows match.`,
+    `Copied ${directory} to ${publicName(url)} in ${seconds} s and compared every row: all ${count(totalRows)} rows match.`,
     `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} contents, ${count(bytes)} bytes)`,
     ...(missing === 0 ? [] : [`  ${count(missing)} contents were already missing in ${blobsDirectory(directory)}`]),
     `  ${count(audit.rows)} audit rows, ${chain}`,

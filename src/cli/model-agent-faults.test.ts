@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadAgentFiles } from "../define/load-agents.ts";
 import { findProfiles } from "../define/profiles.ts";
-import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
+import { findModelAgentFaults, findModelProfileFaults } from "./model-agent-faults.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const checks = { checkSchema: async () => ({ faults: [] }), checkAgent: modelAgentFaults };
+const checks = { checkSchema: async () => ({ faults: [] }), checkAgent: findModelAgentFaults };
 
 /** A markdown agent with this front matter, and `s.yaml` next to it. */
 async function check(front: string, script = "turns: [{ text: hi }]\n") {
@@ -88,7 +88,7 @@ test("checks a profile of the executor in the same way", async () => {
   const config = { provider: "scriptd", script: "none.yaml" };
   writeFileSync(join(folder, "profiles", "m.json"), JSON.stringify({ type: "model", config }, null, 1));
   const { profiles } = findProfiles([join(folder, "profiles")], { builtIn: ["model"], hasCommand: () => true });
-  expect(await modelProfileFaults(profiles[0]!)).toMatchObject([
+  expect(await findModelProfileFaults(profiles[0]!)).toMatchObject([
     { code: "DROVER-LLM-001", line: 4, message: expect.stringContaining("Did you mean scripted?") },
     { code: "DROVER-LLM-004", line: 5, message: expect.stringContaining(join(folder, "none.yaml")) },
   ]);

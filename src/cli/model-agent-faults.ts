@@ -12,15 +12,15 @@ import { suggest } from "../model/suggest.ts";
  * Faults in the provider and script of an agent for the executor `model`. Agents of other executors are not checked,
  * because only their executor knows its providers.
  */
-export async function modelAgentFaults(agent: Agent, origin: Origin): Promise<DefinitionFault[]> {
+export async function findModelAgentFaults(agent: Agent, origin: Origin): Promise<DefinitionFault[]> {
   const { type, executor = "model", provider, script } = agent;
-  const faults = presetFaults(agent, origin);
+  const faults = findPresetFaults(agent, origin);
   if (type !== "autonomous" || executor !== "model") return faults;
-  return [...faults, ...(await choiceFaults({ provider, script }, origin))];
+  return [...faults, ...(await findProviderFaults({ provider, script }, origin))];
 }
 
 /** Only the executor `claude-sdk` has the system prompt preset of Claude Code. */
-function presetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Origin): DefinitionFault[] {
+function findPresetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Origin): DefinitionFault[] {
   if (typeof system_prompt !== "object" || executor === "claude-sdk") return [];
   return [
     {
@@ -35,16 +35,16 @@ function presetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Orig
 }
 
 /** Faults in the provider and script of a profile for the executor `model`. */
-export async function modelProfileFaults({ profile, file, directory }: LoadedProfile): Promise<DefinitionFault[]> {
+export async function findModelProfileFaults({ profile, file, directory }: LoadedProfile): Promise<DefinitionFault[]> {
   const { type, command, module, config } = profile;
   if (type !== "model" || command !== undefined || module !== undefined) return [];
   const text = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
   const script = text("script");
   // YAML includes JSON. The file has already been parsed once, so it is valid.
-  const read = readYaml(readFileSync(file, "utf8"));
-  return choiceFaults(
+  const yaml = readYaml(readFileSync(file, "utf8"));
+  return findProviderFaults(
     { provider: text("provider"), script: script && resolve(directory, script) },
-    { file, lineOf: read.ok ? (path) => read.lineOf(["config", ...path]) : null },
+    { file, lineOf: yaml.ok ? (path) => yaml.lineOf(["config", ...path]) : null },
   );
 }
 
@@ -54,18 +54,18 @@ interface Choice {
   script: string | undefined;
 }
 
-async function choiceFaults({ provider, script }: Choice, { file, lineOf }: Origin): Promise<DefinitionFault[]> {
+async function findProviderFaults({ provider, script }: Choice, { file, lineOf }: Origin): Promise<DefinitionFault[]> {
   const faults: DefinitionFault[] = [];
   // Only the runner knows the value of a variable.
   if (provider !== undefined && !provider.includes("${") && !providerNames.includes(provider)) {
-    const near = suggest(provider, providerNames);
+    const suggestion = suggest(provider, providerNames);
     faults.push({
       code: "DROVER-LLM-001",
       file,
       line: lineOf?.(["provider"]) ?? null,
       path: "provider",
-      message: `unknown provider ${provider}.${near ? ` Did you mean ${near}?` : ""}`,
-      next: `Use one of ${providerNames.join(", ")}, or name the executor that supports it.`,
+      message: `unknown provider ${provider}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
+      next: `Use one of ${providerNames.join(", ")}, or set the executor that supports it.`,
     });
   }
   if (script === undefined) return faults;
@@ -73,10 +73,10 @@ async function choiceFaults({ provider, script }: Choice, { file, lineOf }: Orig
   const checked = await checkScript(script);
   if (checked.ok) return faults;
   // A missing script is reported in the file that names it.
-  const placed = checked.faults.map((fault) =>
+  const scriptFaults = checked.faults.map((fault) =>
     fault.line === null
       ? { ...fault, file, line: lineOf?.(["script"]) ?? null, path: "script", message: `${fault.message}: ${script}` }
       : fault,
   );
-  return [...faults, ...placed];
+  return [...faults, ...scriptFaults];
 }

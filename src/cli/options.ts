@@ -10,7 +10,7 @@ export interface CommandSpec {
   /** Placeholders shown after the name in the usage line. */
   takes: string;
   /** How many positional arguments the command takes, checked before it runs. Without it the command checks them itself. */
-  arity?: readonly [least: number, most: number];
+  arity?: readonly [min: number, max: number];
   examples: readonly (readonly [command: string, what: string])[];
   options: Record<string, OptionSpec>;
   /** Passes unknown options to the command as `extraOptions` instead of rejecting them. */
@@ -53,37 +53,37 @@ export function parseOptions(
   argv: readonly string[],
   spec: Pick<CommandSpec, "name" | "options" | "takesExtraOptions">,
 ) {
-  const known = { ...spec.options, ...commonOptions };
+  const knownOptions = { ...spec.options, ...commonOptions };
   const options: ParsedOptions = {};
   const positionals: string[] = [];
   const extraOptions: [string, string | true][] = [];
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at]!;
-    if (word === "--") return { options, positionals, extraOptions, rest: argv.slice(at + 1) };
-    if (!word.startsWith("-") || word === "-") {
-      positionals.push(word);
+  for (let index = 0; index < argv.length; index++) {
+    const argument = argv[index]!;
+    if (argument === "--") return { options, positionals, extraOptions, rest: argv.slice(index + 1) };
+    if (!argument.startsWith("-") || argument === "-") {
+      positionals.push(argument);
       continue;
     }
-    const [name, attached] = splitOption(word, known);
-    const option = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!option && spec.takesExtraOptions && word.startsWith("--") && name !== "") {
-      const next = argv[at + 1];
-      const separate = attached === undefined && next !== undefined && !next.startsWith("--");
-      extraOptions.push([name, attached ?? (separate ? next : true)]);
-      if (separate) at++;
+    const [name, attached] = splitOption(argument, knownOptions);
+    const option = Object.hasOwn(knownOptions, name) ? knownOptions[name] : undefined;
+    if (!option && spec.takesExtraOptions && argument.startsWith("--") && name !== "") {
+      const next = argv[index + 1];
+      const isSeparate = attached === undefined && next !== undefined && !next.startsWith("--");
+      extraOptions.push([name, attached ?? (isSeparate ? next : true)]);
+      if (isSeparate) index++;
       continue;
     }
-    if (!option) throw unknownOption(word, name, spec.name, Object.keys(known));
+    if (!option) throw unknownOption(argument, name, spec.name, Object.keys(knownOptions));
     if (option.value === undefined) {
       if (attached !== undefined) throw usage(`--${name} takes no value.`, spec.name, `--${name}`);
       options[name] = true;
       continue;
     }
-    const value = attached ?? argv[++at];
+    const value = attached ?? argv[++index];
     if (value === undefined) throw usage(`--${name} needs a value: --${name} ${option.value}.`, spec.name, `--${name}`);
-    const before = options[name];
-    if (option.repeat) options[name] = Array.isArray(before) ? [...before, value] : [value];
-    else if (before !== undefined) throw usage(`--${name} was given twice.`, spec.name, `--${name}`);
+    const previous = options[name];
+    if (option.repeat) options[name] = Array.isArray(previous) ? [...previous, value] : [value];
+    else if (previous !== undefined) throw usage(`--${name} was passed twice.`, spec.name, `--${name}`);
     else options[name] = value;
   }
   return { options, positionals, extraOptions, rest: null };
@@ -95,17 +95,17 @@ export function readPositionals(
   spec: Pick<CommandSpec, "name" | "takes" | "arity" | "options">,
 ): string[] {
   if (!spec.arity) return positionals;
-  const [least, most] = spec.arity;
-  const words = [...positionals, ...(rest ?? [])];
-  if (words.length < least) throw usage(`${spec.name} needs ${spec.takes}.`, spec.name, spec.takes);
-  if (words.length <= most) return words;
-  const extra = words[most]!;
+  const [min, max] = spec.arity;
+  const args = [...positionals, ...(rest ?? [])];
+  if (args.length < min) throw usage(`${spec.name} needs ${spec.takes}.`, spec.name, spec.takes);
+  if (args.length <= max) return args;
+  const unexpected = args[max]!;
   const option = Object.entries(spec.options).find(([, { value }]) => value !== undefined);
   throw new RequestError({
     code: "DROVER-USE-001",
-    field: extra,
-    message: `${spec.name} takes ${most === 0 ? "no arguments" : `only ${spec.takes}`}: unexpected argument ${extra}.`,
-    next: `${option ? `Did you mean --${option[0]} ${extra}? ` : ""}See \`drover ${spec.name} --help\`.`,
+    field: unexpected,
+    message: `${spec.name} takes ${max === 0 ? "no arguments" : `only ${spec.takes}`}: unexpected argument ${unexpected}.`,
+    next: `${option ? `Did you mean --${option[0]} ${unexpected}? ` : ""}See \`drover ${spec.name} --help\`.`,
   });
 }
 
@@ -115,27 +115,27 @@ export function text(options: ParsedOptions, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** A number of seconds, fractions allowed. undefined if the option was not given. */
+/** A number of seconds, fractions allowed. Returns undefined if the option was not passed. */
 export function seconds(options: ParsedOptions, name: string): number | undefined {
-  const given = text(options, name);
-  if (given === undefined) return undefined;
-  const time = given.trim() === "" ? Number.NaN : Number(given);
+  const value = text(options, name);
+  if (value === undefined) return undefined;
+  const time = value.trim() === "" ? Number.NaN : Number(value);
   if (Number.isFinite(time) && time > 0) return time;
   throw new RequestError({
     code: "DROVER-USE-005",
     field: `--${name}`,
-    message: `--${name} ${given} is not a positive number of seconds.`,
-    next: `Give a time like --${name} 60 or --${name} 0.5.`,
+    message: `--${name} ${value} is not a positive number of seconds.`,
+    next: `Use a time like --${name} 60 or --${name} 0.5.`,
   });
 }
 
 /** The page size from --limit, 50 by default. */
 export function readLimit(options: ParsedOptions, command: string): number {
-  const given = text(options, "limit");
-  if (given === undefined) return 50;
-  const limit = Number(given);
+  const value = text(options, "limit");
+  if (value === undefined) return 50;
+  const limit = Number(value);
   if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, command, "--limit");
+  throw usage(`--limit ${value} is not a whole number from 1 to 1000.`, command, "--limit");
 }
 
 export function list(options: ParsedOptions, name: string): string[] {
@@ -152,20 +152,23 @@ export function usage(message: string, command: string, field?: string): Request
   });
 }
 
-function splitOption(word: string, known: Record<string, OptionSpec>): [name: string, attached: string | undefined] {
-  const short = /^-([a-z])$/.exec(word)?.[1];
-  if (short) return [Object.entries(known).find(([, option]) => option.short === short)?.[0] ?? "", undefined];
-  const equals = word.indexOf("=");
-  return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)];
+function splitOption(
+  argument: string,
+  knownOptions: Record<string, OptionSpec>,
+): [name: string, attached: string | undefined] {
+  const short = /^-([a-z])$/.exec(argument)?.[1];
+  if (short) return [Object.entries(knownOptions).find(([, option]) => option.short === short)?.[0] ?? "", undefined];
+  const equals = argument.indexOf("=");
+  return equals < 0 ? [argument.slice(2), undefined] : [argument.slice(2, equals), argument.slice(equals + 1)];
 }
 
-function unknownOption(word: string, name: string, command: string, known: string[]): RequestError {
-  const near = word.startsWith("--") ? suggest(name, known) : undefined;
-  const shown = word.split("=")[0]!;
+function unknownOption(argument: string, name: string, command: string, knownOptions: string[]): RequestError {
+  const suggestion = argument.startsWith("--") ? suggest(name, knownOptions) : undefined;
+  const optionName = argument.split("=")[0]!;
   return new RequestError({
     code: "DROVER-USE-007",
-    field: shown,
-    message: `Unknown option ${shown}.${near ? ` Did you mean --${near}?` : ""}`,
+    field: optionName,
+    message: `Unknown option ${optionName}.${suggestion ? ` Did you mean --${suggestion}?` : ""}`,
     next: `See \`drover ${command} --help\`.${command === "exec" ? " Put options for the command itself inside the quotes or after `--`." : ""}`,
   });
 }

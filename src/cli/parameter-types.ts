@@ -14,17 +14,17 @@ export interface Types {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-const anything: Types = { kinds: null, values: null, items: () => anything };
+const anyType: Types = { kinds: null, values: null, items: () => anyType };
 /** Limits the depth of references, which may be circular. */
 const maxDepth = 16;
 
 /** Follows local references, allOf, anyOf and oneOf. Everything else is left to the coordinator's validation. */
 export function readTypes(schema: unknown, root: unknown, depth = 0): Types {
-  if (!isSchema(schema) || depth > maxDepth) return anything;
-  const inner = (each: unknown): Types => readTypes(each, root, depth + 1);
-  const own: Types = { ...ownTypes(schema), items: () => inner(schema["items"]) };
-  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => either(list.map(inner)));
-  return [...partsOf(schema, root).map(inner), ...unions].reduce(both, own);
+  if (!isSchema(schema) || depth > maxDepth) return anyType;
+  const readInner = (inner: unknown): Types => readTypes(inner, root, depth + 1);
+  const keywordTypes: Types = { ...ownTypes(schema), items: () => readInner(schema["items"]) };
+  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => union(list.map(readInner)));
+  return [...listParts(schema, root).map(readInner), ...unions].reduce(intersect, keywordTypes);
 }
 
 /** The schema of one parameter, or undefined if the schema does not mention it. */
@@ -33,7 +33,7 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
   const properties = schema["properties"];
   if (isSchema(properties) && Object.hasOwn(properties, name)) return properties[name];
   const choices = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).flat();
-  for (const part of [...partsOf(schema, root), ...choices]) {
+  for (const part of [...listParts(schema, root), ...choices]) {
     const found = findProperty(part, name, root, depth + 1);
     if (found !== undefined) return found;
   }
@@ -41,7 +41,7 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
 }
 
 /** Schemas that apply in addition to the keywords of this one. */
-function partsOf(schema: Schema, root: unknown): unknown[] {
+function listParts(schema: Schema, root: unknown): unknown[] {
   const all = schema["allOf"];
   const reference = schema["$ref"];
   return [...(Array.isArray(all) ? all : []), ...(typeof reference === "string" ? [resolve(reference, root)] : [])];
@@ -50,37 +50,39 @@ function partsOf(schema: Schema, root: unknown): unknown[] {
 function resolve(reference: string, root: unknown): unknown {
   if (!/^#(?:\/|$)/.test(reference)) return undefined;
   const steps = pointerSteps(decodeURIComponent(reference));
-  return steps.reduce<unknown>((at, step) => (isSchema(at) ? at[step] : undefined), root);
+  return steps.reduce<unknown>((value, step) => (isSchema(value) ? value[step] : undefined), root);
 }
 
 function ownTypes(schema: Schema): Pick<Types, "kinds" | "values"> {
   const { type, enum: members } = schema;
   const values = "const" in schema ? [schema["const"]] : Array.isArray(members) ? members : null;
-  const named = kinds.filter((kind) => (Array.isArray(type) ? type.includes(kind) : type === kind));
-  return { kinds: named.length > 0 ? new Set(named) : null, values };
+  const matching = kinds.filter((kind) => (Array.isArray(type) ? type.includes(kind) : type === kind));
+  return { kinds: matching.length > 0 ? new Set(matching) : null, values };
 }
 
-function both(one: Types, other: Types): Types {
-  const { kinds: a } = one;
-  const { kinds: b } = other;
+function intersect(first: Types, second: Types): Types {
+  const { kinds: a } = first;
+  const { kinds: b } = second;
   const common = [...(a ?? [])].filter((kind) => b?.has(kind) || (kind === "integer" && b?.has("number")));
   if (b?.has("integer") && a?.has("number")) common.push("integer");
-  const items = one.items();
+  const items = first.items();
   return {
     kinds: a && b ? new Set(common) : (a ?? b),
-    values: one.values ?? other.values,
-    items: items.kinds || items.values ? one.items : other.items,
+    values: first.values ?? second.values,
+    items: items.kinds || items.values ? first.items : second.items,
   };
 }
 
-function either(all: readonly Types[]): Types {
-  const kindsOf = all.map((each) => each.kinds);
-  const valuesOf = all.map((each) => each.values ?? (each.kinds?.size === 1 && each.kinds.has("null") ? [null] : null));
-  const list = all.find((each) => each.kinds?.has("array"));
+function union(all: readonly Types[]): Types {
+  const kindLists = all.map((types) => types.kinds);
+  const valueLists = all.map(
+    (types) => types.values ?? (types.kinds?.size === 1 && types.kinds.has("null") ? [null] : null),
+  );
+  const list = all.find((types) => types.kinds?.has("array"));
   return {
-    kinds: kindsOf.includes(null) ? null : new Set(kindsOf.flatMap((each) => [...(each ?? [])])),
-    values: valuesOf.includes(null) ? null : valuesOf.flatMap((each) => each ?? []),
-    items: () => list?.items() ?? anything,
+    kinds: kindLists.includes(null) ? null : new Set(kindLists.flatMap((kindList) => [...(kindList ?? [])])),
+    values: valueLists.includes(null) ? null : valueLists.flatMap((valueList) => valueList ?? []),
+    items: () => list?.items() ?? anyType,
   };
 }
 

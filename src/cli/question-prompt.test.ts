@@ -96,7 +96,7 @@ describe("a question at the terminal", () => {
 
   it("says who answered elsewhere, and closes the question", async () => {
     const { questionPrompt, printed } = await open();
-    questionPrompt.decided({
+    questionPrompt.onDecision({
       type: "permission_decision",
       request_id: "q1",
       decision: "deny",

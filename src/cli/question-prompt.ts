@@ -1,7 +1,7 @@
 import type { RunEvent } from "../model/event.ts";
 import type { Decision } from "../model/executor.ts";
 import { RequestError } from "../model/errors.ts";
-import { type Asked, effectWords, inputLines, visible } from "./question-view.ts";
+import { type Asked, describeEffect, inputLines, visible } from "./question-view.ts";
 import { createEditor, type Editor } from "./terminal/editor.ts";
 import type { Key } from "./terminal/keys.ts";
 import type { Live } from "./terminal/screen.ts";
@@ -11,8 +11,8 @@ import type { Style } from "./terminal/style.ts";
 export interface QuestionPrompt {
   readonly isAsking: boolean;
   ask(question: Asked): void;
-  /** The log records a decision, perhaps because somebody else has answered. */
-  decided(event: Extract<RunEvent, { type: "permission_decision" }>): void;
+  /** Call this when the log records a decision, which may be another person's. */
+  onDecision(event: Extract<RunEvent, { type: "permission_decision" }>): void;
   /** Drops all questions, because the run has ended or a new attempt has started. */
   clear(): void;
   /** Returns false if the key was not for the prompt. A person who is typing when a question appears does not answer it. */
@@ -34,10 +34,10 @@ export interface QuestionPromptOptions {
 }
 
 type Mode = { name: "choose" } | { name: "reason" | "edit"; editor: Editor; fault?: string } | { name: "sending" };
-type Decided = Parameters<QuestionPrompt["decided"]>[0];
+type DecisionEvent = Parameters<QuestionPrompt["onDecision"]>[0];
 
 /** Longer input is cut, and shown in full on request. */
-const mostLines = 30;
+const maxLines = 30;
 
 export function createQuestionPrompt({
   agent,
@@ -47,42 +47,42 @@ export function createQuestionPrompt({
   style,
   quietMs = 400,
 }: QuestionPromptOptions): QuestionPrompt {
-  let open: Asked[] = [];
+  let openQuestions: Asked[] = [];
   let mode: Mode = { name: "choose" };
-  /** A decision that arrived while our own answer was being sent. It may be ours or somebody else's. */
-  let decidedMeanwhile: Decided | null = null;
+  /** A decision that arrived while our own answer was being sent. It may be ours or another person's. */
+  let pendingDecision: DecisionEvent | null = null;
   let isArmed = false;
-  let arming: NodeJS.Timeout | null = null;
+  let armTimer: NodeJS.Timeout | null = null;
 
   function arm(): void {
-    if (arming) clearTimeout(arming);
+    if (armTimer) clearTimeout(armTimer);
     isArmed = false;
-    arming = setTimeout(() => {
+    armTimer = setTimeout(() => {
       isArmed = true;
       onChange();
     }, quietMs);
   }
 
-  function next(): void {
+  function showNext(): void {
     mode = { name: "choose" };
-    decidedMeanwhile = null;
-    if (arming) clearTimeout(arming);
-    const [first] = open;
+    pendingDecision = null;
+    if (armTimer) clearTimeout(armTimer);
+    const [first] = openQuestions;
     if (first) {
-      present(first);
+      printQuestion(first);
       arm();
     }
     onChange();
   }
 
-  function present({ tool, input, effect }: Asked): void {
-    const about = effectWords(effect);
+  function printQuestion({ tool, input, effect }: Asked): void {
+    const about = describeEffect(effect);
     print(
       `${style.yellow("?")} ${style.bold(visible(agent))} asks to use ${style.bold(visible(tool))}${about ? style.dim(` (${about})`) : ""}`,
     );
     const lines = inputLines(input);
-    for (const line of lines.slice(0, mostLines)) print(`    ${line}`);
-    if (lines.length > mostLines) print(style.dim(`    … ${lines.length - mostLines} more lines: press v to see all`));
+    for (const line of lines.slice(0, maxLines)) print(`    ${line}`);
+    if (lines.length > maxLines) print(style.dim(`    … ${lines.length - maxLines} more lines: press v to see all`));
   }
 
   function showAll({ input }: Asked): void {
@@ -90,34 +90,34 @@ export function createQuestionPrompt({
   }
 
   async function send(decision: Decision): Promise<void> {
-    const question = open[0]!;
+    const question = openQuestions[0]!;
     mode = { name: "sending" };
     onChange();
     try {
       await answer(question, decision);
-      print(`  ${outcome(decision.decision, decision.decision === "allow" ? null : decision.message, style)}`);
+      print(`  ${describeDecision(decision.decision, decision.decision === "allow" ? null : decision.message, style)}`);
       if (decision.decision === "allow" && decision.input !== undefined)
         for (const line of inputLines(decision.input)) print(`    ${line}`);
       if (decision.decision === "allow" && decision.remember) print(style.dim("  for the rest of this session"));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      const bad = error instanceof RequestError && isBadInput(error);
-      if (bad && open[0] === question) {
+      const isRejected = error instanceof RequestError && isBadInput(error);
+      if (isRejected && openQuestions[0] === question) {
         mode =
           decision.decision === "allow" && decision.input !== undefined
-            ? editing(decision.input, describe(error))
+            ? startEditing(decision.input, describeError(error))
             : { name: "choose" };
         onChange();
         return;
       }
-      if (decidedMeanwhile) printDecided(decidedMeanwhile);
-      else print(`  ${style.red("!")} ${describe(error)}`);
+      if (pendingDecision) printDecision(pendingDecision);
+      else print(`  ${style.red("!")} ${describeError(error)}`);
     }
-    if (open[0] === question) open.shift();
-    next();
+    if (openQuestions[0] === question) openQuestions.shift();
+    showNext();
   }
 
-  function editing(input: unknown, fault?: string): Mode {
+  function startEditing(input: unknown, fault?: string): Mode {
     const editor = createEditor((text) => {
       const parsed = parse(text);
       if (!parsed.ok) {
@@ -132,7 +132,7 @@ export function createQuestionPrompt({
     return { name: "edit", editor, ...(fault === undefined ? {} : { fault }) };
   }
 
-  function reasoning(): Mode {
+  function startReasoning(): Mode {
     const editor = createEditor((text) => {
       const message = text.trim();
       void send({ decision: "deny", ...(message === "" ? {} : { message }) });
@@ -141,7 +141,7 @@ export function createQuestionPrompt({
   }
 
   function choose(letter: string): void {
-    const question = open[0]!;
+    const question = openQuestions[0]!;
     switch (letter.toLowerCase()) {
       case "y":
         return void send({ decision: "allow" });
@@ -150,10 +150,10 @@ export function createQuestionPrompt({
       case "s":
         return void send({ decision: "stop" });
       case "n":
-        mode = reasoning();
+        mode = startReasoning();
         break;
       case "e":
-        mode = editing(question.input);
+        mode = startEditing(question.input);
         break;
       case "v":
         showAll(question);
@@ -162,36 +162,36 @@ export function createQuestionPrompt({
     onChange();
   }
 
-  function printDecided({ decision, by, message }: Decided): void {
-    print(`  ${outcome(decision, message, style)} ${style.dim(`by ${visible(by)}, elsewhere`)}`);
+  function printDecision({ decision, by, message }: DecisionEvent): void {
+    print(`  ${describeDecision(decision, message, style)} ${style.dim(`by ${visible(by)}, elsewhere`)}`);
   }
 
   return {
     get isAsking() {
-      return open.length > 0;
+      return openQuestions.length > 0;
     },
     ask(question) {
-      if (open.some(({ request_id }) => request_id === question.request_id)) return;
-      open.push(question);
-      if (open.length === 1) next();
+      if (openQuestions.some(({ request_id }) => request_id === question.request_id)) return;
+      openQuestions.push(question);
+      if (openQuestions.length === 1) showNext();
     },
-    decided(event) {
-      const at = open.findIndex(({ request_id }) => request_id === event.request_id);
-      if (at < 0) return;
-      if (at === 0 && mode.name === "sending") {
-        decidedMeanwhile = event;
+    onDecision(event) {
+      const index = openQuestions.findIndex(({ request_id }) => request_id === event.request_id);
+      if (index < 0) return;
+      if (index === 0 && mode.name === "sending") {
+        pendingDecision = event;
         return;
       }
-      open.splice(at, 1);
-      printDecided(event);
-      if (at === 0) next();
+      openQuestions.splice(index, 1);
+      printDecision(event);
+      if (index === 0) showNext();
     },
     clear() {
-      open = [];
-      next();
+      openQuestions = [];
+      showNext();
     },
     handle(key) {
-      if (open.length === 0) return false;
+      if (openQuestions.length === 0) return false;
       if (!isArmed) {
         arm();
         return false;
@@ -207,20 +207,25 @@ export function createQuestionPrompt({
       return true;
     },
     show(columns) {
-      if (open.length === 0 || !isArmed) return null;
-      const more = open.length > 1 ? style.dim(` (${open.length - 1} more after this)`) : "";
+      if (openQuestions.length === 0 || !isArmed) return null;
+      const moreHint = openQuestions.length > 1 ? style.dim(` (${openQuestions.length - 1} more after this)`) : "";
       switch (mode.name) {
         case "sending":
           return { rows: [style.dim("  …")], cursor: null };
         case "choose":
-          return { rows: choices(columns, style).map((row, at) => (at === 0 ? `${row}${more}` : row)), cursor: null };
+          return {
+            rows: choices(columns, style).map((row, index) => (index === 0 ? `${row}${moreHint}` : row)),
+            cursor: null,
+          };
         case "reason":
-          return under(mode.editor.show("  ", columns), [
+          return withRowsAbove(mode.editor.show("  ", columns), [
             style.dim("  Why not? The agent reads your reason. Enter sends it, even if empty; Esc goes back."),
           ]);
         case "edit": {
           const hint = "  Edit the input. Enter allows it, Esc goes back.";
-          return under(mode.editor.show("  ", columns), [mode.fault ? `  ${style.red(mode.fault)}` : style.dim(hint)]);
+          return withRowsAbove(mode.editor.show("  ", columns), [
+            mode.fault ? `  ${style.red(mode.fault)}` : style.dim(hint),
+          ]);
         }
       }
     },
@@ -230,29 +235,33 @@ export function createQuestionPrompt({
 function choices(columns: number, style: Style): string[] {
   const all = ["[y]es", "[n]o", "[e]dit", "[a]lways in this session", "[s]top the run"];
   const rows = [""];
-  for (const one of all) {
+  for (const choice of all) {
     const row = rows.at(-1)!;
-    if (row !== "" && row.length + one.length + 2 > columns - 3) rows.push(one);
-    else rows[rows.length - 1] = row === "" ? one : `${row}  ${one}`;
+    if (row !== "" && row.length + choice.length + 2 > columns - 3) rows.push(choice);
+    else rows[rows.length - 1] = row === "" ? choice : `${row}  ${choice}`;
   }
   return rows.map(
     (row) => `  ${row.replaceAll(/\[(\w)\]/g, (_, letter: string) => style.bold(style.cyan(`[${letter}]`)))}`,
   );
 }
 
-function under({ rows, cursor }: Live, above: readonly string[] = []): Live {
-  return { rows: [...above, ...rows], cursor: cursor && { ...cursor, row: cursor.row + above.length } };
+function withRowsAbove({ rows, cursor }: Live, rowsAbove: readonly string[] = []): Live {
+  return { rows: [...rowsAbove, ...rows], cursor: cursor && { ...cursor, row: cursor.row + rowsAbove.length } };
 }
 
-function outcome(decision: Decided["decision"], message: string | null | undefined, style: Style): string {
-  const words = {
+function describeDecision(
+  decision: DecisionEvent["decision"],
+  message: string | null | undefined,
+  style: Style,
+): string {
+  const verb = {
     allow: style.green("allowed"),
     deny: style.red("denied"),
     stop: style.red("stopped"),
     expired: style.red("expired"),
     superseded: style.dim("asked again by a later attempt"),
   }[decision];
-  return message ? `${words}: ${visible(message)}` : words;
+  return message ? `${verb}: ${visible(message)}` : verb;
 }
 
 function parse(text: string): { ok: true; value: unknown } | { ok: false; fault: string } {
@@ -264,12 +273,12 @@ function parse(text: string): { ok: true; value: unknown } | { ok: false; fault:
   }
 }
 
-function describe(error: Error): string {
+function describeError(error: Error): string {
   const next = "next" in error && typeof error.next === "string" ? ` ${error.next}` : "";
   return `${visible(error.message)}${visible(next)}`;
 }
 
-/** The tool rejects the edited input, so the person can edit it again. */
+/** Whether the tool rejects the edited input, so that the person can edit it again. */
 function isBadInput({ field, code }: RequestError): boolean {
   return (field ?? "").includes("input") || code === "DROVER-API-006";
 }

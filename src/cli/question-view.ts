@@ -11,8 +11,8 @@ export type Asked = Pick<Question, "run_id" | "request_id" | "tool" | "input"> &
  * of it. Line breaks stay.
  */
 export function visible(text: string): string {
-  return text.replaceAll(invisible, (one) =>
-    one === "\t" ? "\\t" : `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  return text.replaceAll(invisible, (character) =>
+    character === "\t" ? "\\t" : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
@@ -22,13 +22,13 @@ const invisible = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u
 /** The tool's input in one line: its command, path or URL if it has one, otherwise JSON. */
 export function shortInput(input: unknown): string {
   const line =
-    commandOf(input) ?? mainField(input) ?? (typeof input === "string" ? input : JSON.stringify(input)) ?? "";
+    findCommand(input) ?? findMainField(input) ?? (typeof input === "string" ? input : JSON.stringify(input)) ?? "";
   return visible(line).replaceAll("\n", "\\n");
 }
 
 /** The complete input: a command after `$`, or one line per field. */
 export function inputLines(input: unknown): string[] {
-  const command = commandOf(input);
+  const command = findCommand(input);
   const fields = isObject(input) ? Object.entries(input) : [];
   if (command !== null && fields.length === 1) return block("$ ", command);
   if (fields.length === 0) return block("", typeof input === "string" ? input : JSON.stringify(input, null, 2));
@@ -38,35 +38,35 @@ export function inputLines(input: unknown): string[] {
   );
 }
 
-export function effectWords(effect: Question["effect"] | undefined): string {
+export function describeEffect(effect: Question["effect"] | undefined): string {
   return effect
     ? { read: "reads", edit: "changes files", execute: "runs a program", network: "uses the network" }[effect]
     : "";
 }
 
-function block(before: string, text: string): string[] {
-  const indent = " ".repeat(before.length);
+function block(prefix: string, text: string): string[] {
+  const indent = " ".repeat(prefix.length);
   return visible(text)
     .split("\n")
-    .map((line, at) => `${at === 0 ? before : indent}${line}`);
+    .map((line, index) => `${index === 0 ? prefix : indent}${line}`);
 }
 
 /** Our own tools and those of agent clients use the same field names. */
-function commandOf(input: unknown): string | null {
+function findCommand(input: unknown): string | null {
   if (!isObject(input)) return null;
   const { command, argv } = input;
   if (typeof command === "string") return command;
-  const words = Array.isArray(command) ? command : argv;
-  return Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")
-    ? words.map(shellQuote).join(" ")
+  const args = Array.isArray(command) ? command : argv;
+  return Array.isArray(args) && args.length > 0 && args.every((argument) => typeof argument === "string")
+    ? args.map(shellQuote).join(" ")
     : null;
 }
 
 const mainFields = ["path", "file_path", "notebook_path", "url", "pattern", "query"];
 
-function mainField(input: unknown): string | null {
+function findMainField(input: unknown): string | null {
   if (!isObject(input)) return null;
-  const value = mainFields.map((name) => input[name]).find((one) => typeof one === "string");
+  const value = mainFields.map((name) => input[name]).find((character) => typeof character === "string");
   return typeof value === "string" ? value : null;
 }
 

@@ -5,7 +5,7 @@ import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
-import { effectWords, inputLines, shortInput, visible } from "./question-view.ts";
+import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { age, writeTable } from "./table.ts";
 
@@ -42,47 +42,47 @@ export const questionsShow: CommandSpec = {
 async function listQuestions(input: CommandInput): Promise<number> {
   const { options } = input;
   const limit = readLimit(options, "questions list");
-  const open = options["closed"] !== true;
+  const isOpen = options["closed"] !== true;
   const page = await withHistory(input, ({ questions }) =>
-    questions.list({ open, limit, cursor: text(options, "cursor") }),
+    questions.list({ open: isOpen, limit, cursor: text(options, "cursor") }),
   );
   if (!page) return 0;
   const now = new Date();
   if (options["json"]) for (const question of page.items) write(1, jsonLine(question));
   else if (page.items.length > 0)
     writeTable(
-      ["RUN", "AGE", "AGENT", "TOOL", ...(open ? [] : ["ANSWER"]), "ASKS", "REQUEST", "PART OF"],
-      page.items.map((question) => cells(question, now, open)),
+      ["RUN", "AGE", "AGENT", "TOOL", ...(isOpen ? [] : ["ANSWER"]), "ASKS", "REQUEST", "PART OF"],
+      page.items.map((question) => cells(question, now, isOpen)),
     );
   if (options["quiet"]) return 0;
   if (page.items.length === 0 && !options["json"])
-    write(2, open ? "No open questions.\n" : "No question has been answered yet.\n");
+    write(2, isOpen ? "No open questions.\n" : "No question has been answered yet.\n");
   if (page.next_cursor)
     write(
       2,
-      `More (${page.count} in all): drover questions${open ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More (${page.count} in all): drover questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
-  if (open && page.items.length > 0 && isTerminal(2))
+  if (isOpen && page.items.length > 0 && isTerminal(2))
     write(2, 'Answer: drover runs approve RUN, or drover runs deny RUN --message "..."\n');
   return 0;
 }
 
-function cells(question: Question, now: Date, open: boolean): string[] {
+function cells(question: Question, now: Date, isOpen: boolean): string[] {
   const { run_id, request_id, agent_name, tool, input, asked_at, parents, decision, answered_by } = question;
   return [
     run_id,
     age(asked_at, now),
     agent_name,
     tool,
-    ...(open ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
+    ...(isOpen ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
     shortInput(input),
     request_id,
-    parentsOf(parents),
+    describeParents(parents),
   ];
 }
 
 /** Parent runs, with the root run last. */
-function parentsOf(parents: Question["parents"]): string {
+function describeParents(parents: Question["parents"]): string {
   return parents.map((parent) => `${parent.agent_name} ${parent.run_id}`).join(" < ");
 }
 
@@ -99,8 +99,8 @@ async function showQuestion(input: CommandInput): Promise<number> {
     ["run", run_id],
     ["request", request_id],
     ["agent", question.agent_name],
-    ["tool", `${question.tool}${effect ? ` (${effectWords(effect)})` : ""}`],
-    ["part of", parentsOf(parents)],
+    ["tool", `${question.tool}${effect ? ` (${describeEffect(effect)})` : ""}`],
+    ["part of", describeParents(parents)],
     ["asked", `${question.asked_at} (${age(question.asked_at, new Date())})`],
     ["expires", question.decision === null ? question.expires_at : null],
     ["answer", question.decision],
@@ -109,8 +109,8 @@ async function showQuestion(input: CommandInput): Promise<number> {
     ["message", question.message],
     ["remembered", question.remember && "for the session"],
   ];
-  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, visible(value)]] : []));
-  write(1, `${columns(shown).join("\n")}\n\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, visible(value)]] : []));
+  write(1, `${columns(visibleRows).join("\n")}\n\n`);
   for (const line of inputLines(question.input)) write(1, `  ${line}\n`);
   if (question.edited_input !== null && question.edited_input !== undefined) {
     write(1, "\nallowed instead\n");

@@ -3,16 +3,11 @@ import { usage } from "./options.ts";
 const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 /** Parses 90s, 15m, 12h, 30d or 4w into milliseconds. */
-export function readTimeSpan(
-  text: string,
-  option: string,
-  command: string,
-  most: { text: string; ms: number },
-): number {
+export function readTimeSpan(text: string, option: string, command: string, max: { text: string; ms: number }): number {
   const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)([smhdw])$/.exec(text) ?? [];
   // safe: the pattern matches only these letters
   const ms = Number(number) * units[unit as keyof typeof units];
-  if (ms > 0 && ms <= most.ms) return ms;
-  const fault = number === "" ? "is not a time" : ms > 0 ? `is more than ${most.text}` : "is zero";
-  throw usage(`--${option} ${text} ${fault}. Use a time such as 90s, 15m, 12h, 30d or 4w.`, command, `--${option}`);
+  if (ms > 0 && ms <= max.ms) return ms;
+  const problem = number === "" ? "is not a time" : ms > 0 ? `is more than ${max.text}` : "is zero";
+  throw usage(`--${option} ${text} ${problem}. Use a time such as 90s, 15m, 12h, 30d or 4w.`, command, `--${option}`);
 }

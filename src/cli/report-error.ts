@@ -1,7 +1,7 @@
 import { isClosedPipe, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 
-interface Shown {
+interface PrintableError {
   code: string;
   message: string;
   next?: string | undefined;
@@ -10,14 +10,14 @@ interface Shown {
 
 /** Prints an error for a person, or as JSON with --json, and returns the exit code. Never throws. */
 export function reportError(error: unknown, json: boolean): number {
-  // The reader has gone, as in `drover runs list | head -1`.
+  // The reader has closed the pipe, as in `drover runs list | head -1`.
   if (isClosedPipe(error)) return 141;
-  const shown = toShown(error);
-  const more = [...parameterFaults(error, shown.code), ...(shown.next ? [shown.next] : [])];
-  const forPeople = `drover: ${shown.message} [${shown.code}]\n${more.map((line) => `  ${line}\n`).join("")}`;
-  const printed = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: shown }));
-  if (!printed) tryWrite(2, forPeople);
-  return exitCodeOf(shown.code);
+  const printable = toPrintable(error);
+  const detailLines = [...listParameterFaults(error, printable.code), ...(printable.next ? [printable.next] : [])];
+  const text = `drover: ${printable.message} [${printable.code}]\n${detailLines.map((line) => `  ${line}\n`).join("")}`;
+  const isPrinted = json && printable.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: printable }));
+  if (!isPrinted) tryWrite(2, text);
+  return exitCodeOf(printable.code);
 }
 
 /** Returns false if the write failed. There is nowhere else to report that, so only the exit code shows it. */
@@ -31,23 +31,23 @@ function tryWrite(fd: 1 | 2, text: string): boolean {
   }
 }
 
-/** 2 for wrong usage, 1 for a request that does not fit the current state, 125 if Drover itself could not do its work. */
+/** Returns 2 for invalid usage, 1 for a request that does not fit the current state, 125 if Drover itself could not do its work. */
 function exitCodeOf(code: string): number {
-  if (wrongState.test(code)) return 1;
-  return wrongUsage.test(code) ? 2 : 125;
+  if (wrongStateCodes.test(code)) return 1;
+  return wrongUsageCodes.test(code) ? 2 : 125;
 }
 
-/** For example a run that is not parked, or a question that somebody else has answered. */
-const wrongState = /^DROVER-API-03[0-2]/;
+/** For example a run that is not parked, or a question that another person has answered. */
+const wrongStateCodes = /^DROVER-API-03[0-2]/;
 
 /**
  * Mistakes on the command line: bad options or parameters, or an unknown agent, session, id, profile or provider. The
  * coordinator reports some of them.
  */
-const wrongUsage = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|HOK-|PRF-001|API-006|API-014|API-021)/;
+const wrongUsageCodes = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|HOK-|PRF-001|API-006|API-014|API-021)/;
 
 /** One line for each invalid parameter, from the problem that the coordinator answered with. */
-function parameterFaults(error: unknown, code: string): string[] {
+function listParameterFaults(error: unknown, code: string): string[] {
   const cause: unknown = error instanceof Error && code.startsWith("DROVER-PAR-") ? error.cause : null;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : null;
   if (!Array.isArray(faults)) return [];
@@ -57,17 +57,20 @@ function parameterFaults(error: unknown, code: string): string[] {
   );
 }
 
-function toShown(error: unknown): Shown {
+function toPrintable(error: unknown): PrintableError {
   // Checks fields instead of the class: each bundle has its own copy of the error classes.
   if (error instanceof Error && "code" in error && typeof error.code === "string" && error.code.startsWith("DROVER-")) {
-    const { code, message, next, field } = error as Error & Shown;
-    if (code === "DROVER-BUG-001") return bug(message);
+    const { code, message, next, field } = error as Error & PrintableError;
+    if (code === "DROVER-BUG-001") return bugError(message);
     return { code, message, ...(next ? { next } : {}), ...(field ? { field } : {}) };
   }
-  return bug(error instanceof Error ? error.message : String(error), error instanceof Error ? error.stack : undefined);
+  return bugError(
+    error instanceof Error ? error.message : String(error),
+    error instanceof Error ? error.stack : undefined,
+  );
 }
 
-function bug(message: string, stack?: string): Shown {
+function bugError(message: string, stack?: string): PrintableError {
   if (process.env["DROVER_DEBUG"] && stack) tryWrite(2, `${stack}\n`);
   return {
     code: "DROVER-BUG-001",

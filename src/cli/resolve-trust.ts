@@ -10,7 +10,7 @@ import { isTerminal, tryWrite } from "./io.ts";
 import { type CommandInput, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 
-/** What a command would have read but left out, by the directory that has to be trusted for it. */
+/** The files and settings that a command ignored, by the directory that has to be trusted for them. */
 export type Untrusted = Map<string, string[]>;
 
 /** Which directories the command reads in addition to drover.yaml. */
@@ -20,11 +20,11 @@ export interface TrustScope {
 }
 
 /** Whether profiles have to be searched for. A profile given by path is trusted because the user named it. */
-export function searchesForProfiles(wanted: readonly string[]): boolean {
-  return wanted.length === 0 || wanted.some((name) => !name.includes("/") && extname(name) === "");
+export function searchesForProfiles(profileNames: readonly string[]): boolean {
+  return profileNames.length === 0 || profileNames.some((name) => !name.includes("/") && extname(name) === "");
 }
 
-/** How to reach the user: by default on stderr, with a prompt if somebody can answer it. */
+/** How to reach the user: by default on stderr, with a prompt if a person can answer it. */
 export interface TrustReporting {
   print?: (line: string) => void;
   asks?: boolean;
@@ -32,7 +32,7 @@ export interface TrustReporting {
 
 /**
  * Asks whether to trust the directories that this command reads, or prints one line for each untrusted directory with
- * what is left out. Each question is asked only once. Returns the configuration after the answers.
+ * the files that are ignored. Each question is asked only once. Returns the configuration after the answers.
  */
 export async function resolveTrust(
   input: CommandInput,
@@ -40,14 +40,14 @@ export async function resolveTrust(
   scope: TrustScope,
   { print = (line) => tryWrite(2, `drover: ${line}\n`), asks = true }: TrustReporting = {},
 ): Promise<Local> {
-  let now = local;
+  let current = local;
   if (asks && canAsk(input))
     for (const [directory, contents] of findUntrusted(input, local, scope)) {
       if (isDecided(directory, input.env) || !ask(directory, contents, input)) continue;
-      now = await findLocal(input.env, input.cwd);
+      current = await findLocal(input.env, input.cwd);
     }
-  if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, now, scope), input.env).forEach(print);
-  return now;
+  if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, current, scope), input.env).forEach(print);
+  return current;
 }
 
 export function findUntrusted(
@@ -55,35 +55,35 @@ export function findUntrusted(
   local: Local,
   scope: TrustScope,
 ): Untrusted {
-  const found: Untrusted = new Map();
+  const untrusted: Untrusted = new Map();
   const add = (directory: string, contents: readonly string[]): void => {
-    if (contents.length > 0) found.set(directory, [...(found.get(directory) ?? []), ...contents]);
+    if (contents.length > 0) untrusted.set(directory, [...(untrusted.get(directory) ?? []), ...contents]);
   };
   const { configFile } = local.locations;
-  if (configFile) add(dirname(realPathOr(configFile)), local.leftOut);
+  if (configFile) add(dirname(realPathOrSame(configFile)), local.leftOut);
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
-    const names = namesIn(directory).filter(matches);
+    const names = listNames(directory).filter(matches);
     if (names.length === 0 || isTrusted(directory, input.env)) return;
-    const parent = realPathOr(dirname(directory));
-    const real = realPathOr(directory);
+    const parent = realPathOrSame(dirname(directory));
+    const realPath = realPathOrSame(directory);
     // For a symbolic link the target has to be trusted: trusting its parent directory would not help.
-    add(real === join(parent, kind) ? parent : real, [`${kind}/ (${names.length})`]);
+    add(realPath === join(parent, kind) ? parent : realPath, [`${kind}/ (${names.length})`]);
   };
   if (scope.profiles && local.config.profiles === null)
     check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
   const agents = defaultAgentsDirectory(input, local);
-  const named = text(input.options, "agents") ?? local.config.agents;
-  if (scope.agents && agents !== null && !named) check(agents, "agents", isAgentFile);
-  return found;
+  const configured = text(input.options, "agents") ?? local.config.agents;
+  if (scope.agents && agents !== null && !configured) check(agents, "agents", isAgentFile);
+  return untrusted;
 }
 
 /** One line for each directory, and one if the file of trusted directories is ignored. */
-export function describeUntrusted(found: Untrusted, env: CommandInput["env"]): string[] {
-  if (found.size === 0) return [];
+export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]): string[] {
+  if (untrusted.size === 0) return [];
   const problem = trustProblem(env);
   return [
     ...(problem === null ? [] : [problem]),
-    ...[...found].map(
+    ...[...untrusted].map(
       ([directory, contents]) =>
         `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: drover trust ${shellQuote(directory)}`,
     ),
@@ -95,10 +95,10 @@ function ask(directory: string, contents: readonly string[], { env }: CommandInp
   tryWrite(2, `${directory} is not trusted. It contains ${contents.join(", ")}.\nTrust it from now on? [y/N] `);
   const answer = readLine();
   if (answer === null) return false;
-  const yes = /^y(?:es)?$/i.test(answer.trim());
-  if (yes) trustDirectory(directory, env);
+  const isTrusting = /^y(?:es)?$/i.test(answer.trim());
+  if (isTrusting) trustDirectory(directory, env);
   else declineTrust(directory, env);
-  return yes;
+  return isTrusting;
 }
 
 function readLine(): string | null {
@@ -118,7 +118,7 @@ function readLine(): string | null {
   }
 }
 
-function namesIn(directory: string): string[] {
+function listNames(directory: string): string[] {
   try {
     return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {
@@ -127,7 +127,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-function realPathOr(path: string): string {
+function realPathOrSame(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {

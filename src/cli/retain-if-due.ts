@@ -3,15 +3,15 @@ import { recordDirectory, retentionStampFile } from "../model/state-layout.ts";
 import type { Local } from "../local.ts";
 import type { SqliteStore } from "../record/open.ts";
 
-const day = 86_400_000;
+const dayMs = 86_400_000;
 
 /** Deletes records that are older than the configured retention, at most once a day. */
 export async function retainIfDue(store: SqliteStore, { locations, config }: Local, now: Date): Promise<void> {
   const stamp = retentionStampFile(recordDirectory(locations.stateDirectory));
-  const last = statSync(stamp, { throwIfNoEntry: false });
-  if (last && now.getTime() - last.mtimeMs < day) return;
+  const lastRun = statSync(stamp, { throwIfNoEntry: false });
+  if (lastRun && now.getTime() - lastRun.mtimeMs < dayMs) return;
   // Touch the stamp first, so that only one of several concurrent commands does the work.
-  if (last) utimesSync(stamp, now, now);
+  if (lastRun) utimesSync(stamp, now, now);
   else writeFileSync(stamp, "");
   const { retain, retentionDays } = await import("../record/retain.ts");
   await retain(store, retentionDays(config));

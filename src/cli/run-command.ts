@@ -4,10 +4,10 @@ import { reportError } from "./report-error.ts";
 
 /** Parses the arguments, runs the command and exits the process with its exit code. */
 export async function runCommand(spec: CommandSpec, argv: readonly string[]): Promise<never> {
-  process.exit(await exitCodeOf(spec, argv));
+  process.exit(await runForExitCode(spec, argv));
 }
 
-async function exitCodeOf(spec: CommandSpec, argv: readonly string[]): Promise<number> {
+async function runForExitCode(spec: CommandSpec, argv: readonly string[]): Promise<number> {
   try {
     const parsed = parseOptions(argv, spec);
     if (parsed.options["help"]) {

@@ -10,62 +10,64 @@ export function readParameters(
   schema: Agent["parameters_schema"],
 ): Record<string, unknown> {
   const parameters: Record<string, unknown> = json === undefined ? {} : parseParameters("--params", json);
-  const given = new Map<string, (string | true)[]>();
-  for (const [name, value] of extraOptions) given.set(name, [...(given.get(name) ?? []), value]);
-  for (const [name, values] of given) {
+  const valuesByName = new Map<string, (string | true)[]>();
+  for (const [name, value] of extraOptions) valuesByName.set(name, [...(valuesByName.get(name) ?? []), value]);
+  for (const [name, values] of valuesByName) {
     if (Object.hasOwn(parameters, name))
-      throw fault(`--${name}`, `${name} was given twice: as --${name} and in --params.`);
+      throw parameterError(`--${name}`, `${name} was passed twice: as --${name} and in --params.`);
     const property = findProperty(schema, name) ?? schema?.["additionalProperties"];
-    parameters[name] = typed(`--${name}`, values, readTypes(property, schema));
+    parameters[name] = parseValues(`--${name}`, values, readTypes(property, schema));
   }
   return parameters;
 }
 
-function typed(option: string, values: (string | true)[], types: Types): unknown {
+function parseValues(option: string, values: (string | true)[], types: Types): unknown {
   const isList = types.kinds?.has("array") === true;
-  const [value = true, ...more] = values;
-  if (more.length > 0 && !isList)
-    throw fault(option, `${option} was given ${values.length} times, but the agent takes one value.`);
-  if (more.length > 0) return values.map((item) => typedOne(option, item, types.items()));
-  const accepted = attempt(value, types);
+  const [value = true, ...otherValues] = values;
+  if (otherValues.length > 0 && !isList)
+    throw parameterError(option, `${option} was passed ${values.length} times, but the agent takes one value.`);
+  if (otherValues.length > 0) return values.map((item) => parseValue(option, item, types.items()));
+  const accepted = tryParse(value, types);
   if (accepted !== undefined) return accepted.value;
-  if (!isList) return typedOne(option, value, types);
+  if (!isList) return parseValue(option, value, types);
   if (typeof value === "string" && value.trimStart().startsWith("[")) return parseJson(option, value);
   const items = types.items();
   // Only strings may contain commas, so other lists are split at them.
-  const words = typeof value === "string" && items.kinds && !items.kinds.has("string") ? value.split(",") : [value];
-  return words.map((item) => typedOne(option, item, items));
+  const parts = typeof value === "string" && items.kinds && !items.kinds.has("string") ? value.split(",") : [value];
+  return parts.map((item) => parseValue(option, item, items));
 }
 
-function typedOne(option: string, value: string | true, types: Types): unknown {
-  const accepted = attempt(value, types);
+function parseValue(option: string, value: string | true, types: Types): unknown {
+  const accepted = tryParse(value, types);
   if (accepted !== undefined) return accepted.value;
-  if (value === true) throw fault(option, `${option} needs a value.`);
+  if (value === true) throw parameterError(option, `${option} needs a value.`);
   if (types.kinds?.has("object") || types.kinds?.has("array")) return parseJson(option, value);
   if (isNumber(value) && !isExactNumber(value) && (types.kinds?.has("integer") || types.kinds?.has("number")))
-    throw inexact(option, value);
-  throw fault(option, `${option} ${value} is not ${describe(types)}.`);
+    throw inexactNumber(option, value);
+  throw parameterError(option, `${option} ${value} is not ${describe(types)}.`);
 }
 
-/** undefined if the argument does not match any of these types. */
-function attempt(value: string | true, { kinds, values }: Types): { value: unknown } | undefined {
+/** Returns undefined if the argument does not match any of these types. */
+function tryParse(value: string | true, { kinds, values }: Types): { value: unknown } | undefined {
   if (values !== null) {
-    const found = values.filter((each) => (typeof each === "string" ? each : JSON.stringify(each)) === String(value));
-    return found.length > 0 ? { value: found[0] } : undefined;
+    const matches = values.filter(
+      (allowed) => (typeof allowed === "string" ? allowed : JSON.stringify(allowed)) === String(value),
+    );
+    return matches.length > 0 ? { value: matches[0] } : undefined;
   }
   if (kinds === null) return { value };
-  const is = (kind: Kind): boolean => kinds.has(kind);
-  if (is("boolean") && (value === true || value === "true" || value === "false"))
+  const accepts = (kind: Kind): boolean => kinds.has(kind);
+  if (accepts("boolean") && (value === true || value === "true" || value === "false"))
     return { value: String(value) === "true" };
   if (value === true) return undefined;
-  if (is("null") && value === "null") return { value: null };
+  if (accepts("null") && value === "null") return { value: null };
   if (isNumber(value) && isExactNumber(value)) {
-    if (is("number") || (is("integer") && Number.isInteger(Number(value)))) return { value: Number(value) };
+    if (accepts("number") || (accepts("integer") && Number.isInteger(Number(value)))) return { value: Number(value) };
   }
-  return is("string") ? { value } : undefined;
+  return accepts("string") ? { value } : undefined;
 }
 
-const words: Record<Kind, string> = {
+const kindNames: Record<Kind, string> = {
   null: "null",
   boolean: "true or false",
   integer: "a whole number",
@@ -76,8 +78,10 @@ const words: Record<Kind, string> = {
 };
 
 function describe({ kinds, values }: Types): string {
-  const all = values?.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
-  return all ? `one of ${all.join(", ")}` : [...(kinds ?? [])].map((kind) => words[kind]).join(" or ");
+  const allowedValues = values?.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+  return allowedValues
+    ? `one of ${allowedValues.join(", ")}`
+    : [...(kinds ?? [])].map((kind) => kindNames[kind]).join(" or ");
 }
 
 function isNumber(text: string): boolean {
@@ -88,7 +92,7 @@ function isNumber(text: string): boolean {
 export function parseParameters(field: string, text: string, code: FaultCode = "DROVER-USE-001") {
   const value = parseJson(field, text, code);
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw fault(field, `${field} is not a JSON object.`, code);
+    throw parameterError(field, `${field} is not a JSON object.`, code);
   return { ...value } as Record<string, unknown>;
 }
 
@@ -97,15 +101,15 @@ function parseJson(option: string, text: string, code?: FaultCode): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw fault(option, `${option} is not valid JSON: ${why}.`, code);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw parameterError(option, `${option} is not valid JSON: ${reason}.`, code);
   }
-  const found = findInexactNumber(text);
-  if (found) throw inexact([option, ...found.path].join("."), found.text);
+  const inexact = findInexactNumber(text);
+  if (inexact) throw inexactNumber([option, ...inexact.path].join("."), inexact.text);
   return value;
 }
 
-function inexact(field: string, text: string): RequestError {
+function inexactNumber(field: string, text: string): RequestError {
   return new RequestError({
     code: "DROVER-PAR-005",
     field,
@@ -116,14 +120,14 @@ function inexact(field: string, text: string): RequestError {
 
 type FaultCode = "DROVER-USE-001" | "DROVER-PAR-006";
 
-function fault(field: string, message: string, code: FaultCode = "DROVER-USE-001"): RequestError {
+function parameterError(field: string, message: string, code: FaultCode = "DROVER-USE-001"): RequestError {
   return new RequestError({
     code,
     field,
     message,
     next:
       code === "DROVER-PAR-006"
-        ? `Give one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
+        ? `Pass one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
         : "Run `drover agents show AGENT` to see its parameters.",
   });
 }

@@ -19,9 +19,10 @@ export const runCommand: CommandSpec = {
 };
 
 async function runAgent(input: CommandInput): Promise<number> {
-  const [agent_name, ...more] = [...input.positionals, ...(input.rest ?? [])];
-  if (!agent_name) throw usage("Name the agent to run.", "run", "AGENT");
-  if (more.length > 0) throw usage(`Unexpected argument ${more[0]}: give parameters as --name value.`, "run", more[0]);
+  const [agent_name, ...extraArguments] = [...input.positionals, ...(input.rest ?? [])];
+  if (!agent_name) throw usage("Specify the agent to run.", "run", "AGENT");
+  if (extraArguments.length > 0)
+    throw usage(`Unexpected argument ${extraArguments[0]}: pass parameters as --name value.`, "run", extraArguments[0]);
   return withCoordinator(input, { agent: agent_name }, async (client) =>
     followRun(client, await submitRun(client, input, { agent_name }), input),
   );

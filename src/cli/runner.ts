@@ -45,25 +45,25 @@ export const runnerCommand: CommandSpec = {
 
 async function runRunner(input: CommandInput): Promise<number> {
   const { options, env, cwd } = input;
-  const wanted = list(options, "profile");
+  const profileNames = list(options, "profile");
   const onNotice = (message: string, cause?: unknown): void => {
     write(2, `drover runner: ${message}\n`);
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
   };
   // `drover up` has already resolved trust for the runner that it starts.
-  const scope = { profiles: searchesForProfiles(wanted) };
-  const found = await findLocal(env, cwd);
-  const { locations, config } = options["while-stdin"] ? found : await resolveTrust(input, found, scope);
+  const scope = { profiles: searchesForProfiles(profileNames) };
+  const local = await findLocal(env, cwd);
+  const { locations, config } = options["while-stdin"] ? local : await resolveTrust(input, local, scope);
   const directories = findProfileDirectories(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
-    wanted: wanted.length > 0 ? wanted : null,
+    wanted: profileNames.length > 0 ? profileNames : null,
     directories,
     isolation: config.isolation,
     env,
     onNotice,
     gate: createGateFor(input, { locations, config }),
   });
-  if (profiles.profiles.length === 0) throw usage("No profile found: name one with -x.", "runner", "--profile");
+  if (profiles.profiles.length === 0) throw usage("No profile found. Specify one with -x.", "runner", "--profile");
   const target = await findCoordinator(input, locations.stateDirectory);
   const { url } = target;
   const port = createHttpPort(target);
@@ -134,7 +134,7 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
       code: "DROVER-API-023",
       field: "DROVER_API_URL",
       message: "No coordinator was found.",
-      next: "Start one here with `drover coordinator`, or name one with DROVER_API_URL and DROVER_API_KEY.",
+      next: "Start one here with `drover coordinator`, or set DROVER_API_URL and DROVER_API_KEY.",
     });
   }
   const enrolment = input.env["DROVER_ENROLMENT"];
@@ -159,7 +159,7 @@ function registrationRefused({ conflict, message, cause }: PortError, url: strin
             "Set DROVER_API_KEY to a token of your coordinator, or DROVER_ENROLMENT to the output of `drover tokens enrol SUBJECT`. Behind a proxy or a forwarded port, start the coordinator with --public-url.",
           ] as const)
         : conflict === "duplicate_runner"
-          ? (["DROVER-API-018", "Stop the other runner, or give this one another --name."] as const)
+          ? (["DROVER-API-018", "Stop the other runner, or pass another --name."] as const)
           : (["DROVER-API-024", "Check the coordinator's log."] as const);
   return new HostError({ code, message: `${url} refused to register this runner: ${message}`, next, cause });
 }

@@ -49,17 +49,17 @@ async function listRunners(input: CommandInput): Promise<number> {
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
-  const draining = input.options["undo"] !== true;
+  const isDraining = input.options["undo"] !== true;
   const runner_id = await withHistory(input, async (client) => {
     const { items } = await client.runners.list();
     const ids = items.map((runner) => runner.runner_id);
-    const found = findOnlyMatch("runner", input.positionals[0]!, ids);
-    await client.runners.drain(found, draining);
-    return found;
+    const runnerId = findOnlyMatch("runner", input.positionals[0]!, ids);
+    await client.runners.drain(runnerId, isDraining);
+    return runnerId;
   });
   if (runner_id === null) return 1;
-  if (input.options["json"]) write(1, jsonLine({ runner_id, draining }));
+  if (input.options["json"]) write(1, jsonLine({ runner_id, draining: isDraining }));
   else if (!input.options["quiet"])
-    write(2, draining ? `${runner_id} is draining: it claims no more runs.\n` : `${runner_id} claims runs again.\n`);
+    write(2, isDraining ? `${runner_id} is draining: it claims no more runs.\n` : `${runner_id} claims runs again.\n`);
   return 0;
 }

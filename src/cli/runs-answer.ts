@@ -46,8 +46,8 @@ export const runsDeny: CommandSpec = {
 };
 
 function approve(input: CommandInput): Promise<number> {
-  const given = text(input.options, "input");
-  const edited = given === undefined ? {} : { input: parseInput(given) };
+  const json = text(input.options, "input");
+  const edited = json === undefined ? {} : { input: parseInput(json) };
   const remember = input.options["remember"] ? ({ remember: "session" } as const) : {};
   return answer(input, { decision: "allow", ...edited, ...remember });
 }
@@ -62,31 +62,31 @@ function deny(input: CommandInput): Promise<number> {
 
 async function answer(input: CommandInput, decision: Decision): Promise<number> {
   const { options, positionals } = input;
-  const answered = await withHistory(input, async (client, live) => {
+  const answered = await withHistory(input, async (client, isLive) => {
     const { run_id, request_id } = await findQuestion(client, positionals[0]!, positionals[1]);
     const question = await client.questions.answer(run_id, request_id, decision);
-    return { question, run: await client.runs.get(run_id), live };
+    return { question, run: await client.runs.get(run_id), isLive };
   });
   if (!answered) return 1;
-  const { question, run, live } = answered;
+  const { question, run, isLive } = answered;
   if (options["json"]) write(1, jsonLine(question));
   else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
-  if (!options["quiet"]) write(2, `${inWords(question)}\n`);
+  if (!options["quiet"]) write(2, `${describeAnswer(question)}\n`);
   // Without a coordinator, only this process can continue the run.
-  if (live || run.status !== "pending" || options["detach"]) return 0;
+  if (isLive || run.status !== "pending" || options["detach"]) return 0;
   return continueRun(input, run);
 }
 
-function inWords({ tool, decision, edited_input, remember }: Question): string {
+function describeAnswer({ tool, decision, edited_input, remember }: Question): string {
   if (decision === "stop") return `Denied ${visible(tool)} and stopped the run.`;
   if (decision === "deny") return `Denied ${visible(tool)}.`;
-  const how = edited_input === null || edited_input === undefined ? "" : " with different input";
-  return `Allowed ${visible(tool)}${how}${remember ? " for the rest of the session" : ""}.`;
+  const inputNote = edited_input === null || edited_input === undefined ? "" : " with different input";
+  return `Allowed ${visible(tool)}${inputNote}${remember ? " for the rest of the session" : ""}.`;
 }
 
-function parseInput(given: string): unknown {
+function parseInput(json: string): unknown {
   try {
-    return JSON.parse(given);
+    return JSON.parse(json);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw usage(`--input is not valid JSON: ${error.message}.`, "runs approve", "--input");

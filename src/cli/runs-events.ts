@@ -28,9 +28,9 @@ async function showEvents(input: CommandInput): Promise<number> {
   const after = Number(text(input.options, "after") ?? "0");
   if (!Number.isInteger(after) || after < 0) throw usage("--after must be an event number.", "runs events", "--after");
   const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
-  const shown = await withHistory(input, async (client, live) => {
+  const shown = await withHistory(input, async (client, isLive) => {
     const run = await findRun(client, id);
-    if (live && !isFinal(run.status) && !input.options["no-follow"]) {
+    if (isLive && !isFinal(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
       for await (const event of readAllEvents(client, run.run_id, after)) show(event);

@@ -26,34 +26,34 @@ export const runsFiles: CommandSpec = {
     output: { value: "FILE", short: "o", about: "save to this file or directory" },
     force: { about: "overwrite an existing file; print binary data to a terminal" },
   },
-  run: files,
+  run: listOrPrintFiles,
 };
 
-async function files(input: CommandInput): Promise<number> {
+async function listOrPrintFiles(input: CommandInput): Promise<number> {
   const [id = "", path] = input.positionals;
   if (path === undefined && input.options["output"] !== undefined)
     throw usage("--output needs the path of one file: drover runs files RUN PATH -o FILE.", "runs files", "--output");
-  const done = await withHistory(input, async (client) => {
+  const result = await withHistory(input, async (client) => {
     const { run_id } = await findRun(client, id);
-    const { items: all } = await client.runs.files(run_id);
-    if (path === undefined) listFiles(all, run_id, input);
-    else await outputFile(client, run_id, findFile(all, path, run_id), input);
+    const { items: runFiles } = await client.runs.files(run_id);
+    if (path === undefined) listFiles(runFiles, run_id, input);
+    else await outputFile(client, run_id, findFile(runFiles, path, run_id), input);
     return true;
   });
-  return done ? 0 : 1;
+  return result ? 0 : 1;
 }
 
-function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput): void {
-  if (options["json"]) for (const file of all) write(1, jsonLine(file));
+function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandInput): void {
+  if (options["json"]) for (const file of runFiles) write(1, jsonLine(file));
   else {
     // A short hash is enough for people. Programs get the full one.
     const cells = isTerminal(1)
       ? (file: StoredFile) => [size(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
       : (file: StoredFile) => [String(file.size), file.media_type, file.sha256, file.path];
-    writeTable(["SIZE", "TYPE", "SHA256", "PATH"], all.map(cells));
+    writeTable(["SIZE", "TYPE", "SHA256", "PATH"], runFiles.map(cells));
   }
   if (options["quiet"]) return;
-  const [first] = all;
+  const [first] = runFiles;
   write(2, first ? `Print one: drover runs files ${run_id} ${shellQuote(first.path)}\n` : "The run has no files.\n");
 }
 
@@ -74,26 +74,28 @@ async function outputFile(
   else await showFile(content, file, { force, run_id });
 }
 
-function findFile(all: readonly StoredFile[], path: string, run_id: string): StoredFile {
-  const wanted = path.replace(/^(?:\.\/)+/, "");
-  const found = all.find((file) => file.path === wanted);
-  if (found) return found;
-  const near = nearPaths(
-    wanted,
-    all.map((file) => file.path),
+function findFile(runFiles: readonly StoredFile[], path: string, run_id: string): StoredFile {
+  const normalizedPath = path.replace(/^(?:\.\/)+/, "");
+  const match = runFiles.find((file) => file.path === normalizedPath);
+  if (match) return match;
+  const suggestions = nearPaths(
+    normalizedPath,
+    runFiles.map((file) => file.path),
   );
   throw new RequestError({
     code: "DROVER-USE-008",
     field: "PATH",
-    message: `The run has no file ${path}.${near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ""}`,
+    message: `The run has no file ${path}.${suggestions.length > 0 ? ` Did you mean ${suggestions.join(" or ")}?` : ""}`,
     next: `Run \`drover runs files ${run_id}\` to list its files.`,
   });
 }
 
 /** Paths with the same file name in another directory, or with a likely typo. */
-function nearPaths(wanted: string, paths: readonly string[]): string[] {
-  const name = wanted.split("/").at(-1);
-  const same = paths.filter((path) => path.split("/").at(-1) === name || path.toLowerCase() === wanted.toLowerCase());
-  const similar = suggest(wanted, paths);
-  return [...new Set([...same, ...(similar ? [similar] : [])])].slice(0, 3);
+function nearPaths(normalizedPath: string, paths: readonly string[]): string[] {
+  const name = normalizedPath.split("/").at(-1);
+  const sameName = paths.filter(
+    (path) => path.split("/").at(-1) === name || path.toLowerCase() === normalizedPath.toLowerCase(),
+  );
+  const similar = suggest(normalizedPath, paths);
+  return [...new Set([...sameName, ...(similar ? [similar] : [])])].slice(0, 3);
 }

@@ -26,7 +26,7 @@ export const runsList: CommandSpec = {
     ["drover runs list", "the latest 50"],
     ["drover runs list --status failed --since 2026-01-31", "failed runs since this day"],
     ["drover runs list --search 'deploy staging'", "runs that contain both words"],
-    ["drover runs list --task-id T-12 --json", "as JSON lines, one per run"],
+    ["drover runs list --task-id T-12 --json", "runs of task T-12, as JSON lines"],
   ],
   options: {
     search: { value: "TEXT", about: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
@@ -66,20 +66,21 @@ async function listRuns(input: CommandInput): Promise<number> {
 
 /** The command for the next page, with the same filters. */
 function nextPage(options: ParsedOptions, cursor: string): string {
-  const given = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
+  const args = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
     typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
   );
-  return ["drover runs list", ...given].join(" ");
+  return ["drover runs list", ...args].join(" ");
 }
 
 function cells(row: RunRow & { match?: { where: string; excerpt: string } | undefined }, now: Date): string[] {
-  const took = row.started_at && row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null;
+  const durationMs =
+    row.started_at && row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null;
   return [
     row.run_id,
     row.reason ? `${row.status}: ${row.reason}` : row.status,
     row.exit_code === null ? "-" : String(row.exit_code),
     row.agent_name,
-    duration(took),
+    duration(durationMs),
     age(row.created_at, now),
     row.match ? `${row.match.where}: ${row.match.excerpt}` : (row.summary ?? ""),
   ];
@@ -106,24 +107,24 @@ function readFilter(options: ParsedOptions): RunFilter {
 }
 
 function readSearch(options: ParsedOptions): string | undefined {
-  const given = text(options, "search");
-  if (given === undefined) return undefined;
-  const { length } = searchTerms(given);
-  if (length > 0 && length <= maxSearchTerms) return given;
-  const fault = length === 0 ? "contains no words to search for" : `has more than ${maxSearchTerms} words`;
-  throw usage(`--search ${given} ${fault}.`, "runs list", "--search");
+  const value = text(options, "search");
+  if (value === undefined) return undefined;
+  const { length } = searchTerms(value);
+  if (length > 0 && length <= maxSearchTerms) return value;
+  const problem = length === 0 ? "contains no words to search for" : `has more than ${maxSearchTerms} words`;
+  throw usage(`--search ${value} ${problem}.`, "runs list", "--search");
 }
 
-function toStatus(word: string) {
-  const status = runStatuses.find((one) => one === word.trim());
+function toStatus(name: string) {
+  const status = runStatuses.find((known) => known === name.trim());
   if (status) return status;
-  throw usage(`--status ${word} is not one of ${runStatuses.join(", ")}.`, "runs list", "--status");
+  throw usage(`--status ${name} is not one of ${runStatuses.join(", ")}.`, "runs list", "--status");
 }
 
 function readTime(options: ParsedOptions, name: "since" | "until"): string | undefined {
-  const given = text(options, name);
-  if (given === undefined) return undefined;
-  const ms = Date.parse(given);
-  if (Number.isNaN(ms)) throw usage(`--${name} ${given} is not a date or time.`, "runs list", `--${name}`);
+  const value = text(options, name);
+  if (value === undefined) return undefined;
+  const ms = Date.parse(value);
+  if (Number.isNaN(ms)) throw usage(`--${name} ${value} is not a date or time.`, "runs list", `--${name}`);
   return new Date(ms).toISOString();
 }

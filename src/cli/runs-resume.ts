@@ -17,18 +17,18 @@ export const runsResume: CommandSpec = {
 };
 
 async function resume(input: CommandInput): Promise<number> {
-  const found = await withHistory(input, async (client, live) => {
+  const result = await withHistory(input, async (client, isLive) => {
     const run = await findRun(client, input.positionals[0]!);
-    if (live) return { run: await client.runs.resume(run.run_id), live };
+    if (isLive) return { run: await client.runs.resume(run.run_id), isLive };
     // Without a coordinator a parked or answered run continues in this process. Any other status is refused here.
     if (run.status !== "pending" && run.status !== "parked") await client.runs.resume(run.run_id);
     if (run.parked_why === "approval") throw waitsForAnswer(run.run_id);
-    return { run, live };
+    return { run, isLive };
   });
-  if (found === null) return 1;
-  if (!found.live) return continueRun(input, found.run);
-  write(1, input.options["json"] ? jsonLine(found.run) : `${found.run.run_id}\t${found.run.status}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${found.run.run_id}\n`);
+  if (result === null) return 1;
+  if (!result.isLive) return continueRun(input, result.run);
+  write(1, input.options["json"] ? jsonLine(result.run) : `${result.run.run_id}\t${result.run.status}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${result.run.run_id}\n`);
   return 0;
 }
 

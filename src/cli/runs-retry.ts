@@ -21,27 +21,28 @@ export const runsRetry: CommandSpec = {
 };
 
 async function retry(input: CommandInput): Promise<number> {
-  const found = await withHistory(input, async (client) => {
+  const original = await withHistory(input, async (client) => {
     const { run_id, agent_name } = await findRun(client, input.positionals[0]!);
-    if (agent_name === "exec") throw madeByExec(run_id, (await client.executions.list({ run_id })).items[0]?.start);
+    if (agent_name === "exec")
+      throw cannotRetryExec(run_id, (await client.executions.list({ run_id })).items[0]?.start);
     return { run_id, agent_name };
   });
-  if (found === null) return 1;
+  if (original === null) return 1;
   const { client } = await connect(input);
   // Without a coordinator, only this process can execute the run.
   if (!client)
-    return withCoordinator(input, { agent: found.agent_name }, async (own) => {
-      const { type } = await own.agents.get(found.agent_name);
-      return followRun(own, { run: await own.runs.retry(found.run_id), type }, input);
+    return withCoordinator(input, { agent: original.agent_name }, async (localClient) => {
+      const { type } = await localClient.agents.get(original.agent_name);
+      return followRun(localClient, { run: await localClient.runs.retry(original.run_id), type }, input);
     });
-  const run = await client.runs.retry(found.run_id);
+  const run = await client.runs.retry(original.run_id);
   write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
   if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
   return 0;
 }
 
 /** The record has neither the values of variables nor redacted arguments, so Drover cannot repeat the command itself. */
-function madeByExec(run_id: string, start: ExecutionStart | undefined): RequestError {
+function cannotRetryExec(run_id: string, start: ExecutionStart | undefined): RequestError {
   const line = start && execLine(start);
   return new RequestError({
     code: "DROVER-USE-001",

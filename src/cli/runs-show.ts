@@ -27,7 +27,7 @@ export const runsShow: CommandSpec = {
 
 async function showRun(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
-  const found = await withHistory(input, async (client) => {
+  const details = await withHistory(input, async (client) => {
     const run = await findRun(client, id);
     const { items: executions } = await client.executions.list({ run_id: run.run_id, limit: 1000 });
     const events: StoredEvent[] = [];
@@ -35,23 +35,23 @@ async function showRun(input: CommandInput): Promise<number> {
     const { items: files } = await client.runs.files(run.run_id);
     return { run, executions, events, files };
   });
-  if (!found) return 1;
+  if (!details) return 1;
   if (input.options["json"]) {
-    const { run, executions, events, files } = found;
+    const { run, executions, events, files } = details;
     write(1, jsonLine({ ...run, executions, events, files }));
   } else {
-    showHead(found);
-    showOutput(found.events);
-    showAnswer(found.run, found.events);
+    showHead(details);
+    showOutput(details.events);
+    showAnswer(details.run, details.events);
   }
   return 0;
 }
 
 function showHead({ run, executions, files }: { run: Run; executions: Execution[]; files: StoredFile[] }): void {
   // The newest execution that Drover itself started.
-  const own = executions.find(({ start }) => start.reported_by === undefined);
+  const mainExecution = executions.find(({ start }) => start.reported_by === undefined);
   const nested = executions.filter(({ start }) => start.reported_by !== undefined).toReversed();
-  const end = own?.end;
+  const end = mainExecution?.end;
   const rows: [string, string | null | undefined][] = [
     ["run", run.run_id],
     ["agent", run.agent_name],
@@ -59,15 +59,18 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["error", run.error && `${run.error}${end?.error ? ` [${end.error.code}]` : ""}`],
     ["exit code", run.exit_code === null ? null : String(run.exit_code)],
     ["signal", end?.signal],
-    ["command", own?.start.command],
-    ...nested.slice(0, shownNested).map((one): [string, string] => ["nested", nestedLine(one)]),
-    ["nested", nested.length > shownNested ? `${nested.length - shownNested} more: drover runs show --json` : null],
+    ["command", mainExecution?.start.command],
+    ...nested.slice(0, maxNestedShown).map((execution): [string, string] => ["nested", nestedLine(execution)]),
+    [
+      "nested",
+      nested.length > maxNestedShown ? `${nested.length - maxNestedShown} more: drover runs show --json` : null,
+    ],
     ["directory", run.project_dir],
     ["started", run.started_at],
     ["took", end?.duration_ms == null ? null : duration(end.duration_ms)],
     ["isolation", run.isolation],
     ["left over", end?.leftovers ? `${end.leftovers} processes, now killed` : null],
-    ["resources", resources(end)],
+    ["resources", describeResources(end)],
     ["usage", run.usage && usageLine(run.usage)],
     ["files", files.length === 0 ? null : `${files.length}: drover runs files ${run.run_id}`],
     ["by", run.created_by],
@@ -80,19 +83,20 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["worktree", run.worktree_id],
     ["commit", run.repo_sha],
   ];
-  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(shown).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(visibleRows).join("\n")}\n`);
 }
 
-const shownNested = 20;
+const maxNestedShown = 20;
 
 /** A nested execution, as reported by a command inside the run. */
 function nestedLine({ start, end }: Execution): string {
-  const how = end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
-  return `${start.command} (${how}, reported by the command)`;
+  const state =
+    end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
+  return `${start.command} (${state}, reported by the command)`;
 }
 
-function resources(end: Execution["end"] | undefined): string | null {
+function describeResources(end: Execution["end"] | undefined): string | null {
   if (!end?.resources) return null;
   const { user_ms, system_ms, max_rss_kb } = end.resources;
   return `${duration(user_ms)} user, ${duration(system_ms)} system, ${Math.round(max_rss_kb / 1024)} MB at most`;

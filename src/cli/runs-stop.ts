@@ -26,9 +26,9 @@ async function stopRuns(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const agent = text(options, "agent");
   if (positionals.length === 0 && !agent && !options["all"])
-    throw usage("Name the runs to stop, or give --agent or --all.", "runs stop", "RUN");
+    throw usage("Specify the runs to stop, or pass --agent or --all.", "runs stop", "RUN");
   const stopped =
-    (await withHistory(input, (client) => stopWith(client, positionals, agent, options["all"] === true))) ?? [];
+    (await withHistory(input, (client) => stopSelected(client, positionals, agent, options["all"] === true))) ?? [];
   if (options["json"]) write(1, jsonLine(stopped));
   else for (const { run_id, status } of stopped) write(1, `${run_id}\t${status}\n`);
   return 0;
@@ -39,24 +39,24 @@ interface Stopped {
   status: string;
 }
 
-async function stopWith(
+async function stopSelected(
   client: ApiClient,
-  given: readonly string[],
+  prefixes: readonly string[],
   agent: string | undefined,
   all: boolean,
 ): Promise<Stopped[]> {
   const ids: string[] = [];
   // Finds all runs before it stops the first, so that a wrong id stops nothing.
-  for (const one of given) ids.push(await findRunId(client, one));
+  for (const prefix of prefixes) ids.push(await findRunId(client, prefix));
   const stopped: Stopped[] = [];
   for (const id of ids) {
     const { run_id, status } = await client.runs.stop(id);
     stopped.push({ run_id, status });
   }
   if (agent || all) {
-    const many = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
+    const bulk = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
     for (const status of ["cancelled", "stopping"] as const)
-      for (const run_id of many[status]) stopped.push({ run_id, status });
+      for (const run_id of bulk[status]) stopped.push({ run_id, status });
   }
   return stopped;
 }

@@ -53,7 +53,7 @@ export function askAtTerminal(
   return {
     event({ event }) {
       if (event.type === "permission_request") questionPrompt.ask({ run_id, ...event });
-      else if (event.type === "permission_decision") questionPrompt.decided(event);
+      else if (event.type === "permission_decision") questionPrompt.onDecision(event);
     },
     writeAbove: (write) => screen.writeAbove(write),
     close() {

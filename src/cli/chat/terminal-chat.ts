@@ -182,7 +182,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
           turnView.endLine();
           questionPrompt?.ask({ run_id, ...event });
         } else {
-          if (event.type === "permission_decision") questionPrompt?.decided(event);
+          if (event.type === "permission_decision") questionPrompt?.onDecision(event);
           if (event.type === "system" && event.subtype === "user_input") unanswered.push(textOf(event.data));
           if (event.type === "assistant" || event.type === "tool_use") unanswered = [];
           if (event.type === "status") waitingFor = statusTexts[event.status] ?? null;
