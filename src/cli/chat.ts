@@ -5,7 +5,7 @@ import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { styleOf } from "./terminal/style.ts";
+import { createStyleFor } from "./terminal/style.ts";
 
 export const chatCommand: CommandSpec = {
   name: "chat",
@@ -47,7 +47,7 @@ async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<
   const scope = { profiles: true, agents: true };
   await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { print: () => undefined });
   const { openTerminalChat } = await import("./chat/terminal-chat.ts");
-  const style = styleOf(1, input.env);
+  const style = createStyleFor(1, input.env);
   const chat = openTerminalChat(agent_name, style);
   let resume = "";
   try {
@@ -57,8 +57,8 @@ async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<
       chat.setHistory(openHistory(stateDirectory, report));
       const { session_id } = context.conversation;
       if (session_id !== null) {
-        const { showLast } = await import("./chat/slash-commands.ts");
-        await showLast({ client: context.client, print: (line) => chat.print(line), style }, session_id);
+        const { showLastTurn } = await import("./chat/slash-commands.ts");
+        await showLastTurn({ client: context.client, print: (line) => chat.print(line), style }, session_id);
       }
       await chat.run(context);
       if (context.conversation.session_id)

@@ -1,6 +1,6 @@
 import type { RunEvent, StoredEvent } from "../model/event.ts";
 import { shownBytes } from "../model/output.ts";
-import { printable, size } from "./table.ts";
+import { printable, formatBytes } from "./table.ts";
 
 /** Describes an event for a person, usually in one line. Returns null for output, which is printed unchanged. */
 export function eventLine({ event }: StoredEvent): string | null {
@@ -18,7 +18,7 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "progress":
       return `${event.percent} %${event.message ? ` ${event.message}` : ""}`;
     case "file":
-      return `file ${printable(event.path)} (${size(event.size)}, ${event.media_type})`;
+      return `file ${printable(event.path)} (${formatBytes(event.size)}, ${event.media_type})`;
     case "execution_started":
       return `${event.execution.reported_by ? "nested " : ""}$ ${event.execution.command}`;
     case "execution_ended":

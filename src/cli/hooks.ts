@@ -3,7 +3,7 @@ import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
-import { age, writeTable } from "./table.ts";
+import { formatAge, writeTable } from "./table.ts";
 
 export const hooksList: CommandSpec = {
   name: "hooks list",
@@ -157,5 +157,5 @@ function scalarOrText(argument: string): string | number | boolean {
 
 function toCells(hook: Hook): string[] {
   const { name, agent_name, scheme, enabled, created_by, created_at } = hook;
-  return [name, agent_name, scheme, enabled ? "enabled" : "disabled", created_by, age(created_at, new Date())];
+  return [name, agent_name, scheme, enabled ? "enabled" : "disabled", created_by, formatAge(created_at, new Date())];
 }

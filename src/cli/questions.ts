@@ -7,7 +7,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { age, writeTable } from "./table.ts";
+import { formatAge, writeTable } from "./table.ts";
 
 export const questionsList: CommandSpec = {
   name: "questions list",
@@ -71,7 +71,7 @@ function cells(question: Question, now: Date, isOpen: boolean): string[] {
   const { run_id, request_id, agent_name, tool, input, asked_at, parents, decision, answered_by } = question;
   return [
     run_id,
-    age(asked_at, now),
+    formatAge(asked_at, now),
     agent_name,
     tool,
     ...(isOpen ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
@@ -101,7 +101,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
     ["agent", question.agent_name],
     ["tool", `${question.tool}${effect ? ` (${describeEffect(effect)})` : ""}`],
     ["part of", describeParents(parents)],
-    ["asked", `${question.asked_at} (${age(question.asked_at, new Date())})`],
+    ["asked", `${question.asked_at} (${formatAge(question.asked_at, new Date())})`],
     ["expires", question.decision === null ? question.expires_at : null],
     ["answer", question.decision],
     ["by", question.answered_by],

@@ -89,7 +89,7 @@ test.each<[Words, string]>([
       ["text", "a"],
       ["text", "b"],
     ],
-    "--text was given 2 times",
+    "--text was passed 2 times",
   ],
 ])("%j is refused", (words, message) =>
   expect(() => read(...words)).toThrow(

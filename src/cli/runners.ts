@@ -3,7 +3,7 @@ import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { age, writeTable } from "./table.ts";
+import { formatAge, writeTable } from "./table.ts";
 
 export const runnersList: CommandSpec = {
   name: "runners list",
@@ -42,7 +42,7 @@ async function listRunners(input: CommandInput): Promise<number> {
       `${runner.running}/${runner.slots}`,
       runner.tags.join(",") || "-",
       runner.agents.join(",") || "-",
-      age(runner.last_seen_at, now),
+      formatAge(runner.last_seen_at, now),
     ]),
   );
   return 0;

@@ -9,8 +9,8 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
-import { showFile, wholeFile } from "./show-file.ts";
-import { size, writeTable } from "./table.ts";
+import { showFile, readWholeFile } from "./show-file.ts";
+import { formatBytes, writeTable } from "./table.ts";
 
 export const runsFiles: CommandSpec = {
   name: "runs files",
@@ -48,7 +48,7 @@ function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandI
   else {
     // A short hash is enough for people. Programs get the full one.
     const cells = isTerminal(1)
-      ? (file: StoredFile) => [size(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
+      ? (file: StoredFile) => [formatBytes(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
       : (file: StoredFile) => [String(file.size), file.media_type, file.sha256, file.path];
     writeTable(["SIZE", "TYPE", "SHA256", "PATH"], runFiles.map(cells));
   }
@@ -69,8 +69,8 @@ async function outputFile(
   if (target !== undefined && target !== "-") {
     const saved = await saveFile(content, file, { target, cwd, force });
     if (options["json"]) write(1, jsonLine({ ...file, file: saved }));
-    else if (!options["quiet"]) write(2, `Wrote ${saved} (${size(file.size)}).\n`);
-  } else if (options["json"]) write(1, jsonLine({ ...file, ...(await wholeFile(content, file)) }));
+    else if (!options["quiet"]) write(2, `Wrote ${saved} (${formatBytes(file.size)}).\n`);
+  } else if (options["json"]) write(1, jsonLine({ ...file, ...(await readWholeFile(content, file)) }));
   else await showFile(content, file, { force, run_id });
 }
 

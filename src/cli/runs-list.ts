@@ -6,7 +6,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type ParsedOptions, readLimit, text, usage } from "./options.ts";
 import { withHistory } from "./history.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { age, duration, writeTable } from "./table.ts";
+import { formatAge, formatDuration, writeTable } from "./table.ts";
 
 const idFilters = {
   "session-id": "runs of this session",
@@ -80,8 +80,8 @@ function cells(row: RunRow & { match?: { where: string; excerpt: string } | unde
     row.reason ? `${row.status}: ${row.reason}` : row.status,
     row.exit_code === null ? "-" : String(row.exit_code),
     row.agent_name,
-    duration(durationMs),
-    age(row.created_at, now),
+    formatDuration(durationMs),
+    formatAge(row.created_at, now),
     row.match ? `${row.match.where}: ${row.match.excerpt}` : (row.summary ?? ""),
   ];
 }

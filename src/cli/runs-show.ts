@@ -10,7 +10,7 @@ import { readAllEvents, withHistory } from "./history.ts";
 import { write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { duration, printable } from "./table.ts";
+import { formatDuration, printable } from "./table.ts";
 
 export const runsShow: CommandSpec = {
   name: "runs show",
@@ -67,7 +67,7 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ],
     ["directory", run.project_dir],
     ["started", run.started_at],
-    ["took", end?.duration_ms == null ? null : duration(end.duration_ms)],
+    ["took", end?.duration_ms == null ? null : formatDuration(end.duration_ms)],
     ["isolation", run.isolation],
     ["left over", end?.leftovers ? `${end.leftovers} processes, now killed` : null],
     ["resources", describeResources(end)],
@@ -99,7 +99,7 @@ function nestedLine({ start, end }: Execution): string {
 function describeResources(end: Execution["end"] | undefined): string | null {
   if (!end?.resources) return null;
   const { user_ms, system_ms, max_rss_kb } = end.resources;
-  return `${duration(user_ms)} user, ${duration(system_ms)} system, ${Math.round(max_rss_kb / 1024)} MB at most`;
+  return `${formatDuration(user_ms)} user, ${formatDuration(system_ms)} system, ${Math.round(max_rss_kb / 1024)} MB at most`;
 }
 
 function showOutput(events: StoredEvent[]): void {

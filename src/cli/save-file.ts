@@ -16,25 +16,25 @@ export async function saveFile(
   { target, cwd, force }: { target: string; cwd: string; force: boolean },
 ): Promise<string> {
   const path = resolve(cwd, target);
-  const intoDirectory = target.endsWith("/") || isDirectory(path);
+  const isIntoDirectory = target.endsWith("/") || isDirectory(path);
   // Only the base name: the stored path must not lead out of the directory.
-  const file = intoDirectory ? join(path, basename(stored.path)) : path;
+  const file = isIntoDirectory ? join(path, basename(stored.path)) : path;
   const partial = `${file}.${process.pid}.partial`;
-  const reserved = force ? null : reserve(file);
+  const reservedFile = force ? null : reserve(file);
   try {
     // Opens the file first: a stream that fails early would still create its file after the cleanup.
-    const opened = await open(partial, "wx", 0o644);
-    await pipeline(verifyContent(content, stored), opened.createWriteStream());
+    const handle = await open(partial, "wx", 0o644);
+    await pipeline(verifyContent(content, stored), handle.createWriteStream());
     renameSync(partial, file);
   } catch (error) {
     rmSync(partial, { force: true });
-    if (reserved) rmSync(reserved, { force: true });
+    if (reservedFile) rmSync(reservedFile, { force: true });
     throw isSystemError(error) ? cannotWrite(file, error) : error;
   }
   return file;
 }
 
-/** Creates an empty file, so that nobody else can take the name before the rename. */
+/** Creates an empty file, so that no other process can take the name before the rename. */
 function reserve(file: string): string {
   try {
     closeSync(openSync(file, "wx", 0o644));
@@ -46,7 +46,7 @@ function reserve(file: string): string {
       code: "DROVER-USE-001",
       field: "--output",
       message: `${file} already exists.`,
-      next: "Name a new file, or replace it with --force.",
+      next: "Choose another file name, or replace it with --force.",
       cause: error,
     });
   }
@@ -64,7 +64,7 @@ function cannotWrite(file: string, cause: NodeJS.ErrnoException): HostError {
   return new HostError({
     code: "DROVER-OUT-001",
     message: `Cannot write ${file}: ${cause.message}`,
-    next: "Free some disk space, create its directory, or name another file.",
+    next: "Free some disk space, create its directory, or choose another file.",
     cause,
   });
 }

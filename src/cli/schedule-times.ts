@@ -6,7 +6,7 @@ export function localTimezone(): string {
 }
 
 /** Formats a time like "Mon 2026-03-09 03:00 GMT+1", with seconds only if they are not zero. */
-export function timeIn(at: string, timeZone: string): string {
+export function formatTime(time: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone,
     hourCycle: "h23",
@@ -19,16 +19,16 @@ export function timeIn(at: string, timeZone: string): string {
     second: "2-digit",
     timeZoneName: "short",
   });
-  const part = Object.fromEntries(format.formatToParts(new Date(at)).map(({ type, value }) => [type, value]));
+  const part = Object.fromEntries(format.formatToParts(new Date(time)).map(({ type, value }) => [type, value]));
   const { weekday, year, month, day, hour, minute, second, timeZoneName } = part;
   const seconds = second === "00" ? "" : `:${second}`;
   return `${weekday} ${year}-${month}-${day} ${hour}:${minute}${seconds} ${timeZoneName}`;
 }
 
 /** Each slot in the schedule's timezone, and also in the local one if it differs. */
-export function slotLines(next: readonly string[], timezone: string): string[] {
-  const here = localTimezone();
-  if (here === timezone) return next.map((at) => `  ${timeIn(at, timezone)}`);
-  const rows = next.map((at): [string, string] => [timeIn(at, timezone), timeIn(at, here)]);
-  return columns([[timezone, `${here} (local)`], ...rows]);
+export function slotLines(slots: readonly string[], timezone: string): string[] {
+  const localZone = localTimezone();
+  if (localZone === timezone) return slots.map((time) => `  ${formatTime(time, timezone)}`);
+  const rows = slots.map((time): [string, string] => [formatTime(time, timezone), formatTime(time, localZone)]);
+  return columns([[timezone, `${localZone} (local)`], ...rows]);
 }

@@ -45,20 +45,20 @@ async function addSchedule(input: CommandInput): Promise<number> {
   const [agent_name, name] = positionals as [string, string]; // safe: the arity is two
   const [cron, every, prompt] = [text(options, "cron"), text(options, "every"), text(options, "prompt")];
   if ((cron === undefined) === (every === undefined))
-    throw usage("Give either --cron EXPR or --every TIME.", "schedules add", "--cron");
+    throw usage("Pass either --cron EXPR or --every TIME.", "schedules add", "--cron");
   const client = await connectOrFail(input);
   const body: Body = {
     agent_name,
     name,
     ...(cron === undefined ? { every } : { cron }),
     timezone: text(options, "timezone") ?? localTimezone(),
-    parameters: readParameters(extraOptions, text(options, "params"), await schemaOf(client, agent_name)),
+    parameters: readParameters(extraOptions, text(options, "params"), await findSchema(client, agent_name)),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
     ...(prompt === undefined ? {} : { prompt }),
     ...(options["attended"] ? { attended: true } : {}),
-    ...choice(options, "overlap", "overlap", overlapPolicies),
-    ...choice(options, "catch-up", "catch_up", catchUpPolicies),
+    ...readChoice(options, "overlap", "overlap", overlapPolicies),
+    ...readChoice(options, "catch-up", "catch_up", catchUpPolicies),
   };
   printAdded(await client.schedules.create(body), input);
   return 0;
@@ -72,22 +72,22 @@ function printAdded(schedule: Schedule, { options }: CommandInput): void {
   else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
 }
 
-/** undefined for an unknown agent, which the coordinator refuses with a suggestion. */
-async function schemaOf(client: ApiClient, agent_name: string): Promise<Record<string, unknown> | undefined> {
+/** Returns undefined for an unknown agent, which the coordinator refuses with a suggestion. */
+async function findSchema(client: ApiClient, agent_name: string): Promise<Record<string, unknown> | undefined> {
   const { items } = await client.agents.list();
   return items.find(({ name }) => name === agent_name.split("@")[0])?.parameters_schema;
 }
 
-function choice<T extends string>(
+function readChoice<T extends string>(
   options: CommandInput["options"],
   option: string,
   key: string,
-  known: readonly T[],
+  choices: readonly T[],
 ): Record<string, T> {
-  const given = text(options, option);
-  if (given === undefined) return {};
-  const found = known.find((one) => one === given);
-  if (found === undefined)
-    throw usage(`--${option} ${given} is not one of ${known.join(", ")}.`, "schedules add", `--${option}`);
-  return { [key]: found };
+  const value = text(options, option);
+  if (value === undefined) return {};
+  const match = choices.find((choice) => choice === value);
+  if (match === undefined)
+    throw usage(`--${option} ${value} is not one of ${choices.join(", ")}.`, "schedules add", `--${option}`);
+  return { [key]: match };
 }

@@ -3,7 +3,7 @@ import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { timeIn } from "./schedule-times.ts";
+import { formatTime } from "./schedule-times.ts";
 
 const base = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
@@ -59,8 +59,8 @@ async function setEnabled(input: CommandInput, enabled: boolean): Promise<number
   if (input.options["json"]) write(1, jsonLine(schedule));
   else if (!input.options["quiet"]) {
     const [next] = schedule.next;
-    const then = next === undefined ? "its slots are skipped" : `next: ${timeIn(next, schedule.timezone)}`;
-    write(2, `${schedule.agent_name}/${schedule.name} is ${enabled ? "enabled" : "disabled"}; ${then}\n`);
+    const consequence = next === undefined ? "its slots are skipped" : `next: ${formatTime(next, schedule.timezone)}`;
+    write(2, `${schedule.agent_name}/${schedule.name} is ${enabled ? "enabled" : "disabled"}; ${consequence}\n`);
   }
   return 0;
 }

@@ -28,14 +28,14 @@ export const schedulesNext: CommandSpec = {
 
 async function showNext(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const [given] = positionals;
+  const [scheduleArgument] = positionals;
   const [cron, every] = [text(options, "cron"), text(options, "every")];
-  if ([given, cron, every].filter((one) => one !== undefined).length !== 1)
-    throw usage("Name a schedule, or give --cron or --every.", "schedules next", "SCHEDULE");
+  if ([scheduleArgument, cron, every].filter((source) => source !== undefined).length !== 1)
+    throw usage("Specify a schedule, or pass --cron or --every.", "schedules next", "SCHEDULE");
   const { next, timezone } =
-    given === undefined
+    scheduleArgument === undefined
       ? preview({ timezone: text(options, "timezone") ?? localTimezone(), ...(cron ? { cron } : { every }) })
-      : await findSchedule(await connectOrFail(input), given);
+      : await findSchedule(await connectOrFail(input), scheduleArgument);
   if (options["json"]) write(1, jsonLine({ timezone, next }));
   else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
   else write(2, "The schedule is disabled, so it has no next time.\n");
@@ -47,8 +47,8 @@ function preview(timing: Timing): { next: string[]; timezone: string } {
   const now = Date.now();
   const times = createFireTimes()(timing, now);
   const next: string[] = [];
-  for (let at = times.next(now); at !== null && next.length < 5; at = times.next(at))
-    next.push(new Date(at).toISOString());
+  for (let time = times.next(now); time !== null && next.length < 5; time = times.next(time))
+    next.push(new Date(time).toISOString());
   return { next, timezone: timing.timezone };
 }
 

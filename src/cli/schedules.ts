@@ -5,7 +5,7 @@ import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
-import { slotLines, timeIn } from "./schedule-times.ts";
+import { slotLines, formatTime } from "./schedule-times.ts";
 import { printable, writeTable } from "./table.ts";
 
 export const schedulesList: CommandSpec = {
@@ -36,12 +36,12 @@ export const schedulesShow: CommandSpec = {
 
 async function listSchedules(input: CommandInput): Promise<number> {
   const { options } = input;
-  const found = await listAllSchedules(await connectOrFail(input), text(options, "agent"));
-  const items = found.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
+  const schedules = await listAllSchedules(await connectOrFail(input), text(options, "agent"));
+  const items = schedules.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
   if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
   else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));
   else if (!options["quiet"])
-    write(2, 'There are no schedules. Add one: drover schedules add AGENT NAME --cron "0 3 * * *"\n');
+    write(2, 'No schedules yet. Add one: drover schedules add AGENT NAME --cron "0 3 * * *"\n');
   return 0;
 }
 
@@ -50,9 +50,9 @@ function cells(schedule: Schedule): string[] {
   return [
     name,
     agent_name,
-    whenOf(schedule),
-    !enabled ? "disabled" : next[0] === undefined ? "never" : timeIn(next[0], timezone),
-    last === null ? "-" : `${timeIn(last.slot, timezone)} ${outcomeOf(last)}`,
+    describeTiming(schedule),
+    !enabled ? "disabled" : next[0] === undefined ? "never" : formatTime(next[0], timezone),
+    last === null ? "-" : `${formatTime(last.slot, timezone)} ${describeOutcome(last)}`,
     last?.run_id ?? "-",
     schedule_id,
   ];
@@ -71,7 +71,7 @@ async function showSchedule(input: CommandInput): Promise<number> {
     ["id", schedule.schedule_id],
     ["name", schedule.name],
     ["agent", schedule.agent_name],
-    ["when", whenOf(schedule)],
+    ["when", describeTiming(schedule)],
     ["enabled", schedule.enabled ? "yes" : "no"],
     ["overlap", schedule.overlap],
     ["catch up", schedule.catch_up],
@@ -81,24 +81,24 @@ async function showSchedule(input: CommandInput): Promise<number> {
     ["defined by", { file: "the agent's file", agent: "the agent", api: null }[schedule.source]],
     ["owner", schedule.created_by],
   ];
-  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(shown).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(visibleRows).join("\n")}\n`);
   if (schedule.next.length > 0) write(1, `\nnext\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
   if (history.length === 0) return 0;
   const lines = history.map((slot): [string, string] => [
-    timeIn(slot.slot, schedule.timezone),
-    printable([outcomeOf(slot), slot.run_id, slot.detail].filter(Boolean).join("  ")),
+    formatTime(slot.slot, schedule.timezone),
+    printable([describeOutcome(slot), slot.run_id, slot.detail].filter(Boolean).join("  ")),
   ]);
   write(1, `\nhistory\n${columns(lines).join("\n")}\n`);
   return 0;
 }
 
-function whenOf({ cron, every, timezone }: Schedule): string {
+function describeTiming({ cron, every, timezone }: Schedule): string {
   return cron === null ? `every ${every}` : `${cron} ${timezone}`;
 }
 
 /** The status of the slot's run, or why the slot was skipped. */
-function outcomeOf({ outcome, why, manual, run_status, run_reason }: Slot): string {
+function describeOutcome({ outcome, why, manual, run_status, run_reason }: Slot): string {
   if (outcome === "skipped") return `skipped: ${why}`;
   const status = run_status ?? "fired (its run has been deleted)";
   return `${status}${run_reason ? ` (${run_reason})` : ""}${manual ? ", by hand" : ""}`;

@@ -2,8 +2,8 @@ import type { Server } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 
 /**
- * Connects an MCP server to stdin and stdout. This must stay a separate bundle: a package that another bundle imports
- * lazily shares its zod, and would use zod before it is initialized.
+ * Connects an MCP server to stdin and stdout. This must stay a separate bundle. In a shared bundle, the MCP SDK would use
+ * that bundle's copy of zod before it is initialized.
  */
 export async function serveMcpStdio(server: Server): Promise<{ close(): Promise<void>; ended: Promise<void> }> {
   const ended = new Promise<void>((resolve) => {

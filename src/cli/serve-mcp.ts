@@ -16,9 +16,9 @@ export async function serveMcp(factory: McpServerFactory, port: number) {
   const guard = createGuard([]);
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.all("/mcp", async (c) => {
-    const refused = guard(c.req.method, c.env.incoming.headers);
-    if (refused) return renderRefusal(refused);
-    if (!sameToken(c.req.header("authorization"), token)) return renderRefusal(noToken());
+    const refusal = guard(c.req.method, c.env.incoming.headers);
+    if (refusal) return renderRefusal(refusal);
+    if (!isSameToken(c.req.header("authorization"), token)) return renderRefusal(missingToken());
     return handler.fetch(c.req.raw);
   });
   const { url, close } = await listen(app, { host: "127.0.0.1", port, authEnabled: true });
@@ -32,12 +32,12 @@ export async function serveMcp(factory: McpServerFactory, port: number) {
   };
 }
 
-function sameToken(authorization: string | undefined, token: string): boolean {
+function isSameToken(authorization: string | undefined, token: string): boolean {
   const hash = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(hash(authorization ?? ""), hash(`Bearer ${token}`));
 }
 
-function noToken(): Refusal {
+function missingToken(): Refusal {
   return new Refusal(401, "DROVER-API-009", "This MCP server requires the token that it printed at startup.", {
     next: "Send it as Authorization: Bearer TOKEN.",
   });

@@ -28,13 +28,13 @@ export const serveOptions: Record<string, OptionSpec> = {
 /** Long enough for a database that is started at the same time. */
 const databaseWaitMs = 30_000;
 
-interface Served extends Coordinator {
+interface ServedCoordinator extends Coordinator {
   tokenFile: string;
   /** Writes the announcement. From now on every command for this state directory uses this coordinator. */
   announce(): void;
 }
 
-interface Listen {
+interface ListenAddress {
   host: string;
   port: number;
 }
@@ -43,19 +43,28 @@ interface Listen {
  * Starts the coordinator of this state directory. Commands find it once it is announced. A second coordinator for the
  * same state directory is refused before it writes anything, even on another port.
  */
-export async function serveStateDirectory(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
+export async function serveStateDirectory(
+  input: CommandInput,
+  local: Local,
+  listen: ListenAddress,
+): Promise<ServedCoordinator> {
   const { stateDirectory } = local.locations;
   const lock = lockCoordinator(recordDirectory(stateDirectory));
   if (lock === null) throw alreadyServed(stateDirectory);
   try {
-    return await serveAlone(input, local, listen, lock);
+    return await serveLocked(input, local, listen, lock);
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: CoordinatorLock): Promise<Served> {
+async function serveLocked(
+  input: CommandInput,
+  local: Local,
+  listen: ListenAddress,
+  lock: CoordinatorLock,
+): Promise<ServedCoordinator> {
   const { stateDirectory } = local.locations;
   const database = readDatabaseSettings(input.env);
   const agents = findAgentsDirectory(input, local);
@@ -77,8 +86,11 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
     webhookAllow: local.config.webhooks.allow,
     retention: retentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
-    onDefect: (error, where) =>
-      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${nextOf(error)}\n`),
+    onDefect: (error, whereabouts) =>
+      write(
+        2,
+        `drover: ${whereabouts}: ${error instanceof Error ? error.message : String(error)}${describeNext(error)}\n`,
+      ),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
   // A fleet does not need the token file, but local commands use it.
@@ -86,12 +98,12 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
   const record = recordDirectory(stateDirectory);
   if (database) replaceTokenFile(record, coordinator.adminToken, token_file);
   // With a database, neither the record nor short-lived runners are in this directory.
-  const sweeping = database ? null : sweepEvery(input, local, coordinator.port);
+  const sweepTimer = database ? null : startSweeping(input, local, coordinator.port);
   let removeAnnouncement: (() => void) | null = null;
-  let stopping: Promise<void> | null = null;
+  let stopResult: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     removeAnnouncement?.();
-    clearInterval(sweeping ?? undefined);
+    clearInterval(sweepTimer ?? undefined);
     await coordinator.stop();
     lock.release();
   };
@@ -99,16 +111,16 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
     ...coordinator,
     tokenFile: tokenFile(record, token_file),
     announce() {
-      if (stopping) return;
+      if (stopResult) return;
       const { url, socket } = coordinator;
       removeAnnouncement = writeAnnouncement(stateDirectory, { url, socket, pid: process.pid, token_file });
     },
-    stop: () => (stopping ??= stop()),
+    stop: () => (stopResult ??= stop()),
   };
 }
 
 /** The advice of an error that the operator can fix. */
-function nextOf(error: unknown): string {
+function describeNext(error: unknown): string {
   return error instanceof HostError && error.next ? ` ${error.next}` : "";
 }
 
@@ -116,14 +128,15 @@ function nextOf(error: unknown): string {
 const sweepEveryMs = 5000;
 
 /** Finishes the runs of killed commands, now and at regular intervals. */
-function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
+function startSweeping(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
   const { stateDirectory } = local.locations;
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
   const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
   const sweep = async (): Promise<void> => {
-    const dead = findDeadShortLived(stateDirectory);
+    const deadRunners = findDeadShortLived(stateDirectory);
     // Loaded late: a coordinator does not otherwise need the code that executes runs.
-    if (dead.length > 0) await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(dead, options);
+    if (deadRunners.length > 0)
+      await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(deadRunners, options);
   };
   const startSweep = (): void =>
     void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));
@@ -141,20 +154,20 @@ function writeAnnouncement(stateDirectory: string, announcement: Announcement): 
 
 function alreadyServed(stateDirectory: string): HostError {
   const announcement = readAnnouncement(stateDirectory);
-  const where =
+  const whereabouts =
     announcement && isAlive(announcement.pid)
       ? `at ${announcement.url} (process ${announcement.pid})`
       : "and is starting";
   return new HostError({
     code: "DROVER-STA-011",
-    message: `A coordinator already serves ${stateDirectory} ${where}.`,
+    message: `A coordinator already serves ${stateDirectory} ${whereabouts}.`,
     next: "Use that coordinator: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
   });
 }
 
 export function readListen({ options }: CommandInput, command: "up" | "coordinator"): { host: string; port: number } {
-  const given = text(options, "port") ?? "8765";
-  const port = Number(given);
-  if (!/^\d+$/.test(given) || port > 65_535) throw usage(`--port ${given} is not a port number.`, command, "--port");
+  const value = text(options, "port") ?? "8765";
+  const port = Number(value);
+  if (!/^\d+$/.test(value) || port > 65_535) throw usage(`--port ${value} is not a port number.`, command, "--port");
   return { host: text(options, "host") ?? "127.0.0.1", port };
 }

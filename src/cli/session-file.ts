@@ -3,12 +3,12 @@ import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, renameS
 import { join } from "node:path";
 import { RequestError } from "../model/errors.ts";
 
-/** Names the last session of a workspace. The agent can write the file too, so its content has to be checked. */
+/** The file that names the last session of a workspace. The agent can write it too, so its content has to be checked. */
 export const sessionFile = (workspace: string): string => join(workspace, ".session");
 
-const sessionId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const sessionIdPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** null if there is no file. Does not follow symbolic links or block on pipes. */
+/** Returns null if the file does not exist. Does not follow symbolic links or block on pipes. */
 export function readSessionFile(workspace: string): string | null {
   const file = sessionFile(workspace);
   let fd: number;
@@ -17,14 +17,14 @@ export function readSessionFile(workspace: string): string | null {
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     if (code === "ENOENT") return null;
-    throw unusable(file, code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`, cause);
+    throw unusableFile(file, code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`, cause);
   }
   try {
-    if (!fstatSync(fd).isFile()) throw unusable(file, "it is not a file");
+    if (!fstatSync(fd).isFile()) throw unusableFile(file, "it is not a file");
     const bytes = Buffer.alloc(100);
     const text = bytes.toString("utf8", 0, readSync(fd, bytes)).trim();
-    if (sessionId.test(text)) return text;
-    throw unusable(file, "it does not contain a session id");
+    if (sessionIdPattern.test(text)) return text;
+    throw unusableFile(file, "it does not contain a session id");
   } finally {
     closeSync(fd);
   }
@@ -47,12 +47,12 @@ export function writeSessionFile(workspace: string, session_id: string): void {
   }
 }
 
-function unusable(file: string, why: string, cause?: unknown): RequestError {
+function unusableFile(file: string, reason: string, cause?: unknown): RequestError {
   return new RequestError({
     code: "DROVER-SUB-003",
     field: ".session",
-    message: `Cannot read the session to resume from ${file}: ${why}.`,
-    next: "Remove the file, name the session on the command line, or start another one with --new.",
+    message: `Cannot read the session to resume from ${file}: ${reason}.`,
+    next: "Remove the file, pass the session on the command line, or start another one with --new.",
     cause,
   });
 }

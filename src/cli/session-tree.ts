@@ -1,26 +1,26 @@
 import type { Output } from "../wire/contracts.ts";
 
-type Shown = Output<"GET /sessions/{session_id}">;
-type Node = Pick<Shown["descendants"][number], "session_id" | "forked_from" | "fork_at_turn" | "run_count">;
+type SessionDetails = Output<"GET /sessions/{session_id}">;
+type Node = Pick<SessionDetails["descendants"][number], "session_id" | "forked_from" | "fork_at_turn" | "run_count">;
 
 /** The tree of forks around a session as lines. Empty if it has no forks and is not a fork. */
-export function treeLines(session: Shown): string[] {
+export function treeLines(session: SessionDetails): string[] {
   const nodes: Node[] = [...session.ancestors, session, ...session.descendants];
   const [root] = nodes;
   if (nodes.length === 1 || root === undefined) return [];
   const lines: string[] = [];
-  const add = (node: Node, before: string, branch: string, below: string): void => {
-    const at = node.fork_at_turn === null ? "" : ` at turn ${node.fork_at_turn}`;
-    const forked = node === root ? "" : `, forked${at}`;
-    const here = node.session_id === session.session_id ? "  <- this session" : "";
+  const addNode = (node: Node, indent: string, branch: string, childIndent: string): void => {
+    const turnNote = node.fork_at_turn === null ? "" : ` at turn ${node.fork_at_turn}`;
+    const forkNote = node === root ? "" : `, forked${turnNote}`;
+    const currentMark = node.session_id === session.session_id ? "  <- this session" : "";
     const runs = node.run_count === 1 ? "1 run" : `${node.run_count} runs`;
-    lines.push(`${before}${branch}${node.session_id} (${runs}${forked})${here}`);
+    lines.push(`${indent}${branch}${node.session_id} (${runs}${forkNote})${currentMark}`);
     const forks = nodes.filter(({ forked_from }) => forked_from === node.session_id);
     for (const [index, fork] of forks.entries()) {
       const isLast = index === forks.length - 1;
-      add(fork, before + below, isLast ? "└─ " : "├─ ", isLast ? "   " : "│  ");
+      addNode(fork, indent + childIndent, isLast ? "└─ " : "├─ ", isLast ? "   " : "│  ");
     }
   };
-  add(root, "", "", "");
+  addNode(root, "", "", "");
   return lines;
 }

@@ -33,10 +33,14 @@ export const sessionsFork: CommandSpec = {
 
 /** Submits an ordinary run of the session's agent. */
 async function continueSession(input: CommandInput, mode: "resume" | "fork"): Promise<number> {
-  const [id, ...more] = [...input.positionals, ...(input.rest ?? [])];
-  if (!id) throw usage(`Name the session to ${mode}.`, `sessions ${mode}`, "SESSION");
-  if (more.length > 0)
-    throw usage(`Unexpected argument ${more[0]}: give the message with --prompt.`, `sessions ${mode}`, more[0]);
+  const [id, ...extraArguments] = [...input.positionals, ...(input.rest ?? [])];
+  if (!id) throw usage(`Specify the session to ${mode}.`, `sessions ${mode}`, "SESSION");
+  if (extraArguments.length > 0)
+    throw usage(
+      `Unexpected argument ${extraArguments[0]}: pass the message with --prompt.`,
+      `sessions ${mode}`,
+      extraArguments[0],
+    );
   const turn = text(input.options, "at-turn");
   if (turn !== undefined && !/^[1-9]\d{0,5}$/.test(turn))
     throw usage(`--at-turn ${turn} is not a positive whole number.`, "sessions fork", "--at-turn");

@@ -8,7 +8,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
-import { age, printable, writeTable } from "./table.ts";
+import { formatAge, printable, writeTable } from "./table.ts";
 
 export const sessionsList: CommandSpec = {
   name: "sessions list",
@@ -64,8 +64,8 @@ async function listSessions(input: CommandInput): Promise<number> {
     );
   }
   if (page.next_cursor && !options["quiet"]) {
-    const same = agent ? ` --agent ${shellQuote(agent)}` : "";
-    write(2, `More: drover sessions list${same} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    const agentOption = agent ? ` --agent ${shellQuote(agent)}` : "";
+    write(2, `More: drover sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   }
   return 0;
 }
@@ -75,7 +75,7 @@ function cells(session: Session, now: Date): string[] {
     session.session_id,
     session.agent_name,
     String(session.run_count),
-    age(session.last_used_at, now),
+    formatAge(session.last_used_at, now),
     session.hostname ?? "-",
     session.project_dir ?? "-",
   ];
@@ -112,8 +112,8 @@ function showHead(session: Output<"GET /sessions/{session_id}">): void {
     ["created", session.created_at],
     ["last used", session.last_used_at],
   ];
-  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(shown).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(visibleRows).join("\n")}\n`);
 }
 
 function versionCells({ run_id, mode, status, parent }: SessionVersion): string[] {
@@ -124,7 +124,7 @@ async function deleteSessions(input: CommandInput): Promise<number> {
   const deleted = await withHistory(input, async (client) => {
     const ids: string[] = [];
     // Finds all sessions before it deletes the first, so that a wrong id deletes nothing.
-    for (const given of input.positionals) ids.push((await findSession(client, given)).session_id);
+    for (const prefix of input.positionals) ids.push((await findSession(client, prefix)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);
       write(1, input.options["json"] ? jsonLine({ session_id, deleted: true }) : `${session_id}\n`);

@@ -11,17 +11,17 @@ export async function showFile(
   file: StoredFile,
   { force, run_id }: { force: boolean; run_id: string },
 ): Promise<void> {
-  const raw = force || !isTerminal(1);
+  const isUnchanged = force || !isTerminal(1);
   const decoder = new TextDecoder();
   for await (const chunk of verifyContent(content, file)) {
-    if (raw) write(1, chunk);
+    if (isUnchanged) write(1, chunk);
     else if (looksBinary(chunk)) throw binaryFile(file, run_id);
     else write(1, decoder.decode(chunk, { stream: true }));
   }
 }
 
-/** The content for JSON output: as text, or as base64 if it is not UTF-8. */
-export async function wholeFile(
+/** Reads the content for JSON output: as text, or as base64 if it is not UTF-8. */
+export async function readWholeFile(
   content: AsyncIterable<Uint8Array>,
   file: StoredFile,
 ): Promise<{ text: string } | { base64: string }> {
@@ -34,8 +34,8 @@ export async function wholeFile(
 /** A chunk is text if it has no NUL byte and is valid UTF-8, apart from characters cut at its ends. */
 function looksBinary(chunk: Uint8Array): boolean {
   if (chunk.includes(0)) return true;
-  const inner = [0, 1, 2, 3].flatMap((from) => [0, 1, 2, 3].map((to) => chunk.subarray(from, chunk.length - to)));
-  return !inner.some((part) => isUtf8(part));
+  const candidates = [0, 1, 2, 3].flatMap((from) => [0, 1, 2, 3].map((to) => chunk.subarray(from, chunk.length - to)));
+  return !candidates.some((part) => isUtf8(part));
 }
 
 function binaryFile({ path, media_type }: StoredFile, run_id: string) {

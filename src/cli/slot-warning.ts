@@ -4,7 +4,7 @@ import type { ApiClient } from "../wire/client.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
-/** Most runs start sooner. */
+/** Most runs start within this time. */
 const warnAfterMs = 2000;
 
 export interface SlotWarning {
@@ -35,7 +35,7 @@ async function warn(client: ApiClient, run_id: string): Promise<void> {
     if (slots === undefined) return;
     write(
       2,
-      `drover: run ${run_id} waits for a free slot. ${slots.detail} The run that this command is part of keeps its own slot while it waits.\n  Give the runner more slots: --slots, or slots in its profile.\n`,
+      `drover: run ${run_id} waits for a free slot. ${slots.detail} The run that this command is part of keeps its own slot while it waits.\n  Raise the runner's slots with --slots, or with slots in its profile.\n`,
     );
   } catch (error) {
     // Only a hint: the run continues without it.

@@ -42,24 +42,24 @@ export const stateMove: CommandSpec = {
 
 async function showState(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);
-  const found = describeState(locations, input.env);
+  const state = describeState(locations, input.env);
   if (input.options["json"]) {
-    write(1, jsonLine(found));
+    write(1, jsonLine(state));
     return 0;
   }
   const rows: (readonly [string, string])[] = [
-    ["state directory", `${found.state_directory} (${found.because})`],
-    ["record", `${found.record.path}, ${sizeText(found.record.bytes)}`],
-    ["runs", `${found.runs.path}, ${sizeText(found.runs.bytes)}`],
-    ["second head", found.second_head === null ? "none" : describeHeadCopy(found.second_head)],
-    ...(found.earlier === null ? [] : ([["to be moved", `${found.earlier} (${moveCommand(found.earlier)})`]] as const)),
-    ...(found.not_used === null ? [] : ([["not used", `${found.not_used} (${moveCommand(found.not_used)})`]] as const)),
+    ["state directory", `${state.state_directory} (${state.because})`],
+    ["record", `${state.record.path}, ${formatSize(state.record.bytes)}`],
+    ["runs", `${state.runs.path}, ${formatSize(state.runs.bytes)}`],
+    ["second head", state.second_head === null ? "none" : describeHeadCopy(state.second_head)],
+    ...(state.earlier === null ? [] : ([["to be moved", `${state.earlier} (${moveCommand(state.earlier)})`]] as const)),
+    ...(state.not_used === null ? [] : ([["not used", `${state.not_used} (${moveCommand(state.not_used)})`]] as const)),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
   return 0;
 }
 
-/** Why the state is in this directory. */
+/** Returns why the state is in this directory. */
 export function locationReason(
   { stateDirectory, configFile, repository }: Locations,
   env: CommandInput["env"],
@@ -72,12 +72,12 @@ export function locationReason(
 
 function describeState(locations: Locations, env: CommandInput["env"]) {
   const { stateDirectory, ignoredState, headCopy = null } = locations;
-  const half = (path: string) => ({ path, bytes: sizeOf(path) });
+  const describePart = (path: string) => ({ path, bytes: measureSize(path) });
   return {
     state_directory: stateDirectory,
     because: locationReason(locations, env),
-    record: half(recordDirectory(stateDirectory)),
-    runs: half(runsDirectory(stateDirectory)),
+    record: describePart(recordDirectory(stateDirectory)),
+    runs: describePart(runsDirectory(stateDirectory)),
     second_head: headCopy,
     earlier: readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory),
     not_used: ignoredState?.path ?? null,
@@ -94,11 +94,11 @@ const moveCommand = (from: string): string => `drover state move --from ${shellQ
 async function move(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);
   const to = locations.stateDirectory;
-  const given = text(input.options, "from");
-  const from = given === undefined ? fromHere(locations, input.env) : resolve(input.cwd, given);
+  const fromOption = text(input.options, "from");
+  const from = fromOption === undefined ? findStateToMove(locations, input.env) : resolve(input.cwd, fromOption);
   if (!existsSync(from) && readMove(to)?.from !== from) throw usage(`${from} does not exist.`, "state move", "--from");
-  const userFolder = userStateDirectory(input.env);
-  moveState({ from, to, headCopyOf: (record) => userFolder && headCopyFile(userFolder, record) });
+  const userDirectory = userStateDirectory(input.env);
+  moveState({ from, to, headCopyOf: (record) => userDirectory && headCopyFile(userDirectory, record) });
   const directory = recordDirectory(to);
   const audit = existsSync(databaseFile(directory))
     ? await verifyAudit({ directory, headCopy: locations.headCopy })
@@ -113,27 +113,28 @@ async function move(input: CommandInput): Promise<number> {
 }
 
 /**
- * The state to move if the user named none. A state directory that came with a repository would import its author's
- * agents and tokens, so the user must name it or trust its directory.
+ * Finds the state to move if the user did not pass one. A state directory that came with a repository would import its author's
+ * agents and tokens, so the user must pass its path or trust its directory.
  */
-function fromHere(locations: Locations, env: CommandInput["env"]): string {
+function findStateToMove(locations: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = locations;
   const earlier = readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
   if (earlier !== null) return earlier;
-  if (ignoredState === undefined) throw usage(`There is nothing to move to ${stateDirectory}.`, "state move", "--from");
+  if (ignoredState === undefined)
+    throw usage(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
   throw usage(
-    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, name it: ${moveCommand(ignoredState.path)}`,
+    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, pass its path: ${moveCommand(ignoredState.path)}`,
     "state move",
     "--from",
   );
 }
 
-function sizeOf(path: string): number {
+function measureSize(path: string): number {
   try {
-    const found = lstatSync(path);
-    if (!found.isDirectory()) return found.size;
-    return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
+    const stats = lstatSync(path);
+    if (!stats.isDirectory()) return stats.size;
+    return readdirSync(path).reduce((sum, name) => sum + measureSize(join(path, name)), 0);
   } catch (error) {
     // Deleted since, for example by a finishing run, or not readable.
     if (error instanceof Error && "code" in error) return 0;
@@ -141,6 +142,6 @@ function sizeOf(path: string): number {
   }
 }
 
-function sizeText(bytes: number): string {
+function formatSize(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

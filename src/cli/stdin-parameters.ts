@@ -33,7 +33,7 @@ function decode(bytes: Buffer): string {
       code: "DROVER-PAR-006",
       field: "stdin",
       message: "The parameters on stdin are not UTF-8 text.",
-      next: "Give one JSON object in UTF-8.",
+      next: "Pass one JSON object in UTF-8.",
       cause,
     });
   }

@@ -33,21 +33,21 @@ export interface Submitted {
 export async function submitRun(
   client: ApiClient,
   input: CommandInput,
-  what: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
+  target: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
 ): Promise<Submitted> {
   const { options, extraOptions, env, cwd } = input;
   const timeout = seconds(options, "timeout");
-  const agent = await findAgent(client, what.agent_name);
+  const agent = await findAgent(client, target.agent_name);
   const prompt = text(options, "prompt");
   const parameters = readParameters(extraOptions, text(options, "params"), agent?.parameters_schema);
   // The coordinator refuses to continue a procedural agent anyway, with a better message.
-  if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
-    throw usage(`Give the next message with --prompt "...".`, `sessions ${what.mode}`, "--prompt");
+  if (target.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
+    throw usage(`Pass the next message with --prompt "...".`, `sessions ${target.mode}`, "--prompt");
   if (agent && !options["quiet"])
     for (const warning of findAmbiguousOptions(
       { options, extraOptions },
       agent.parameters_schema,
-      what.mode ? `sessions ${what.mode}` : "run",
+      target.mode ? `sessions ${target.mode}` : "run",
     ))
       write(2, `drover: warning: ${warning}\n`);
   const project = text(options, "project-dir");
@@ -56,7 +56,7 @@ export async function submitRun(
   const key = text(options, "idempotency-key") ?? randomUUID();
   const parent = env["DROVER_RUN_ID"];
   const request: Submission = {
-    ...what,
+    ...target,
     parameters,
     ...readAttended(input),
     ...(prompt === undefined ? {} : { prompt }),
@@ -75,7 +75,7 @@ export async function submitRun(
   return { run, type: agent?.type ?? null };
 }
 
-/** null for an unknown agent, which the submission will refuse with a suggestion. */
+/** Returns null for an unknown agent, which the submission will refuse with a suggestion. */
 async function findAgent(client: ApiClient, agent_name: string): Promise<FlatAgent | null> {
   try {
     return await client.agents.get(agent_name);

@@ -10,19 +10,19 @@ import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 
 /**
- * Cleans up after a Drover process that was killed: kills what its commands left running and records them as
- * interrupted, so that no run stays "running" forever.
+ * Cleans up after a Drover process that was killed: kills the remaining processes of its commands and records the
+ * commands as interrupted, so that no run stays "running" forever.
  */
 export async function sweepInterrupted(store: SqliteStore, stateDirectory: string): Promise<void> {
-  const interrupted = await interruptedExecs(store);
+  const interrupted = await findInterruptedExecs(store);
   if (interrupted.length === 0) return;
   await killOrphans(interrupted.map(({ start }) => start.execution_id));
   for (const execution of interrupted) await finishInterrupted(store, execution, runsDirectory(stateDirectory));
   await sweepSockets(runsDirectory(stateDirectory));
 }
 
-/** Interrupted `exec` runs: their only execution has the id of the run. A coordinator takes care of all others. */
-async function interruptedExecs(store: SqliteStore): Promise<Execution[]> {
+/** Interrupted `exec` runs: their only execution has the id of the run. A coordinator finishes all others. */
+async function findInterruptedExecs(store: SqliteStore): Promise<Execution[]> {
   return (await interruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
 }
 
@@ -32,7 +32,7 @@ async function finishInterrupted(
   runs: string,
 ): Promise<void> {
   const at = new Date().toISOString();
-  const [known] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
+  const [appended] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
   const message = `The Drover that ran this (process ${start.owner.pid} on ${start.owner.host}) died before the command ended.`;
   const events: RunEvent[] = [];
   const redactor = createRedactor({ variables: process.env });
@@ -44,7 +44,7 @@ async function finishInterrupted(
       owner: start.owner,
       now: () => new Date(),
       record: (event) => void events.push(redactor.value(event)),
-      recorded: await knownExecutions(store, run_id),
+      recorded: await readRecordedExecutions(store, run_id),
     },
     message,
   );
@@ -56,7 +56,7 @@ async function finishInterrupted(
       run_id,
       attempt,
       at,
-      events: events.map((event, index) => ({ n: known.last_n + 1 + index, at, event })),
+      events: events.map((event, index) => ({ n: appended.last_n + 1 + index, at, event })),
       result: {
         type: "result",
         status: "failed",
@@ -71,13 +71,13 @@ async function finishInterrupted(
   ]);
 }
 
-async function knownExecutions(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
-  const known = new Map<string, "open" | "ended">();
+async function readRecordedExecutions(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
+  const states = new Map<string, "open" | "ended">();
   let before: string | undefined;
   for (;;) {
     const page = await store.read.executions({ run_id }, { limit: 1000, ...(before === undefined ? {} : { before }) });
-    for (const { start, end } of page) known.set(start.execution_id, end === null ? "open" : "ended");
+    for (const { start, end } of page) states.set(start.execution_id, end === null ? "open" : "ended");
     before = page.at(-1)?.start.execution_id;
-    if (before === undefined || page.length < 1000) return known;
+    if (before === undefined || page.length < 1000) return states;
   }
 }

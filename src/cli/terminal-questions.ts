@@ -6,7 +6,7 @@ import { draw } from "./io.ts";
 import { createQuestionPrompt } from "./question-prompt.ts";
 import { type Keyboard, openKeyboard } from "./terminal/keys.ts";
 import { createScreen } from "./terminal/screen.ts";
-import { styleOf } from "./terminal/style.ts";
+import { createStyleFor } from "./terminal/style.ts";
 
 /** Asks the questions of a run at the terminal of the command that follows it. */
 export interface TerminalQuestions {
@@ -30,7 +30,7 @@ export function askAtTerminal(
     answer: ({ request_id }, decision) => questions.answer(run_id, request_id, decision),
     print: (line) => screen.print(`${line}\n`),
     onChange: refresh,
-    style: styleOf(2, env),
+    style: createStyleFor(2, env),
   });
   process.stderr.on("resize", refresh);
 
@@ -42,10 +42,10 @@ export function askAtTerminal(
         else questionPrompt.handle(key);
       });
     screen.setLive(questionPrompt.show(size().columns) ?? { rows: [], cursor: null });
-    if (!questionPrompt.isAsking) release();
+    if (!questionPrompt.isAsking) closeKeyboard();
   }
 
-  function release(): void {
+  function closeKeyboard(): void {
     keyboard?.close();
     keyboard = null;
   }
@@ -60,7 +60,7 @@ export function askAtTerminal(
       questionPrompt.clear();
       process.stderr.off("resize", refresh);
       screen.close();
-      release();
+      closeKeyboard();
     },
   };
 }

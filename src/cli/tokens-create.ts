@@ -27,7 +27,7 @@ export const tokensCreate: CommandSpec = {
     role: { value: "R", about: `one of ${tokenRoles.join(", ")} (default user)` },
     "expires-in": { value: "TIME", about: "lifetime, such as 12h or 30d (default: no expiry)" },
   },
-  run: (input) => create(input, { role: readRole(input), ...readEnd(input, null) }),
+  run: (input) => create(input, { role: readRole(input), ...readExpiry(input, null) }),
 };
 
 export const tokensEnrol: CommandSpec = {
@@ -46,53 +46,53 @@ export const tokensEnrol: CommandSpec = {
     ...tokenOptions,
     "expires-in": { value: "TIME", about: "how long it can be used, such as 15m or 7d (default 1d)" },
   },
-  run: (input) => create(input, { role: "runner", enrolment: true, ...readEnd(input, "1d") }),
+  run: (input) => create(input, { role: "runner", enrolment: true, ...readExpiry(input, "1d") }),
 };
 
-async function create(input: CommandInput, wanted: Omit<NewToken, "subject">): Promise<number> {
+async function create(input: CommandInput, settings: Omit<NewToken, "subject">): Promise<number> {
   const { options } = input;
-  const { enrolment = false } = wanted;
+  const { enrolment = false } = settings;
   const command = enrolment ? "tokens enrol" : "tokens create";
   const subject = readSubject(input, command);
   const label = text(options, "label");
   const client = await connectOrFail(input);
-  const made = await client.tokens.create({ ...wanted, subject, ...(label ? { label } : {}) });
-  write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
+  const created = await client.tokens.create({ ...settings, subject, ...(label ? { label } : {}) });
+  write(1, options["json"] ? jsonLine(created) : `${created.token}\n`);
   if (options["quiet"]) return 0;
   const use = enrolment
     ? `Use it once, on the runner's host: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
     : "";
-  write(2, `The token is not shown again. Revoke it: drover tokens revoke ${made.token_id}\n${use}`);
+  write(2, `The token is not shown again. Revoke it: drover tokens revoke ${created.token_id}\n${use}`);
   return 0;
 }
 
 function readSubject({ options, positionals }: CommandInput, command: string): string {
-  const [word] = positionals;
+  const [positional] = positionals;
   const option = text(options, "subject");
-  if (word !== undefined && option !== undefined)
-    throw usage(`The subject was given twice: ${word} and --subject ${option}.`, command, "--subject");
-  const subject = word ?? option;
+  if (positional !== undefined && option !== undefined)
+    throw usage(`The subject was passed twice: ${positional} and --subject ${option}.`, command, "--subject");
+  const subject = positional ?? option;
   if (subject) return subject;
   throw usage(`${command} needs SUBJECT: the name of the user or machine that the token is for.`, command, "SUBJECT");
 }
 
 function readRole({ options }: CommandInput): TokenRole {
-  const wanted = text(options, "role") ?? "user";
-  const role = tokenRoles.find((one) => one === wanted);
+  const roleName = text(options, "role") ?? "user";
+  const role = tokenRoles.find((known) => known === roleName);
   if (role) return role;
-  const near = suggest(wanted, tokenRoles);
+  const suggestion = suggest(roleName, tokenRoles);
   throw usage(
-    `--role ${wanted} is not one of ${tokenRoles.join(", ")}.${near ? ` Did you mean ${near}?` : ""}`,
+    `--role ${roleName} is not one of ${tokenRoles.join(", ")}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     "tokens create",
     "--role",
   );
 }
 
-function readEnd({ options }: CommandInput, otherwise: string | null): Pick<NewToken, "expires_at"> {
-  const given = text(options, "expires-in") ?? otherwise;
-  if (given === null) return {};
-  const ms = readTimeSpan(given, "expires-in", otherwise === null ? "tokens create" : "tokens enrol", longest);
+function readExpiry({ options }: CommandInput, fallback: string | null): Pick<NewToken, "expires_at"> {
+  const lifetime = text(options, "expires-in") ?? fallback;
+  if (lifetime === null) return {};
+  const ms = readTimeSpan(lifetime, "expires-in", fallback === null ? "tokens create" : "tokens enrol", maxLifetime);
   return { expires_at: new Date(Date.now() + ms).toISOString() };
 }
 
-const longest = { text: "100 years", ms: 36_500 * 86_400_000 };
+const maxLifetime = { text: "100 years", ms: 36_500 * 86_400_000 };

@@ -31,10 +31,10 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const overlap = readOverlap(input);
   const client = await connectOrFail(input);
   const token_id = await findToken(client, positionals[0]!);
-  const made = await client.tokens.rotate(token_id, overlap);
-  write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
-  const { replaces } = made;
-  const file = replaces.asked_with ? await updateTokenFile(input, made.token) : null;
+  const rotated = await client.tokens.rotate(token_id, overlap);
+  write(1, options["json"] ? jsonLine(rotated) : `${rotated.token}\n`);
+  const { replaces } = rotated;
+  const file = replaces.asked_with ? await updateTokenFile(input, rotated.token) : null;
   if (options["quiet"]) return 0;
   write(2, `The token is not shown again. The old token ${replaces.token_id} is valid until ${replaces.ends_at}.\n`);
   if (file) write(2, `Stored the new token in ${file}.\n`);
@@ -53,12 +53,12 @@ async function updateTokenFile(input: CommandInput, token: string): Promise<stri
 }
 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
-  const given = text(options, "overlap");
+  const overlap = text(options, "overlap");
   if (options["at-once"]) {
-    if (given !== undefined) throw usage("--overlap and --at-once exclude each other.", "tokens rotate", "--overlap");
+    if (overlap !== undefined) throw usage("--overlap and --at-once exclude each other.", "tokens rotate", "--overlap");
     return { overlap_seconds: 0 };
   }
-  if (given === undefined) return {};
-  const ms = readTimeSpan(given, "overlap", "tokens rotate", { text: "7d", ms: 604_800_000 });
+  if (overlap === undefined) return {};
+  const ms = readTimeSpan(overlap, "overlap", "tokens rotate", { text: "7d", ms: 604_800_000 });
   return { overlap_seconds: Math.ceil(ms / 1000) };
 }

@@ -7,7 +7,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { age, writeTable } from "./table.ts";
+import { formatAge, writeTable } from "./table.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
@@ -64,7 +64,7 @@ function cells(token: Token, now: Date): string[] {
     token.subject,
     token.used_at === null ? (tokenRejection(token, now.toISOString()) ?? "valid") : "used",
     [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0] ?? "never",
-    age(token.created_at, now),
+    formatAge(token.created_at, now),
     token.label ?? "-",
   ];
 }
@@ -73,11 +73,11 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const subject = text(options, "subject");
   if (positionals.length === 0 && subject === undefined)
-    throw usage("Name the tokens to revoke, or give --subject.", "tokens revoke", "TOKEN");
+    throw usage("Specify the tokens to revoke, or pass --subject.", "tokens revoke", "TOKEN");
   const client = await connectOrFail(input);
   const ids: string[] = [];
   // Finds all tokens before it revokes the first, so that a wrong id revokes nothing.
-  for (const given of positionals) ids.push(await findToken(client, given));
+  for (const prefix of positionals) ids.push(await findToken(client, prefix));
   const revoked = new Set<string>();
   const onRevoked = (token_id: string): void => {
     if (revoked.has(token_id)) return;
@@ -100,16 +100,16 @@ async function revokeTokens(input: CommandInput): Promise<number> {
 }
 
 async function revokeOthers(client: ApiClient, ids: readonly string[], onRevoked: (id: string) => void): Promise<void> {
-  for (const [at, token_id] of ids.entries()) {
+  for (const [index, token_id] of ids.entries()) {
     try {
       await client.tokens.revoke(token_id);
     } catch (error) {
-      if (at === 0 || !isInvalidToken(error)) throw error;
+      if (index === 0 || !isInvalidToken(error)) throw error;
       throw new RequestError({
         code: "DROVER-API-010",
         field: "TOKEN",
-        message: `You have revoked the token that you are using. Not revoked: ${ids.slice(at).join(", ")}.`,
-        next: "Revoke the others with another token. Name your own token as self, so that it is revoked last.",
+        message: `You have revoked the token that you are using. Not revoked: ${ids.slice(index).join(", ")}.`,
+        next: "Revoke the others with another token. Pass your own token as self, so that it is revoked last.",
         cause: error,
       });
     }
@@ -117,12 +117,12 @@ async function revokeOthers(client: ApiClient, ids: readonly string[], onRevoked
   }
 }
 
-/** Succeeds if the own token was among those already revoked. */
-async function revokeSelf(client: ApiClient, revokedOthers: boolean): Promise<void> {
+/** Also succeeds if this token was among those already revoked. */
+async function revokeSelf(client: ApiClient, hasRevokedOthers: boolean): Promise<void> {
   try {
     await client.tokens.revoke("self");
   } catch (error) {
-    if (!revokedOthers || !isInvalidToken(error)) throw error;
+    if (!hasRevokedOthers || !isInvalidToken(error)) throw error;
   }
 }
 

@@ -18,7 +18,7 @@ export const trustCommand: CommandSpec = {
     ["DROVER_TRUST=/srv/site:/srv/shared drover up", "only for this command, for containers and CI"],
   ],
   options: {},
-  run: trust,
+  run: runTrust,
 };
 
 export const trustList: CommandSpec = {
@@ -28,7 +28,7 @@ export const trustList: CommandSpec = {
   arity: [0, 0],
   examples: [["drover trust list", "all decisions, with their dates"]],
   options: {},
-  run: list,
+  run: listDirectories,
 };
 
 export const trustRevoke: CommandSpec = {
@@ -41,17 +41,17 @@ export const trustRevoke: CommandSpec = {
     ["drover trust revoke ~/work/site", "another directory, even if it no longer exists"],
   ],
   options: {},
-  run: revoke,
+  run: revokeDirectory,
 };
 
-async function trust({ positionals, cwd, env, options }: CommandInput): Promise<number> {
+async function runTrust({ positionals, cwd, env, options }: CommandInput): Promise<number> {
   const path = trustDirectory(resolve(cwd, positionals[0] ?? "."), env);
   if (options["json"]) write(1, jsonLine({ path, trusted: true }));
   else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: drover trust revoke ${path}\n`);
   return 0;
 }
 
-async function list({ env, options }: CommandInput): Promise<number> {
+async function listDirectories({ env, options }: CommandInput): Promise<number> {
   const problem = trustProblem(env);
   if (problem !== null) tryWrite(2, `drover: ${problem}\n`);
   const entries = listTrusted(env);
@@ -67,17 +67,17 @@ async function list({ env, options }: CommandInput): Promise<number> {
   return 0;
 }
 
-async function revoke({ positionals, cwd, env, options }: CommandInput): Promise<number> {
-  const given = resolve(cwd, positionals[0] ?? ".");
-  const isKnown = existsSync(given) || listTrusted(env).some(({ path }) => path === given);
+async function revokeDirectory({ positionals, cwd, env, options }: CommandInput): Promise<number> {
+  const directory = resolve(cwd, positionals[0] ?? ".");
+  const isKnown = existsSync(directory) || listTrusted(env).some(({ path }) => path === directory);
   if (!isKnown)
     throw new RequestError({
       code: "DROVER-USE-003",
       field: "DIR",
-      message: `${given} does not exist and was never trusted.`,
+      message: `${directory} does not exist and was never trusted.`,
       next: "Run `drover trust list` to see the directories.",
     });
-  const path = revokeTrust(given, env);
+  const path = revokeTrust(directory, env);
   if (options["json"]) write(1, jsonLine({ path, trusted: false }));
   else if (!options["quiet"]) tryWrite(2, `${path} is no longer trusted.\n`);
   if (isTrusted(path, env))

@@ -30,11 +30,11 @@ export const upCommand: CommandSpec = {
     examples: { about: "also offer Drover's example profiles" },
     ...envFileOption,
   },
-  run: (input) => up(withEnvFile(input)),
+  run: (input) => startUp(withEnvFile(input)),
 };
 
 /** Starts the runner as a separate process, so that spawning commands does not block the coordinator or copy its memory. */
-async function up(input: CommandInput): Promise<number> {
+async function startUp(input: CommandInput): Promise<number> {
   const scope = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope);
   const coordinator = await serveStateDirectory(input, local, readListen(input, "up"));
@@ -67,15 +67,15 @@ async function up(input: CommandInput): Promise<number> {
   );
   runner.stderr?.setEncoding("utf8").on("data", (text: string) => write(2, text));
   let isShuttingDown = false;
-  const welcome = async (): Promise<void> => {
-    const ready = await isReady(runner);
+  const announceWhenReady = async (): Promise<void> => {
+    const isReady = await waitUntilReady(runner);
     if (isShuttingDown) return;
-    if (!ready) throw usage("The runner failed to start; see its messages above.", "up");
+    if (!isReady) throw usage("The runner failed to start; see its messages above.", "up");
     // Only now: until the runner has registered, a command that found the coordinator would find no agents.
     coordinator.announce();
     if (input.options["quiet"]) return;
     const { items } = await createLocalClient(coordinator, trustTypes).agents.list();
-    write(2, greeting(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
+    write(2, describeStart(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
     if (!coordinator.hasWeb) return;
     const { url: shownAs, adminToken: token } = coordinator;
     // Plain HTTP is safe here, because the request stays within this process.
@@ -99,7 +99,7 @@ async function up(input: CommandInput): Promise<number> {
     },
     done: runner.result.then(() => undefined),
   });
-  await Promise.all([shutdown, welcome()]);
+  await Promise.all([shutdown, announceWhenReady()]);
   if (isShuttingDown) return 0;
   const { error } = await runner.result;
   await coordinator.stop();
@@ -120,19 +120,19 @@ function runnerArguments({ options }: CommandInput): string[] {
 }
 
 /** Resolves to true once the runner has registered all its profiles, or to false if it exits before that. */
-function isReady({ stdout, result }: Running): Promise<boolean> {
-  const ready = new Promise<boolean>((resolve) => stdout?.once("data", () => resolve(true)));
-  return Promise.race([ready, result.then(() => false)]);
+function waitUntilReady({ stdout, result }: Running): Promise<boolean> {
+  const isReady = new Promise<boolean>((resolve) => stdout?.once("data", () => resolve(true)));
+  return Promise.race([isReady, result.then(() => false)]);
 }
 
-function greeting(url: string, tokenFile: string, first: string | null): string {
+function describeStart(url: string, tokenFile: string, firstRun: string | null): string {
   return `
 Drover is up at ${url}
   API reference   ${url}/docs
   admin token     ${tokenFile}
 
 Try, in another terminal:
-${first === null ? "" : `  ${first}\n`}  drover agents list
+${firstRun === null ? "" : `  ${firstRun}\n`}  drover agents list
   drover runs list
   curl -s ${url}/agents -H "Authorization: Bearer $(cat ${tokenFile})"
 

@@ -28,19 +28,19 @@ export const usageCommand: CommandSpec = {
 
 async function showUsage(input: CommandInput): Promise<number> {
   const { options } = input;
-  const given = text(options, "by") ?? "agent";
-  const by = groupings.find((one) => one === given);
-  if (!by) throw usage(`--by ${given} is not one of ${groupings.join(", ")}.`, "usage", "--by");
+  const value = text(options, "by") ?? "agent";
+  const by = groupings.find((known) => known === value);
+  if (!by) throw usage(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
   const [since, until] = [readDay(options, "since"), readDay(options, "until")];
-  const found = await withHistory(input, (client) =>
+  const page = await withHistory(input, (client) =>
     client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
   );
-  if (!found) return 0;
-  if (options["json"]) for (const row of found.items) write(1, jsonLine(row));
-  else if (found.items.length > 0)
+  if (!page) return 0;
+  if (options["json"]) for (const row of page.items) write(1, jsonLine(row));
+  else if (page.items.length > 0)
     writeTable(
       [by.toUpperCase(), "RUNS", "TURNS", "TOKENS IN", "TOKENS OUT", "COST"],
-      found.items.map((row) => cells(row, by)),
+      page.items.map((row) => cells(row, by)),
     );
   else if (!options["quiet"]) write(2, "No run has used a model yet.\n");
   return 0;
@@ -48,18 +48,18 @@ async function showUsage(input: CommandInput): Promise<number> {
 
 function cells(row: UsageRow, by: (typeof groupings)[number]): string[] {
   const { cost_usd } = row;
-  const what = { agent: row.agent_name, day: row.day, session: row.session_id }[by];
+  const key = { agent: row.agent_name, day: row.day, session: row.session_id }[by];
   return [
-    what ?? "-",
+    key ?? "-",
     ...[row.runs, row.turns, row.input_tokens, row.output_tokens].map(String),
     cost_usd === null ? "-" : `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}`,
   ];
 }
 
 function readDay(options: CommandInput["options"], name: "since" | "until"): string | undefined {
-  const given = text(options, name);
-  if (given === undefined) return undefined;
-  const at = Date.parse(given);
-  if (Number.isNaN(at)) throw usage(`--${name} ${given} is not a day like 2026-01-31.`, "usage", `--${name}`);
-  return new Date(at).toISOString().slice(0, 10);
+  const value = text(options, name);
+  if (value === undefined) return undefined;
+  const time = Date.parse(value);
+  if (Number.isNaN(time)) throw usage(`--${name} ${value} is not a day like 2026-01-31.`, "usage", `--${name}`);
+  return new Date(time).toISOString().slice(0, 10);
 }

@@ -5,7 +5,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { age, writeTable } from "./table.ts";
+import { formatAge, writeTable } from "./table.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
@@ -47,7 +47,7 @@ export const webhooksRotate: CommandSpec = {
   summary: "replace a webhook's secret and print the new one once; it signs deliveries from now on",
   takes: "NAME",
   arity: [1, 1],
-  examples: [["drover webhooks rotate ci", "then give it to the receiver"]],
+  examples: [["drover webhooks rotate ci", "then pass it on to the receiver"]],
   options: {},
   async run(input) {
     const client = await connectOrFail(input);
@@ -123,15 +123,15 @@ async function addWebhook(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function readEvent(given: string): WebhookEvent {
-  const found = webhookEvents.find((event) => event === given);
-  if (found !== undefined) return found;
-  throw usage(`--event ${given} is not one of ${webhookEvents.join(", ")}.`, "webhooks add", "--event");
+function readEvent(value: string): WebhookEvent {
+  const match = webhookEvents.find((event) => event === value);
+  if (match !== undefined) return match;
+  throw usage(`--event ${value} is not one of ${webhookEvents.join(", ")}.`, "webhooks add", "--event");
 }
 
-function readPayload(given: string): unknown {
+function readPayload(value: string): unknown {
   try {
-    return JSON.parse(given);
+    return JSON.parse(value);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw usage(`--payload is not valid JSON: ${error.message}.`, "webhooks add", "--payload");
@@ -141,10 +141,10 @@ function readPayload(given: string): unknown {
 async function listDeliveries(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const limit = readLimit(options, "webhooks deliveries");
-  const given = text(options, "status");
-  const status = deliveryStatuses.find((one) => one === given);
-  if (given !== undefined && status === undefined)
-    throw usage(`--status ${given} is not one of ${deliveryStatuses.join(", ")}.`, "webhooks deliveries", "--status");
+  const value = text(options, "status");
+  const status = deliveryStatuses.find((known) => known === value);
+  if (value !== undefined && status === undefined)
+    throw usage(`--status ${value} is not one of ${deliveryStatuses.join(", ")}.`, "webhooks deliveries", "--status");
   const [webhook, run_id, cursor] = [positionals[0], text(options, "run"), text(options, "cursor")];
   const page = await (
     await connectOrFail(input)
@@ -169,7 +169,7 @@ async function listDeliveries(input: CommandInput): Promise<number> {
 function deliveryCells(delivery: Delivery, now: Date): string[] {
   const { webhook, event, status, attempts, response_status, error, next_attempt_at, at, delivery_id } = delivery;
   const answer = response_status === null ? (error ?? "-") : String(response_status);
-  return [webhook, event, status, String(attempts), answer, next_attempt_at ?? "-", age(at, now), delivery_id];
+  return [webhook, event, status, String(attempts), answer, next_attempt_at ?? "-", formatAge(at, now), delivery_id];
 }
 
 function cells({ name, url, events, scope, enabled, created_by }: Webhook): string[] {

@@ -45,6 +45,6 @@ function fleetNeedsCoordinator(): HostError {
     code: "DROVER-API-023",
     field: "DATABASE_URL",
     message: "DATABASE_URL is set, so a coordinator of that database must handle the run, and none was found.",
-    next: "Name a coordinator with DROVER_API_URL and DROVER_API_KEY, or unset DATABASE_URL to use the record in the state directory.",
+    next: "Set DROVER_API_URL and DROVER_API_KEY to use a coordinator, or unset DATABASE_URL to use the record in the state directory.",
   });
 }

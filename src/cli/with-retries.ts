@@ -3,7 +3,7 @@ import { HostError } from "../model/errors.ts";
 
 const retryForMs = 30_000;
 const firstPauseMs = 100;
-const longestPauseMs = 2000;
+const maxPauseMs = 2000;
 
 /**
  * Retries an idempotent request for up to 30 s, with backoff. The coordinator may be restarting, or another one of its
@@ -13,20 +13,20 @@ export async function withRetries<T>(
   request: () => Promise<T>,
   onUnavailable: () => void = () => undefined,
 ): Promise<T> {
-  const until = performance.now() + retryForMs;
-  for (let pauseMs = firstPauseMs, notified = false; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+  const deadline = performance.now() + retryForMs;
+  for (let pauseMs = firstPauseMs, isReported = false; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
     try {
       return await request();
     } catch (error) {
-      if (!isUnavailable(error) || performance.now() + pauseMs > until) throw error;
-      if (!notified) onUnavailable();
-      notified = true;
+      if (!isUnavailable(error) || performance.now() + pauseMs > deadline) throw error;
+      if (!isReported) onUnavailable();
+      isReported = true;
     }
     await pause(pauseMs);
   }
 }
 
-/** Nothing answered, or a proxy or coordinator that could not reach what is behind it. */
+/** Whether nothing answered, or a proxy or coordinator could not reach its backend. */
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof HostError)) return false;
   const { code, cause } = error;

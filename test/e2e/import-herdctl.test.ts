@@ -230,7 +230,7 @@ it("exits with 1 if a file cannot be read, and imports the others", async () => 
   expect(nothing.code).toBe(1);
   expect(nothing.stderr).toContain("nowhere: cannot be read (ENOENT)");
   const empty = await bring(folder());
-  expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining("There is no herdctl.yaml")]);
+  expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining("has no herdctl.yaml")]);
   expect(existsSync(join(cwd, "drover-agents", "good.yaml"))).toBe(true);
 });
 

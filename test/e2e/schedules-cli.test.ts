@@ -77,7 +77,7 @@ it("refuses an invalid schedule, with the reason and what to do", async () => {
     [["--cron", "0 3 * * *", "--timezone", "Berlin"], "Did you mean Europe/Berlin?"],
     [["--every", "5s"], "less than 10s"],
     [["--every", "1h", "--overlap", "sometimes"], "--overlap sometimes is not one of skip"],
-    [[], "Give either --cron"],
+    [[], "Pass either --cron"],
   ] as const) {
     const refused = await add(...words);
     expect(refused.code, refused.stderr).not.toBe(0);

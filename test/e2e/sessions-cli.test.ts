@@ -96,7 +96,7 @@ describe("sessions", () => {
     const unknown = await run("sessions", "resume", "ffffffff", "--prompt", "x");
     expect(unknown).toMatchObject({ code: 2 });
     expect(unknown.stderr).toContain("drover sessions list");
-    expect((await run("sessions", "resume")).stderr).toContain("Name the session");
+    expect((await run("sessions", "resume")).stderr).toContain("Specify the session");
     expect((await run("sessions", "resum", "x")).stderr).toContain("drover sessions resume");
   });
 

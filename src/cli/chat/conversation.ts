@@ -43,22 +43,22 @@ export interface Conversation {
 
 export function createConversation(client: ApiClient, options: ConversationOptions): Conversation {
   let session_id: string | null = null;
-  let from: Pick<Submission, "mode" | "session_id" | "fork_at_turn"> = {};
+  let startFrom: Pick<Submission, "mode" | "session_id" | "fork_at_turn"> = {};
   let run_id: string | null = null;
   let isStopping = false;
 
-  function request(text: string): Submission {
+  function createSubmission(text: string): Submission {
     const { agent, attended, project_dir, parameters, parent_run_id } = options;
     return {
       agent_name: agent.name,
-      ...from,
+      ...startFrom,
       prompt: text,
       parameters,
       attended,
       trigger_type: "chat",
       ...(conversation.model === null ? {} : { model: conversation.model }),
       // A resumed session keeps its working directory.
-      ...(from.mode === undefined && project_dir !== undefined ? { project_dir } : {}),
+      ...(startFrom.mode === undefined && project_dir !== undefined ? { project_dir } : {}),
       ...(parent_run_id === undefined ? {} : { parent_run_id }),
       idempotency_key: randomUUID(),
     };
@@ -73,14 +73,14 @@ export function createConversation(client: ApiClient, options: ConversationOptio
       return run_id;
     },
     async turn(text, watch) {
-      const submission = request(text);
+      const submission = createSubmission(text);
       isStopping = false;
       const run = await withRetries(() => client.submit(submission));
       run_id = run.run_id;
       try {
         watch.onStart(run);
         if (isStopping) await client.runs.stop(run.run_id);
-        let hasSession = from.mode !== undefined;
+        let hasSession = startFrom.mode !== undefined;
         for await (const stored of client.runs.follow(run.run_id, { onPartial: watch.onPartial })) {
           const { event } = stored;
           if (event.type === "system" && event.executor_session_id) hasSession = true;
@@ -88,7 +88,7 @@ export function createConversation(client: ApiClient, options: ConversationOptio
         }
         // A run that ended before its executor had a session leaves nothing to resume.
         session_id = hasSession ? run.session_id : session_id;
-        if (hasSession && run.session_id) from = { mode: "resume", session_id: run.session_id };
+        if (hasSession && run.session_id) startFrom = { mode: "resume", session_id: run.session_id };
         return await withRetries(() => client.runs.get(run.run_id));
       } finally {
         run_id = null;
@@ -113,15 +113,15 @@ export function createConversation(client: ApiClient, options: ConversationOptio
     answer: (run, question, decision) => client.questions.answer(run, question, decision),
     startNew() {
       session_id = null;
-      from = {};
+      startFrom = {};
     },
     resume(id) {
       session_id = id;
-      from = { mode: "resume", session_id: id };
+      startFrom = { mode: "resume", session_id: id };
     },
     fork(turns) {
       if (session_id !== null)
-        from = { mode: "fork", session_id, ...(turns === undefined ? {} : { fork_at_turn: turns }) };
+        startFrom = { mode: "fork", session_id, ...(turns === undefined ? {} : { fork_at_turn: turns }) };
     },
   };
   return conversation;

@@ -1,8 +1,8 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { chatHistoryFile, recordDirectory } from "../../model/state-layout.ts";
 
-const mostLines = 500;
-const mostBytes = 256 * 1024;
+const maxLines = 500;
+const maxBytes = 256 * 1024;
 
 /** Messages typed in chats of this state directory, oldest first. Each line of the file is one JSON string. */
 export interface HistoryFile {
@@ -10,45 +10,45 @@ export interface HistoryFile {
   add(text: string): void;
 }
 
-/** If the file cannot be read or written, the chat continues without it, and `onFault` gets the reason once. */
-export function openHistory(stateDirectory: string, onFault: (message: string) => void): HistoryFile {
+/** If the file cannot be read or written, the chat continues without it, and `onError` gets the reason once. */
+export function openHistory(stateDirectory: string, onError: (message: string) => void): HistoryFile {
   const record = recordDirectory(stateDirectory);
   const file = chatHistoryFile(record);
-  let isFaulty = false;
-  const attempt = (what: () => void): void => {
+  let hasFailed = false;
+  const tryOnce = (work: () => void): void => {
     try {
-      if (!isFaulty) what();
+      if (!hasFailed) work();
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      isFaulty = true;
-      onFault(`cannot save the input history: ${error.message}`);
+      hasFailed = true;
+      onError(`cannot save the input history: ${error.message}`);
     }
   };
   const lines: string[] = [];
-  attempt(() => lines.push(...parse(read(file))));
+  tryOnce(() => lines.push(...parseLines(readIfExists(file))));
   return {
     lines,
     add(text) {
       if (text.trim() === "" || lines.at(-1) === text) return;
       lines.push(text);
-      attempt(() => {
+      tryOnce(() => {
         // Another chat may have written to the file since.
-        const kept = bounded([...parse(read(file)), text]);
+        const recent = trimToLimits([...parseLines(readIfExists(file)), text]);
         mkdirSync(record, { recursive: true, mode: 0o700 });
-        replace(file, kept.map((one) => `${JSON.stringify(one)}\n`).join(""));
+        replaceFile(file, recent.map((message) => `${JSON.stringify(message)}\n`).join(""));
       });
     },
   };
 }
 
-function bounded(lines: readonly string[]): string[] {
-  const kept = lines.slice(-mostLines);
+function trimToLimits(lines: readonly string[]): string[] {
+  const recent = lines.slice(-maxLines);
   let bytes = 0;
-  const from = kept.findLastIndex((line) => (bytes += Buffer.byteLength(line)) > mostBytes);
-  return kept.slice(from + 1);
+  const lastCut = recent.findLastIndex((line) => (bytes += Buffer.byteLength(line)) > maxBytes);
+  return recent.slice(lastCut + 1);
 }
 
-function read(file: string): string {
+function readIfExists(file: string): string {
   let fd: number;
   try {
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -64,7 +64,7 @@ function read(file: string): string {
 }
 
 /** Skips invalid lines. */
-function parse(text: string): string[] {
+function parseLines(text: string): string[] {
   return text.split("\n").flatMap((line) => {
     try {
       const value: unknown = JSON.parse(line);
@@ -77,7 +77,7 @@ function parse(text: string): string[] {
 }
 
 /** Replaces the file atomically. Only its owner can read it, because people type secrets. */
-function replace(file: string, text: string): void {
+function replaceFile(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   try {
     const fd = openSync(draft, "w", 0o600);

@@ -25,13 +25,13 @@ export async function runLineChat(conversation: Conversation, options: LineChatO
   });
   for await (const line of lines) {
     if (line.trim() === "") continue;
-    const run = await plainTurn(conversation, line, options);
+    const run = await runTurn(conversation, line, options);
     if (run.status !== "completed") return run.status === "cancelled" ? 130 : 1;
   }
   return 0;
 }
 
-async function plainTurn(conversation: Conversation, line: string, { json, quiet }: LineChatOptions): Promise<Run> {
+async function runTurn(conversation: Conversation, line: string, { json, quiet }: LineChatOptions): Promise<Run> {
   if (json) {
     const run = await conversation.turn(line, {
       onStart: () => undefined,

@@ -12,7 +12,7 @@ import type { HistoryFile } from "./history-file.ts";
 import type { Conversation } from "./conversation.ts";
 import { createTurnView, type TurnView } from "./turn-view.ts";
 
-/** What a chat needs, once the coordinator has been found or the record opened. */
+/** The parts of a chat that are available once the coordinator was found or the record opened. */
 export interface ChatContext {
   client: ApiClient;
   conversation: Conversation;
@@ -42,8 +42,8 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   let isStopping = false;
   let isLeaving = false;
   let hint = "";
-  let left!: () => void;
-  const hasLeft = new Promise<void>((resolve) => (left = resolve));
+  let resolveLeaving!: () => void;
+  const leaving = new Promise<void>((resolve) => (resolveLeaving = resolve));
 
   const editor = createEditor(submit, typed);
   const keyboard = openKeyboard(process.stdin, (text) => draw(1, text), onKey);
@@ -71,25 +71,27 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     if (view) rows.push(statusRow(columns));
     for (const text of queue)
       rows.push(style.dim(cutToWidth(`  next: ${visible(text).replaceAll("\n", " ")}`, columns - 2)));
-    const asking = questionPrompt?.show(columns) ?? null;
-    const below = asking ?? editor.show(prompt, columns);
+    const questionRows = questionPrompt?.show(columns) ?? null;
+    const inputRows = questionRows ?? editor.show(prompt, columns);
     const live: Live = {
-      rows: [...rows, ...below.rows, ...(hint ? [style.dim(`  ${hint}`)] : [])],
-      cursor: below.cursor && { ...below.cursor, row: below.cursor.row + rows.length },
+      rows: [...rows, ...inputRows.rows, ...(hint ? [style.dim(`  ${hint}`)] : [])],
+      cursor: inputRows.cursor && { ...inputRows.cursor, row: inputRows.cursor.row + rows.length },
     };
     screen.setLive(live);
   }
 
   function statusRow(columns: number): string {
     const seconds = Math.floor((Date.now() - startedAt) / 1000);
-    const what = isStopping ? "stopping" : (waitingFor ?? view?.activeTools.join(", ")) || "working";
-    return style.dim(`${cutToWidth(`  ${what}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C to stop"}`);
+    const activity = isStopping ? "stopping" : (waitingFor ?? view?.activeTools.join(", ")) || "working";
+    return style.dim(
+      `${cutToWidth(`  ${activity}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C to stop"}`,
+    );
   }
 
   function onKey(key: Key): void {
-    const hinted = hint;
+    const shownHint = hint;
     hint = "";
-    if (key.name === "interrupt") return interrupt(hinted !== "");
+    if (key.name === "interrupt") return interrupt(shownHint !== "");
     if (key.name === "redraw") screen.clear();
     else if (questionPrompt?.handle(key)) return;
     else if (!editor.handle(key) && key.name === "end-of-input") leave();
@@ -114,10 +116,10 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   function submit(text: string): void {
     if (text.trim() === "") return;
     history.add(text);
-    if (text.startsWith("/") && context) return void slash(text, context);
+    if (text.startsWith("/") && context) return void runSlashCommand(text, context);
     if (view && context) return void sendInput(text, context);
     queue.push(text);
-    void work();
+    void sendQueued();
   }
 
   /** Sends a message to the active run if its executor reads input. Otherwise the message becomes the next turn. */
@@ -125,10 +127,10 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     queue.push(text);
     refresh();
     try {
-      if (isStopping || !(await conversation.sendInput(text))) return void work();
+      if (isStopping || !(await conversation.sendInput(text))) return void sendQueued();
       // The end of the turn or Ctrl-C may have taken it from the queue.
-      const at = queue.indexOf(text);
-      if (at >= 0) queue.splice(at, 1);
+      const index = queue.indexOf(text);
+      if (index >= 0) queue.splice(index, 1);
       print(echo(text));
     } catch (error) {
       report(error);
@@ -136,7 +138,10 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     refresh();
   }
 
-  async function slash(line: string, { client, conversation, agent: { name, model } }: ChatContext): Promise<void> {
+  async function runSlashCommand(
+    line: string,
+    { client, conversation, agent: { name, model } }: ChatContext,
+  ): Promise<void> {
     print(echo(line));
     const { runSlash } = await import("./slash-commands.ts");
     await runSlash(line, { client, conversation, agent: name, agentModel: model ?? null, print, leave, style }).catch(
@@ -145,15 +150,15 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     refresh();
   }
 
-  async function work(): Promise<void> {
+  async function sendQueued(): Promise<void> {
     while (context && !view && queue.length > 0 && !isLeaving) {
       const text = queue.shift()!;
       // Typed before the chat was ready.
       if (text.startsWith("/")) {
-        await slash(text, context);
+        await runSlashCommand(text, context);
         continue;
       }
-      await turn(text, context).catch(report);
+      await runTurn(text, context).catch(report);
       view = null;
       questionPrompt?.clear();
       isStopping = false;
@@ -161,10 +166,10 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
       hint = "";
       refresh();
     }
-    if (isLeaving) left();
+    if (isLeaving) resolveLeaving();
   }
 
-  async function turn(text: string, { conversation }: ChatContext): Promise<void> {
+  async function runTurn(text: string, { conversation }: ChatContext): Promise<void> {
     const columns = (): number => terminalSize().columns;
     const turnView = createTurnView({ print: (piece) => screen.print(piece), columns, style });
     print(echo(text));
@@ -183,7 +188,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
           questionPrompt?.ask({ run_id, ...event });
         } else {
           if (event.type === "permission_decision") questionPrompt?.onDecision(event);
-          if (event.type === "system" && event.subtype === "user_input") unanswered.push(textOf(event.data));
+          if (event.type === "system" && event.subtype === "user_input") unanswered.push(inputText(event.data));
           if (event.type === "assistant" || event.type === "tool_use") unanswered = [];
           if (event.type === "status") waitingFor = statusTexts[event.status] ?? null;
           turnView.event(stored);
@@ -214,7 +219,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   function leave(): void {
     if (context === null) leaveAtOnce();
     isLeaving = true;
-    if (!view) return left();
+    if (!view) return resolveLeaving();
     isStopping = true;
     context?.conversation.stop().catch(report);
   }
@@ -237,31 +242,31 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
       print(line);
       refresh();
     },
-    setHistory(found) {
+    setHistory(loaded) {
       // Messages typed while the history was loading are the newest.
-      const early = typed.splice(0);
-      typed.push(...found.lines);
-      history = { lines: typed, add: (text) => (typed.push(text), found.add(text)) };
-      for (const text of early) history.add(text);
+      const typedEarly = typed.splice(0);
+      typed.push(...loaded.lines);
+      history = { lines: typed, add: (text) => (typed.push(text), loaded.add(text)) };
+      for (const text of typedEarly) history.add(text);
     },
-    async run(found) {
-      context = found;
+    async run(loaded) {
+      context = loaded;
       questionPrompt = createQuestionPrompt({
         agent,
-        answer: ({ run_id, request_id }, decision) => found.conversation.answer(run_id, request_id, decision),
+        answer: ({ run_id, request_id }, decision) => loaded.conversation.answer(run_id, request_id, decision),
         print,
         onChange: refresh,
         style,
       });
-      void work();
-      await hasLeft;
+      void sendQueued();
+      await leaving;
     },
     close,
   };
 }
 
 /** The text of a user_input event. */
-function textOf(data: unknown): string {
+function inputText(data: unknown): string {
   const text: unknown = typeof data === "object" && data !== null ? Reflect.get(data, "text") : null;
   return typeof text === "string" ? text : "";
 }

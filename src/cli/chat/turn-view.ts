@@ -4,7 +4,7 @@ import type { Run } from "../../model/run.ts";
 import { eventLine, toOutput, toWarning } from "../event-line.ts";
 import { createLiveText } from "../live-text.ts";
 import { shortInput, visible } from "../question-view.ts";
-import { duration } from "../table.ts";
+import { formatDuration } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
 import { cutToWidth } from "../terminal/text-width.ts";
 
@@ -20,7 +20,7 @@ export interface TurnView {
 }
 
 /** The system events that a user should see. All others are only in the log. */
-const notable: ReadonlySet<string> = new Set([
+const shownSubtypes: ReadonlySet<string> = new Set([
   "compacted",
   "files_left_out",
   "permission_denied",
@@ -48,58 +48,61 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
   const calls = new Map<string, Call>();
   let lastMessage = "";
   let stopped: string | null = null;
-  let files = 0;
+  let fileCount = 0;
   const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null as number | null };
-  const live = createLiveText(print);
-  /** Pieces of the next message, held back for a moment: tool calls before it are recorded later than pieces arrive. */
-  let held = "";
-  let hold: NodeJS.Timeout | null = null;
+  const liveText = createLiveText(print);
+  /** Pieces of the next message. They are held back briefly, because earlier tool calls are recorded after the pieces arrive. */
+  let heldText = "";
+  let holdTimer: NodeJS.Timeout | null = null;
   function release(): void {
-    if (hold) clearTimeout(hold);
-    hold = null;
-    if (held !== "") live.piece(held);
-    held = "";
+    if (holdTimer) clearTimeout(holdTimer);
+    holdTimer = null;
+    if (heldText !== "") liveText.piece(heldText);
+    heldText = "";
   }
 
-  function finished({ tool_use_id, is_error, output }: Extract<RunEvent, { type: "tool_result" }>, at: string): void {
+  function showFinished(
+    { tool_use_id, is_error, output }: Extract<RunEvent, { type: "tool_result" }>,
+    at: string,
+  ): void {
     const call = calls.get(tool_use_id);
     calls.delete(tool_use_id);
-    const took = call ? duration(Math.max(0, Date.parse(at) - call.at)) : "";
-    const what = call ? `${visible(call.name)} ${shortInput(call.input)}` : "a tool";
-    const why = is_error ? `: ${faultOf(output)}` : "";
+    const elapsed = call ? formatDuration(Math.max(0, Date.parse(at) - call.at)) : "";
+    const label = call ? `${visible(call.name)} ${shortInput(call.input)}` : "a tool";
+    const reason = is_error ? `: ${findErrorMessage(output)}` : "";
     const isCut = typeof output === "object" && output !== null && "stopped" in output;
-    const end = isCut ? ` stopped after ${took}` : ` ${took}`;
-    const room = columns() - 6 - end.length;
+    const end = isCut ? ` stopped after ${elapsed}` : ` ${elapsed}`;
+    const maxWidth = columns() - 6 - end.length;
     const mark = is_error || isCut ? style.red("✗") : style.green("✓");
-    live.line(`${mark} ${cutToWidth(what.trim(), room)}${style.dim(end)}`);
-    if (why) live.line(`  ${style.red(cutToWidth(why.slice(2), columns() - 6))}`);
+    liveText.line(`${mark} ${cutToWidth(label.trim(), maxWidth)}${style.dim(end)}`);
+    if (reason) liveText.line(`  ${style.red(cutToWidth(reason.slice(2), columns() - 6))}`);
   }
 
   return {
     get activeTools() {
       return [...calls.values()].map(({ name, input }) => `${visible(name)} ${shortInput(input)}`.trim());
     },
-    endLine: () => live.endLine(),
+    endLine: () => liveText.endLine(),
     partial({ kind, text }) {
       if (kind !== "assistant") return;
-      if (hold || calls.size > 0) held += text;
-      else live.piece(text);
+      if (holdTimer || calls.size > 0) heldText += text;
+      else liveText.piece(text);
     },
     event(stored) {
       const { event, at } = stored;
       const warning = toWarning(stored);
       const output = toOutput(stored);
-      if (warning) live.line(style.yellow(visible(warning)));
-      else if (output) for (const line of lines(output.bytes.toString("utf8"))) live.line(style.dim(line));
+      if (warning) liveText.line(style.yellow(visible(warning)));
+      else if (output) for (const line of visibleLines(output.bytes.toString("utf8"))) liveText.line(style.dim(line));
       else if (event.type === "assistant") {
         lastMessage = event.text;
         release();
-        live.whole(event.text);
-        hold = setTimeout(release, holdMs);
+        liveText.whole(event.text);
+        holdTimer = setTimeout(release, holdMs);
       } else if (event.type === "tool_use") {
         calls.set(event.tool_use_id, { name: event.name, input: event.input, at: Date.parse(at) });
       } else if (event.type === "tool_result") {
-        finished(event, at);
+        showFinished(event, at);
         if (calls.size === 0) release();
       } else if (event.type === "permission_decision") {
         const call = calls.get(event.request_id);
@@ -109,24 +112,24 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         usage.input_tokens += event.usage.input_tokens;
         usage.output_tokens += event.usage.output_tokens;
         if (event.usage.cost_usd !== null) usage.cost_usd = (usage.cost_usd ?? 0) + event.usage.cost_usd;
-      } else if (event.type === "file") files++;
+      } else if (event.type === "file") fileCount++;
       else if (event.type === "status" && event.status === "stopping") stopped = event.reason ?? null;
-      else if (event.type === "error") live.line(style.red(visible(event.message)));
-      else if (event.type === "system" && notable.has(event.subtype))
-        live.line(style.dim(cutToWidth(visible(eventLine(stored) ?? "").replaceAll("\n", " "), columns() - 4)));
+      else if (event.type === "error") liveText.line(style.red(visible(event.message)));
+      else if (event.type === "system" && shownSubtypes.has(event.subtype))
+        liveText.line(style.dim(cutToWidth(visible(eventLine(stored) ?? "").replaceAll("\n", " "), columns() - 4)));
     },
     end(run) {
       release();
       for (const { name, input } of calls.values())
-        live.line(
+        liveText.line(
           `${style.red("✗")} ${cutToWidth(`${visible(name)} ${shortInput(input)}`, columns() - 16)}${style.dim(" did not finish")}`,
         );
       calls.clear();
-      live.end();
+      liveText.end();
       const text = run.result_text ?? "";
       if (run.status === "completed" && text.trim() !== "" && lastMessage.trim() === "") {
-        live.whole(text);
-        live.end();
+        liveText.whole(text);
+        liveText.end();
       }
       if (run.status === "cancelled")
         print(
@@ -136,7 +139,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         print(
           `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${visible(run.error)}` : ""}\n`,
         );
-      print(`${style.dim(`  ${footer(run, usage, files)}`)}\n`);
+      print(`${style.dim(`  ${footer(run, usage, fileCount)}`)}\n`);
     },
   };
 }
@@ -144,20 +147,20 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
 function footer(
   { started_at, finished_at, created_at }: Run,
   { input_tokens, output_tokens, cost_usd }: { input_tokens: number; output_tokens: number; cost_usd: number | null },
-  files: number,
+  fileCount: number,
 ): string {
-  const took = finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at ?? created_at)) : "";
+  const elapsed = finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at ?? created_at)) : "";
   return [
-    took,
+    elapsed,
     input_tokens + output_tokens > 0 ? `${input_tokens} tokens in, ${output_tokens} out` : "",
     cost_usd ? `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}` : "",
-    files > 0 ? `${files} ${files === 1 ? "file" : "files"}: /files` : "",
+    fileCount > 0 ? `${fileCount} ${fileCount === 1 ? "file" : "files"}: /files` : "",
   ]
     .filter((part) => part !== "")
     .join(" · ");
 }
 
-function lines(text: string): string[] {
+function visibleLines(text: string): string[] {
   return text
     .replace(/\n$/, "")
     .split("\n")
@@ -165,20 +168,20 @@ function lines(text: string): string[] {
 }
 
 /** The error message in a tool's output, wherever the tool puts it. */
-function faultOf(output: unknown): string {
-  const found = messageIn(output) ?? JSON.stringify(output) ?? "";
-  return visible(found)
+function findErrorMessage(output: unknown): string {
+  const message = findMessage(output) ?? JSON.stringify(output) ?? "";
+  return visible(message)
     .trim()
     .replaceAll(/\s*\n\s*/g, " ");
 }
 
-function messageIn(value: unknown): string | null {
+function findMessage(value: unknown): string | null {
   if (typeof value === "string") return value;
-  if (Array.isArray(value)) return value.map(messageIn).find((text) => text !== null) ?? null;
+  if (Array.isArray(value)) return value.map(findMessage).find((text) => text !== null) ?? null;
   if (typeof value !== "object" || value === null) return null;
   for (const key of ["error", "message", "text", "content"]) {
     const inner: unknown = Reflect.get(value, key);
-    const text = inner === undefined ? null : messageIn(inner);
+    const text = inner === undefined ? null : findMessage(inner);
     if (text !== null) return text;
   }
   return null;

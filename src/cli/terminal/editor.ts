@@ -17,47 +17,47 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   let before: string[] = [];
   let after: string[] = [];
   /** How far back in the history the editor is. 0 is the current text, which `draft` keeps meanwhile. */
-  let back = 0;
+  let historyOffset = 0;
   let draft = "";
 
-  const textOf = (): string => [...before, ...after].join("");
+  const currentText = (): string => [...before, ...after].join("");
   const set = (text: string): void => {
-    before = split(text);
+    before = splitGraphemes(text);
     after = [];
   };
-  const insert = (text: string): void => void before.push(...split(text));
+  const insert = (text: string): void => void before.push(...splitGraphemes(text));
 
   function recall(step: 1 | -1): void {
-    const to = back + step;
-    if (to < 0 || to > history.length) return;
-    if (back === 0) draft = textOf();
-    back = to;
-    set(back === 0 ? draft : history[history.length - back]!);
+    const target = historyOffset + step;
+    if (target < 0 || target > history.length) return;
+    if (historyOffset === 0) draft = currentText();
+    historyOffset = target;
+    set(historyOffset === 0 ? draft : history[history.length - historyOffset]!);
   }
 
   /** Moves to the same column of the line above or below. Returns false if there is none. */
   function moveLine(step: 1 | -1): boolean {
-    const lines = textOf().split("\n");
-    const here = before.join("").split("\n");
-    const line = here.length - 1 + step;
-    const column = split(here.at(-1)!).length;
+    const lines = currentText().split("\n");
+    const linesBefore = before.join("").split("\n");
+    const line = linesBefore.length - 1 + step;
+    const column = splitGraphemes(linesBefore.at(-1)!).length;
     if (line < 0 || line >= lines.length) return false;
-    const skipped = lines.slice(0, line).reduce((sum, one) => sum + split(one).length + 1, 0);
-    moveTo(skipped + Math.min(column, split(lines[line]!).length));
+    const skipped = lines.slice(0, line).reduce((sum, previous) => sum + splitGraphemes(previous).length + 1, 0);
+    moveTo(skipped + Math.min(column, splitGraphemes(lines[line]!).length));
     return true;
   }
 
-  function moveTo(place: number): void {
-    const all = [...before, ...after];
-    before = all.slice(0, place);
-    after = all.slice(place);
+  function moveTo(position: number): void {
+    const graphemes = [...before, ...after];
+    before = graphemes.slice(0, position);
+    after = graphemes.slice(position);
   }
 
   /** The length of the word before the cursor, with the spaces after it. */
-  const wordBefore = (): number => count(/\S*\s*$/u.exec(before.join(""))![0]);
-  const wordAfter = (): number => count(/^\s*\S*/u.exec(after.join(""))![0]);
-  const lineBefore = (): number => count(before.join("").split("\n").at(-1)!);
-  const lineAfter = (): number => count(after.join("").split("\n")[0]!);
+  const countWordBefore = (): number => countGraphemes(/\S*\s*$/u.exec(before.join(""))![0]);
+  const countWordAfter = (): number => countGraphemes(/^\s*\S*/u.exec(after.join(""))![0]);
+  const countLineBefore = (): number => countGraphemes(before.join("").split("\n").at(-1)!);
+  const countLineAfter = (): number => countGraphemes(after.join("").split("\n")[0]!);
 
   function submit(): void {
     // A backslash at the end continues the text on a new line, for terminals without a key for that.
@@ -65,9 +65,9 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       before.pop();
       return insert("\n");
     }
-    const text = textOf();
+    const text = currentText();
     set("");
-    back = 0;
+    historyOffset = 0;
     onSubmit(text);
   }
 
@@ -78,24 +78,24 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
     delete: () => void after.shift(),
     left: () => moveTo(Math.max(before.length - 1, 0)),
     right: () => moveTo(before.length + 1),
-    "word-left": () => moveTo(before.length - wordBefore()),
-    "word-right": () => moveTo(before.length + wordAfter()),
-    home: () => moveTo(before.length - lineBefore()),
-    end: () => moveTo(before.length + lineAfter()),
+    "word-left": () => moveTo(before.length - countWordBefore()),
+    "word-right": () => moveTo(before.length + countWordAfter()),
+    home: () => moveTo(before.length - countLineBefore()),
+    end: () => moveTo(before.length + countLineAfter()),
     up: () => moveLine(-1) || recall(1),
     down: () => moveLine(1) || recall(-1),
-    "delete-word": () => void before.splice(before.length - wordBefore()),
-    "delete-before": () => void before.splice(before.length - lineBefore()),
-    "delete-after": () => void after.splice(0, lineAfter()),
+    "delete-word": () => void before.splice(before.length - countWordBefore()),
+    "delete-before": () => void before.splice(before.length - countLineBefore()),
+    "delete-after": () => void after.splice(0, countLineAfter()),
   };
 
   return {
     get text() {
-      return textOf();
+      return currentText();
     },
     set(text) {
       set(text);
-      back = 0;
+      historyOffset = 0;
     },
     handle(key) {
       if (key.name === "text") {
@@ -107,16 +107,16 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
         after.shift();
         return true;
       }
-      const act = actions[key.name];
-      act?.();
-      return act !== undefined;
+      const action = actions[key.name];
+      action?.();
+      return action !== undefined;
     },
     show(prompt, columns) {
       const indent = " ".repeat(textWidth(prompt));
-      const rowsUpTo = (text: string): string[] =>
-        text.split("\n").flatMap((line, at) => wrapHard(`${at === 0 ? prompt : indent}${line}`, indent, columns));
-      const rows = rowsUpTo(textOf());
-      const rowsBefore = rowsUpTo(before.join(""));
+      const toRows = (text: string): string[] =>
+        text.split("\n").flatMap((line, index) => wrapHard(`${index === 0 ? prompt : indent}${line}`, indent, columns));
+      const rows = toRows(currentText());
+      const rowsBefore = toRows(before.join(""));
       return { rows, cursor: { row: rowsBefore.length - 1, column: textWidth(rowsBefore.at(-1)!) } };
     },
   };
@@ -141,13 +141,13 @@ function wrapHard(line: string, indent: string, columns: number): string[] {
 /** Created on first use: it takes longer than everything else that `drover run` loads, which rarely needs it. */
 let segmenter: Intl.Segmenter | null = null;
 
-function split(text: string): string[] {
+function splitGraphemes(text: string): string[] {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
-function count(text: string): number {
-  return split(text).length;
+function countGraphemes(text: string): number {
+  return splitGraphemes(text).length;
 }
 
 /** Removes control characters from pasted text, and replaces tabs, whose width varies. */

@@ -26,14 +26,14 @@ export type KeyName =
 
 /** Reads single keys in raw mode until it is closed. */
 export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) => void, onKey: (key: Key) => void) {
-  let pasted: string | null = null;
+  let paste: string | null = null;
   const onKeypress = (text: string | undefined, press: Press): void => {
-    if (press.name === "paste-start") pasted = "";
+    if (press.name === "paste-start") paste = "";
     else if (press.name === "paste-end") {
-      const whole = (pasted ?? "").replaceAll(/\r\n?/g, "\n");
-      pasted = null;
-      if (whole !== "") onKey({ name: "text", text: whole });
-    } else if (pasted !== null) pasted += press.sequence ?? text ?? "";
+      const content = (paste ?? "").replaceAll(/\r\n?/g, "\n");
+      paste = null;
+      if (content !== "") onKey({ name: "text", text: content });
+    } else if (paste !== null) paste += press.sequence ?? text ?? "";
     else {
       const key = toKey(text, press);
       if (key) onKey(key);
@@ -67,15 +67,15 @@ export interface Press {
 }
 
 export function toKey(text: string | undefined, { name = "", ctrl, meta, sequence }: Press): Key | null {
-  const named = (ctrl ? withCtrl : meta ? withMeta : plain)[name];
-  if (named) return { name: named };
+  const keyName = (ctrl ? ctrlKeys : meta ? metaKeys : plainKeys)[name];
+  if (keyName) return { name: keyName };
   if (ctrl || meta || text === undefined) return null;
   // An unknown control sequence is not text.
   // oxlint-disable-next-line no-control-regex
   return /^[\u0000-\u001f\u007f]/.test(sequence ?? text) ? null : { name: "text", text };
 }
 
-const plain: Record<string, KeyName> = {
+const plainKeys: Record<string, KeyName> = {
   return: "enter",
   // Ctrl-J, and Shift-Enter in terminals that distinguish it from Enter.
   enter: "newline",
@@ -89,7 +89,7 @@ const plain: Record<string, KeyName> = {
   end: "end",
   escape: "escape",
 };
-const withCtrl: Record<string, KeyName> = {
+const ctrlKeys: Record<string, KeyName> = {
   a: "home",
   b: "left",
   c: "interrupt",
@@ -106,7 +106,7 @@ const withCtrl: Record<string, KeyName> = {
   u: "delete-before",
   w: "delete-word",
 };
-const withMeta: Record<string, KeyName> = {
+const metaKeys: Record<string, KeyName> = {
   b: "word-left",
   backspace: "delete-word",
   escape: "escape",

@@ -32,7 +32,7 @@ export interface ScreenSize {
 /** Reads `size` on every draw. Every row fits the width, so the screen always knows how many rows to erase. */
 export function createScreen(write: (text: string) => void, size: () => ScreenSize): Screen {
   /** The last, unfinished line of the text. It is drawn as one row above the live rows. */
-  let open = "";
+  let unfinishedLine = "";
   let live: Live = { rows: [], cursor: null };
   let drawn: { widths: number[]; cursorRow: number; hidden: boolean } = { widths: [], cursorRow: 0, hidden: false };
 
@@ -40,55 +40,57 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
   function erase(): string {
     const { columns } = size();
     // A terminal that became narrower has wrapped the rows, so each may take several now.
-    const above = drawn.widths
+    const rowsAbove = drawn.widths
       .slice(0, drawn.cursorRow)
       .reduce((rows, width) => rows + Math.max(1, Math.ceil(width / columns)), 0);
-    const text = drawn.widths.length === 0 ? "" : `${above > 0 ? `\u001b[${above}A` : ""}\r\u001b[J`;
+    const text = drawn.widths.length === 0 ? "" : `${rowsAbove > 0 ? `\u001b[${rowsAbove}A` : ""}\r\u001b[J`;
     drawn = { ...drawn, widths: [], cursorRow: 0 };
     return text;
   }
 
   function draw(): string {
     const { columns, rows: height } = size();
-    const most = Math.max(height - 1, 2);
-    const all = [...(open === "" ? [] : [open]), ...live.rows].map((row) => cutToWidth(row, columns - 1));
-    const shift = (open === "" ? 0 : 1) - Math.max(0, all.length - most);
-    const rows = all.slice(-most);
+    const maxRows = Math.max(height - 1, 2);
+    const allRows = [...(unfinishedLine === "" ? [] : [unfinishedLine]), ...live.rows].map((row) =>
+      cutToWidth(row, columns - 1),
+    );
+    const shift = (unfinishedLine === "" ? 0 : 1) - Math.max(0, allRows.length - maxRows);
+    const rows = allRows.slice(-maxRows);
     if (rows.length === 0) return showCursor(true);
-    const at = live.cursor ? Math.min(Math.max(live.cursor.row + shift, 0), rows.length - 1) : rows.length - 1;
-    const up = rows.length - 1 - at;
+    const cursorRow = live.cursor ? Math.min(Math.max(live.cursor.row + shift, 0), rows.length - 1) : rows.length - 1;
+    const rowsUp = rows.length - 1 - cursorRow;
     const column = live.cursor ? Math.min(live.cursor.column, columns - 1) : 0;
-    drawn = { ...drawn, widths: rows.map(textWidth), cursorRow: at };
-    const place = `${up > 0 ? `\u001b[${up}A` : ""}\r${column > 0 ? `\u001b[${column}C` : ""}`;
-    return `${rows.join("\n")}${live.cursor ? place : ""}${showCursor(live.cursor !== null)}`;
+    drawn = { ...drawn, widths: rows.map(textWidth), cursorRow };
+    const moveCursor = `${rowsUp > 0 ? `\u001b[${rowsUp}A` : ""}\r${column > 0 ? `\u001b[${column}C` : ""}`;
+    return `${rows.join("\n")}${live.cursor ? moveCursor : ""}${showCursor(live.cursor !== null)}`;
   }
 
-  function showCursor(shown: boolean): string {
-    if (drawn.hidden === !shown) return "";
-    drawn = { ...drawn, hidden: !shown };
-    return shown ? "\u001b[?25h" : "\u001b[?25l";
+  function showCursor(isVisible: boolean): string {
+    if (drawn.hidden === !isVisible) return "";
+    drawn = { ...drawn, hidden: !isVisible };
+    return isVisible ? "\u001b[?25h" : "\u001b[?25l";
   }
 
   function print(text: string): void {
     const { columns } = size();
-    const lines = (open + text).split("\n");
-    const last = wrapLine(lines.pop()!, columns - 1);
-    open = last.pop()!;
-    const whole = [...lines.flatMap((line) => wrapLine(line, columns - 1)), ...last];
-    write(`${erase()}${whole.map((row) => `${row}\n`).join("")}${draw()}`);
+    const lines = (unfinishedLine + text).split("\n");
+    const lastRows = wrapLine(lines.pop()!, columns - 1);
+    unfinishedLine = lastRows.pop()!;
+    const finishedRows = [...lines.flatMap((line) => wrapLine(line, columns - 1)), ...lastRows];
+    write(`${erase()}${finishedRows.map((row) => `${row}\n`).join("")}${draw()}`);
   }
 
   return {
     print,
     endLine: () => {
-      if (open !== "") print("\n");
+      if (unfinishedLine !== "") print("\n");
     },
     setLive(next) {
       live = next;
       write(`${erase()}${draw()}`);
     },
     writeAbove(writeText) {
-      if (open !== "") print("\n");
+      if (unfinishedLine !== "") print("\n");
       write(erase());
       writeText();
       write(draw());
@@ -100,7 +102,7 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
     },
     close() {
       live = { rows: [], cursor: null };
-      if (open !== "") print("\n");
+      if (unfinishedLine !== "") print("\n");
       write(`${erase()}${showCursor(true)}`);
     },
   };

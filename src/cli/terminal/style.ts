@@ -11,13 +11,13 @@ export interface Style {
   cyan(text: string): string;
 }
 
-export function styleOf(fd: 1 | 2, env: Environment): Style {
+export function createStyleFor(fd: 1 | 2, env: Environment): Style {
   return createStyle(isTerminal(fd) && !env["NO_COLOR"] && env["TERM"] !== "dumb");
 }
 
-export function createStyle(coloured: boolean): Style {
-  const code = (begin: number, end: number) => (text: string) =>
-    coloured && text !== "" ? `\u001b[${begin}m${text}\u001b[${end}m` : text;
+export function createStyle(isColoured: boolean): Style {
+  const code = (start: number, end: number) => (text: string) =>
+    isColoured && text !== "" ? `\u001b[${start}m${text}\u001b[${end}m` : text;
   return {
     bold: code(1, 22),
     dim: code(2, 22),

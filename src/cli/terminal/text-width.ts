@@ -9,34 +9,34 @@ const colour = /\u001b\[[\d;]*m/g;
 /** The number of columns that a text takes on a terminal. Colours take none. */
 export function textWidth(text: string): number {
   let columns = 0;
-  for (const one of text.replaceAll(colour, "")) columns += charWidth(one);
+  for (const character of text.replaceAll(colour, "")) columns += charWidth(character);
   return columns;
 }
 
-function charWidth(one: string): number {
+function charWidth(character: string): number {
   // Fast path for most characters.
-  if (one >= " " && one < "\u0300") return 1;
-  if (zeroWidth.test(one)) return 0;
-  return wide.test(one) ? 2 : 1;
+  if (character >= " " && character < "\u0300") return 1;
+  if (zeroWidth.test(character)) return 0;
+  return wide.test(character) ? 2 : 1;
 }
 
 /** Cuts a text to the width, with an ellipsis if something is missing. */
 export function cutToWidth(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   let cut = "";
-  let taken = 0;
+  let usedColumns = 0;
   for (const [piece] of text.matchAll(pieces)) {
     const width = textWidth(piece);
-    if (taken + width > columns - 1) break;
+    if (usedColumns + width > columns - 1) break;
     cut += piece;
-    taken += width;
+    usedColumns += width;
   }
   return `${cut}…${text.includes("\u001b") ? "\u001b[0m" : ""}`;
 }
 
 /** The leading spaces of a line, after any colour sequences. */
 // oxlint-disable-next-line no-control-regex
-const leading = /^(?:\u001b\[[\d;]*m)*( *)/;
+const leadingSpaces = /^(?:\u001b\[[\d;]*m)*( *)/;
 
 /** Single characters and whole colour sequences. */
 // oxlint-disable-next-line no-control-regex
@@ -45,30 +45,30 @@ const pieces = /\u001b\[[\d;]*m|./gsu;
 /** Wraps a line into rows, between words if possible. Later rows get the indent of the line. */
 export function wrapLine(line: string, columns: number): string[] {
   if (textWidth(line) <= columns) return [line];
-  const indent = (leading.exec(line)?.[1] ?? "").slice(0, Math.floor(columns / 2));
+  const indent = (leadingSpaces.exec(line)?.[1] ?? "").slice(0, Math.floor(columns / 2));
   const rows: string[] = [];
   let row = "";
-  let taken = 0;
+  let usedColumns = 0;
   /** Where the row can be wrapped: after its last space. */
   let breakAt = -1;
   for (const [piece] of line.matchAll(pieces)) {
     const width = textWidth(piece);
-    if (taken + width > columns && taken > indent.length) {
+    if (usedColumns + width > columns && usedColumns > indent.length) {
       if (piece === " ") {
         rows.push(row);
         row = indent;
-        taken = indent.length;
+        usedColumns = indent.length;
         breakAt = -1;
         continue;
       }
-      const at = breakAt > indent.length ? breakAt : row.length;
-      rows.push(row.slice(0, at).trimEnd());
-      row = indent + row.slice(at);
-      taken = textWidth(row);
+      const index = breakAt > indent.length ? breakAt : row.length;
+      rows.push(row.slice(0, index).trimEnd());
+      row = indent + row.slice(index);
+      usedColumns = textWidth(row);
       breakAt = -1;
     }
     row += piece;
-    taken += width;
+    usedColumns += width;
     if (piece === " ") breakAt = row.length;
   }
   rows.push(row);
