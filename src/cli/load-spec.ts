@@ -90,7 +90,8 @@ function loadModelProfile(
 ): LoadedProfile {
   const host = { builtIn: ["model"], hasCommand: () => true };
   const loadResult = loadProfile("model", findProfileDirectories(cwd, { profiles }, false, env), host);
-  if (!loadResult.ok && loadResult.faults[0]?.code !== "DROVER-PRF-001") throw toRequestError("profile", loadResult.faults);
+  if (!loadResult.ok && loadResult.faults[0]?.code !== "DROVER-PRF-001")
+    throw toRequestError("profile", loadResult.faults);
   const emptyProfile: LoadedProfile = {
     name: "model",
     file: "model",
