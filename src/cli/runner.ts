@@ -69,7 +69,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   const port = createHttpPort(target);
   if (target.token === null)
     onNotice(`no token is set, so ${url} cannot prove that it is your coordinator; this runner trusts it anyway`);
-  const apiUrl = env["DROVER_COMMANDS_URL"] || addressForCommands(target, places.stateDirectory, env);
+  const apiUrl = env["DROVER_COMMANDS_URL"] || addressForCommands(target, locations.stateDirectory, env);
   if (apiUrl === null)
     onNotice(
       `Drover commands inside runs cannot reach the coordinator, because the directory of its socket ${url} is hidden from them; set DROVER_COMMANDS_URL to its http:// or https:// address`,
