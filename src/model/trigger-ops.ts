@@ -57,6 +57,10 @@ export interface ClaimDeliveries {
   /** Maximum per webhook. Webhooks in `busy` get none, so that a slow receiver does not delay the others. */
   of_one: number;
   busy: readonly string[];
+  /** Maximum per owner, including the deliveries in `in_progress`, so that one user's receivers do not delay everyone's. */
+  of_owner?: number;
+  /** The owners of deliveries in progress, one entry each. */
+  in_progress?: readonly string[];
 }
 
 /** Settles a delivery attempt. Only its holder may do so; anybody else gets `stale`. */
@@ -99,6 +103,7 @@ export interface ClaimedDelivery {
   delivery_id: string;
   attempt: number;
   webhook: string;
+  owner: string;
   url: string;
   /** Encrypted. */
   secret: string;

@@ -32,12 +32,13 @@ export interface Deliverer {
 
 const maxConcurrent = 16;
 const maxConcurrentPerWebhook = 2;
+const maxConcurrentPerOwner = 4;
 /** Longer than an attempt can take. */
 const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onError, onCapacity } = options;
-  const inProgress = new Map<Promise<void>, string>();
+  const inProgress = new Map<Promise<void>, ClaimedDelivery>();
   const stopping = new AbortController();
   // Each delivery in progress listens to it, and Node warns of a leak beyond ten listeners.
   setMaxListeners(maxConcurrent, stopping.signal);
@@ -47,7 +48,15 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
       while (inProgress.size < maxConcurrent && !stopping.signal.aborted) {
         const limit = maxConcurrent - inProgress.size;
         const [claimed] = await store.apply([
-          { op: "claim_deliveries", limit, lease_ms: leaseMs, of_one: 1, busy: busyWebhooks() },
+          {
+            op: "claim_deliveries",
+            limit,
+            lease_ms: leaseMs,
+            of_one: 1,
+            busy: busyWebhooks(),
+            of_owner: maxConcurrentPerOwner,
+            in_progress: [...inProgress.values()].map(({ owner }) => owner),
+          },
         ]);
         if (!claimed.ok || claimed.deliveries.length === 0) return;
         for (const delivery of claimed.deliveries) start(delivery);
@@ -66,11 +75,11 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
         inProgress.delete(sending);
         onCapacity();
       });
-    inProgress.set(sending, delivery.webhook);
+    inProgress.set(sending, delivery);
   }
 
   function busyWebhooks(): string[] {
-    const names = [...inProgress.values()];
+    const names = [...inProgress.values()].map(({ webhook }) => webhook);
     return [...new Set(names)].filter(
       (name) => names.filter((other) => other === name).length >= maxConcurrentPerWebhook,
     );

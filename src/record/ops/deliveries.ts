@@ -12,7 +12,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
 const selectDueWebhooks = `
-  select webhook_no, name, url, payload, secret from webhooks
+  select webhook_no, name, created_by, url, payload, secret from webhooks
   where enabled = 1 and exists (
     select 1 from deliveries where deliveries.webhook_no = webhooks.webhook_no and status = 'pending' and next_at <= ?)
   order by webhook_no`;
@@ -33,8 +33,11 @@ export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<Tri
   const now = tx.now.getTime();
   const deliveries: ClaimedDelivery[] = [];
   for (const webhook of yield all(selectDueWebhooks, now)) {
-    const room = Math.min(op.of_one, op.limit - deliveries.length);
-    if (room <= 0) break;
+    if (deliveries.length >= op.limit) break;
+    const owner = fromColumn(String(webhook["created_by"]));
+    const ofOwner = (op.in_progress ?? []).filter((name) => name === owner).length + countOf(deliveries, owner);
+    const room = Math.min(op.of_one, op.limit - deliveries.length, (op.of_owner ?? op.limit) - ofOwner);
+    if (room <= 0) continue;
     if (op.busy.includes(fromColumn(String(webhook["name"])))) continue;
     for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, room)) {
       yield write(lease, now + op.lease_ms, Number(row["delivery_no"]));
@@ -44,12 +47,17 @@ export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<Tri
   return { ok: true, op: "claim_deliveries", deliveries };
 }
 
+function countOf(deliveries: readonly ClaimedDelivery[], owner: string): number {
+  return deliveries.filter((delivery) => delivery.owner === owner).length;
+}
+
 function* claimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
   const text = (value: unknown): string => fromColumn(String(value));
   return {
     delivery_id: text(row["delivery_id"]),
     attempt: Number(row["attempts"]) + 1,
     webhook: text(webhook["name"]),
+    owner: text(webhook["created_by"]),
     url: text(webhook["url"]),
     secret: text(webhook["secret"]),
     payload: webhook["payload"] === null ? null : JSON.parse(String(webhook["payload"])),

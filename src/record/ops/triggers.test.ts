@@ -233,6 +233,16 @@ eachEngine("deliveries", (record) => {
     ]);
   });
 
+  it("of one owner, beyond the owner's share, do not delay those of another", async () => {
+    for (const name of ["a", "b", "c"]) await addWebhook(record, { name, created_by: "greedy", everyones: true });
+    await addWebhook(record, { name: "last", created_by: "other", everyones: true });
+    await ended(record);
+    const [claimed] = await record.store.apply([
+      { ...claim, limit: 3, of_one: 1, of_owner: 2, in_progress: ["greedy"] },
+    ]);
+    expect(claimed).toMatchObject({ deliveries: [{ owner: "greedy" }, { webhook: "last", owner: "other" }] });
+  });
+
   it("are removed with their run and with their webhook", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "other" });
