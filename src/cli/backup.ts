@@ -10,7 +10,7 @@ import { auditHeadFile, databaseFile, recordDirectory } from "../model/state-lay
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
 import { removePartial, writeBackup } from "../record/backup-file.ts";
 import { backupRecord } from "../record/backup.ts";
-import { publicName } from "../record/postgres/faults.ts";
+import { publicName } from "../record/postgres/errors.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { newTokenText } from "../serve/token-text.ts";

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { hostFault } from "../record/sqlite/faults.ts";
+import { hostFault } from "../record/sqlite/errors.ts";
 import { createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
 

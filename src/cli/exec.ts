@@ -11,7 +11,7 @@ import { nestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts"
 import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
-import { interruptedExecutions } from "../record/audit/interrupted.ts";
+import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";

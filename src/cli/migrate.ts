@@ -6,7 +6,7 @@ import { readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";
 import { type Migrated, migrateRecord } from "../record/copy/migrate-record.ts";
 import { openStore } from "../record/open.ts";
-import { publicName } from "../record/postgres/faults.ts";
+import { publicName } from "../record/postgres/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";

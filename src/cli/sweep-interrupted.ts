@@ -5,7 +5,7 @@ import { interruptedEnd } from "../model/interrupted-end.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
-import { interruptedExecutions } from "../record/audit/interrupted.ts";
+import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 

@@ -20,7 +20,7 @@ import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { type Connection, connect } from "../record/sqlite/connection.ts";
-import { hostFault, isBusy } from "../record/sqlite/faults.ts";
+import { hostFault, isBusy } from "../record/sqlite/errors.ts";
 import { sync } from "../record/sync.ts";
 
 export interface MoveOptions {

@@ -1,7 +1,7 @@
 import { singleFlight } from "./single-flight.ts";
 import { auditHeadFile } from "../model/state-layout.ts";
 import { chainState } from "../record/audit/chain-state.ts";
-import { headChecks, type KeptHeads } from "../record/audit/expected-head.ts";
+import { headChecks, type KeptHeads } from "../record/audit/head-checks.ts";
 import { formatHead, readHead } from "../record/audit/head.ts";
 import { missingKey, readKey } from "../record/audit/key.ts";
 import { type Verified, verifyChain, verifyingMac } from "../record/audit/verify.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore } from "../record/open.ts";
-import { interruptedExecutions } from "../record/audit/interrupted.ts";
+import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import { openHost, serve, standingClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 const never = new AbortController().signal;

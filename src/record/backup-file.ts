@@ -8,9 +8,9 @@ import { formatHead } from "./audit/head.ts";
 import type { Verified } from "./audit/verify.ts";
 import { createExtras, foreignContents, wrongBytes } from "./check-backup.ts";
 import { isErrno } from "./errno.ts";
-import { carryOut } from "./sqlite/carry-out.ts";
+import { carryOut } from "./sqlite/run-work.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
-import { hostFault } from "./sqlite/faults.ts";
+import { hostFault } from "./sqlite/errors.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
 /**

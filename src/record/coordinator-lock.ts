@@ -1,6 +1,6 @@
 import { coordinatorLockFile } from "../model/state-layout.ts";
 import { openDatabase } from "./sqlite/driver.ts";
-import { hostFault, isBusy } from "./sqlite/faults.ts";
+import { hostFault, isBusy } from "./sqlite/errors.ts";
 import { createDirectory } from "./state-directory.ts";
 
 export interface CoordinatorLock {

@@ -14,9 +14,9 @@ import { applyWith, readsOf, storeIdOf } from "./store-parts.ts";
 import { openChanges, type Changes } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
-import { hostFault } from "./sqlite/faults.ts";
+import { hostFault } from "./sqlite/errors.ts";
 import { groupCommit } from "./sqlite/group-commit.ts";
-import { holdFiles, isLost } from "./sqlite/held-files.ts";
+import { holdFiles, isLost } from "./sqlite/database-files.ts";
 import { createStateDirectory } from "./state-directory.ts";
 import { auditHeadFile, databaseFile } from "../model/state-layout.ts";
 import { openWriter } from "./writer.ts";
@@ -79,7 +79,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       seal,
       apply: applyWith(writer, redactor, rescued),
       storeId: storeIdOf(engine),
-      restoredAt: async () => engine.read((await import("./revoke-restored.ts")).readRestoredAt),
+      restoredAt: async () => engine.read((await import("./revoke-restored-tokens.ts")).readRestoredAt),
       read: readsOf(engine, mode === "write"),
       blobs,
       storageFault: () => rescued(held.writeFault()),

@@ -1,6 +1,6 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
-import { givenHeadCheck } from "./audit/expected-head.ts";
+import { givenHeadCheck } from "./audit/head-checks.ts";
 import { readKey } from "./audit/key.ts";
 import { type Verified, verifyChain, verifyingMac } from "./audit/verify.ts";
 import {
@@ -13,11 +13,11 @@ import {
 } from "./backup-file.ts";
 import type { RecordLocation } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
-import { revokeRestored } from "./revoke-restored.ts";
-import { carryOut } from "./sqlite/carry-out.ts";
+import { revokeRestored } from "./revoke-restored-tokens.ts";
+import { carryOut } from "./sqlite/run-work.ts";
 import { connect } from "./sqlite/connection.ts";
 import { openSqliteEngine } from "./sqlite/engine.ts";
-import { hostFault } from "./sqlite/faults.ts";
+import { hostFault } from "./sqlite/errors.ts";
 import { migrate } from "./sqlite/migrations/migrate.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { walkStatements } from "./sqlite/walk-statements.ts";

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { logsDirectory } from "../model/state-layout.ts";
-import { hostFault } from "./sqlite/faults.ts";
+import { hostFault } from "./sqlite/errors.ts";
 
 /** Every run id matches. Anything else could escape from the directory. */
 const plainName = /^[\w-]+$/;

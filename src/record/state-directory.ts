@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, openSync, closeSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { databaseFile } from "../model/state-layout.ts";
-import { hostFault } from "./sqlite/faults.ts";
+import { hostFault } from "./sqlite/errors.ts";
 
 /** Creates the record directory and an empty database file in it, both accessible to this user only. */
 export function createStateDirectory(directory: string): void {

@@ -38,13 +38,13 @@ export function* readStoreId(): Work<string> {
   return String(row["store_id"]);
 }
 
-type OtherReads = typeof import("./reads/other.ts");
+type OtherReads = typeof import("./reads/coordinator-reads.ts");
 
 /** With `mayIndex` a search first indexes new events. Without it the search only reports that some are missing. */
 export function readsOf(engine: Engine, mayIndex: boolean): Reads {
   // A cold `exec` never needs these, so they load on first use. Keep the promise: even a repeated import costs time.
   let loaded: Promise<OtherReads> | null = null;
-  const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
+  const other = (): Promise<OtherReads> => (loaded ??= import("./reads/coordinator-reads.ts"));
   return {
     run: (run_id) => engine.read(() => readRun(run_id)),
     run_row: (run_id) => engine.read(() => readRunRow(run_id)),

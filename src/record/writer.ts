@@ -3,7 +3,7 @@ import type { AuditEntry } from "./audit/chain.ts";
 import type { ChainHead } from "./audit/head.ts";
 import { openTrail, type Seal, type Trail } from "./audit/trail.ts";
 import { applyOp } from "./ops/apply-op.ts";
-import type { ApplyOther } from "./ops/apply-other.ts";
+import type { ApplyOther } from "./ops/apply-coordinator-op.ts";
 import { countEnds } from "./moves/count-ends.ts";
 import type { Work } from "./query.ts";
 import type { Changed, Transaction } from "./transaction.ts";
@@ -51,7 +51,7 @@ export function openWriter(
     idle: commits.idle,
     async apply(ops) {
       // A cold `exec` never needs these, so they load on first use.
-      if (other === null && ops.some((op) => !isRunOp(op))) other = (await import("./ops/apply-other.ts")).applyOther;
+      if (other === null && ops.some((op) => !isRunOp(op))) other = (await import("./ops/apply-coordinator-op.ts")).applyOther;
       return commits.apply(ops);
     },
     async close() {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, constants, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { auditKeyFile } from "../../model/state-layout.ts";
-import { hostFault } from "../sqlite/faults.ts";
+import { hostFault } from "../sqlite/errors.ts";
 import { createHead } from "./head.ts";
 import { missingKey, readKey } from "./key.ts";
 

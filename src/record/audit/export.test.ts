@@ -13,7 +13,7 @@ import {
 import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { exportAudit } from "./export.ts";
-import { interruptedExecutions } from "./interrupted.ts";
+import { interruptedExecutions } from "./interrupted-executions.ts";
 import { currentOwner } from "./owner.ts";
 
 const scratch = scratchStores();

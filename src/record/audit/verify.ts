@@ -6,7 +6,7 @@ import { openSqliteEngine } from "../sqlite/engine.ts";
 import { walkStatements } from "../sqlite/walk-statements.ts";
 import { databaseFile } from "../../model/state-layout.ts";
 import { chainEnd } from "./chain.ts";
-import { headChecks, type HeadCheck, type HeadWatch, type KeptHeads } from "./expected-head.ts";
+import { headChecks, type HeadCheck, type HeadWatch, type KeptHeads } from "./head-checks.ts";
 import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";

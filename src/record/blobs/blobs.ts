@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { type Blobs, isSha256 } from "../../model/file.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
 import { isErrno } from "../errno.ts";
-import { hostFault } from "../sqlite/faults.ts";
+import { hostFault } from "../sqlite/errors.ts";
 import { sync } from "../sync.ts";
 
 export function blobFile(directory: string, sha256: string): string {

@@ -4,7 +4,7 @@ import { isSha256 } from "../../model/file.ts";
 import { isErrno } from "../errno.ts";
 import type { Engine } from "../engine.ts";
 import { first, type Work } from "../query.ts";
-import { hostFault } from "../sqlite/faults.ts";
+import { hostFault } from "../sqlite/errors.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
 import { blobFile, unfinished } from "./blobs.ts";
 import { pruneUploads } from "./prune-uploads.ts";

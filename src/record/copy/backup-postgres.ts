@@ -1,8 +1,8 @@
 import { hmacWith } from "../../model/hmac.ts";
-import { isSealedWith } from "../audit/sealed-with.ts";
+import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
-import { wrongSecret } from "../postgres/faults.ts";
+import { wrongSecret } from "../postgres/errors.ts";
 import type { Row } from "../query.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isSha256 } from "../../model/file.ts";
 import { all, type Work } from "../query.ts";
-import { damagedContent, notCopied, copyDiffers } from "./faults.ts";
+import { damagedContent, notCopied, copyDiffers } from "./errors.ts";
 import { mostRows, type TargetRecord, type SourceRecord } from "./record-copy.ts";
 
 export interface CopiedContents {

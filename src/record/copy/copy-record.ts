@@ -1,10 +1,10 @@
 import { BugError } from "../../model/errors.ts";
 import { type Work, write } from "../query.ts";
-import { readRestoredAt } from "../revoke-restored.ts";
+import { readRestoredAt } from "../revoke-restored-tokens.ts";
 import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
 import { checkContents, copyContents, type CopiedContents } from "./contents.ts";
-import { notCopied, copyDiffers } from "./faults.ts";
+import { notCopied, copyDiffers } from "./errors.ts";
 import type { TargetRecord, SourceRecord } from "./record-copy.ts";
 import { type Table, tables } from "./tables.ts";
 

@@ -1,5 +1,5 @@
 import { RequestError } from "../../model/errors.ts";
-import { headChecks } from "../audit/expected-head.ts";
+import { headChecks } from "../audit/head-checks.ts";
 import { missingKey, readKey } from "../audit/key.ts";
 import type { Verified } from "../audit/verify.ts";
 import { type Copied, type CopyProgress, copyRecord } from "./copy-record.ts";

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { BugError } from "../../model/errors.ts";
 import { partSize } from "../postgres/blobs.ts";
-import { carryOut } from "../postgres/carry-out.ts";
+import { carryOut } from "../postgres/run-work.ts";
 import { type Connection, connect } from "../postgres/connection.ts";
 import { rollBackAfter } from "../postgres/engine.ts";
-import { hostFault, publicName } from "../postgres/faults.ts";
+import { hostFault, publicName } from "../postgres/errors.ts";
 import { migrate } from "../postgres/migrations/migrate.ts";
 import { requireRecord } from "../postgres/require-record.ts";
 import { commit, lockForWriting } from "../postgres/write-lock.ts";
 import { all, first, type Row, type Work, write } from "../query.ts";
-import { notEmpty } from "./faults.ts";
+import { notEmpty } from "./errors.ts";
 import {
   inPieces,
   keyOf,

@@ -1,4 +1,4 @@
-import type { HeadCheck } from "../audit/expected-head.ts";
+import type { HeadCheck } from "../audit/head-checks.ts";
 import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
 import { walkStatements } from "../postgres/walk-statements.ts";
 import type { SourceRecord } from "./record-copy.ts";

@@ -4,7 +4,7 @@ import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
-import { agentOf } from "./agent-of.ts";
+import { agentOf } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
 /** How many runs may follow each other through `on_finish`. The same limit as for nested submits. */

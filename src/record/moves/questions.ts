@@ -5,7 +5,7 @@ import { storeEvent } from "../ops/store-events.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { agentOf } from "./agent-of.ts";
+import { agentOf } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
 /** Recorded as the decider when no person decided. */

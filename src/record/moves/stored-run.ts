@@ -20,9 +20,9 @@ export interface StoredRun extends RunPosition {
   /** null if the run's creator executes it and no runner claims it. */
   agent_rev_id: number | null;
   given_back: number | null;
-  /** The directory it needs to itself, see ../ops/directory.ts; null if it may share. */
+  /** The directory it needs to itself, see ../ops/enter-directory.ts; null if it may share. */
   directory: string | null;
-  /** Number of lost attempts that did not use up an attempt, see ./lose.ts. */
+  /** Number of lost attempts that did not use up an attempt, see ./lose-run.ts. */
   continued: number;
   /** Its demands once it no longer has to go to its session's place. */
   demands_after: string | null;

@@ -3,7 +3,7 @@ import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { appendEvents } from "./append-events.ts";
-import type { ApplyOther } from "./apply-other.ts";
+import type { ApplyOther } from "./apply-coordinator-op.ts";
 import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 

@@ -2,8 +2,8 @@ import type { ClaimedRun, ClaimRuns, DispatchResult } from "../../model/dispatch
 import { first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { enterDirectory } from "./directory.ts";
-import { handOut } from "./hand-out.ts";
+import { enterDirectory } from "./enter-directory.ts";
+import { handOut } from "./assign-run.ts";
 import { runsOfClaim } from "./held-runs.ts";
 import { claimedRun } from "./invocation.ts";
 import { ackOrders, openOrders } from "./orders.ts";

@@ -5,7 +5,7 @@ import type { CreateRun, OpResult } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 import { demandOf } from "./demands.ts";
 import { insertRun, runValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";

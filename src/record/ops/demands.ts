@@ -4,7 +4,7 @@ import { unmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 import { factsFromRow } from "./runner-row.ts";
 
 /** max_concurrent of an agent. With `runner_id`, of an agent that only this runner offers. */

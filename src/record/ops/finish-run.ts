@@ -3,7 +3,7 @@ import type { FinishRun, OpResult } from "../../model/store.ts";
 import { first, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { lossCounters, giveBack } from "../moves/lose-run.ts";
 import { move, type Move } from "../moves/move.ts";

@@ -2,7 +2,7 @@ import type { Agent } from "../../model/agent.ts";
 import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import type { FinishRun } from "../../model/store.ts";
-import { agentOf } from "../moves/agent-of.ts";
+import { agentOf } from "../moves/agent-snapshot.ts";
 import { continueRun, park } from "../moves/park.ts";
 import { decisionsOf, stopMessage } from "../moves/questions.ts";
 import type { EndingRun } from "../moves/stored-run.ts";

@@ -7,7 +7,7 @@ import type { StoredRunner } from "./runner-row.ts";
 /** A pending run at the head of a demand's queue. Texts are as stored. */
 export interface Head extends StoredRun {
   priority: number;
-  /** 1 if it works in place and needs its directory to itself, see ./directory.ts. */
+  /** 1 if it works in place and needs its directory to itself, see ./enter-directory.ts. */
   in_place: number | null;
   project_dir: string | null;
   /** The row with the run's invocation; null if that still has to be read. */

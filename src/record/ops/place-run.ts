@@ -4,7 +4,7 @@ import { all, first, write, type Row, type SqlValue, type Work } from "../query.
 import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 
 /** How long a run waits for a runner that already has its session before any runner may take it. */

@@ -4,7 +4,7 @@ import { all, first, type Row, type SqlValue, write, type Work } from "../query.
 import { scheduleFromRow } from "../reads/schedules.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 
 const selectSchedule = `
   select * from schedules where schedule_id = ?`;

@@ -1,5 +1,5 @@
 import type { Agent } from "../../model/agent.ts";
-import { agentOf } from "../moves/agent-of.ts";
+import { agentOf } from "../moves/agent-snapshot.ts";
 import { end } from "../moves/lose-run.ts";
 import { park } from "../moves/park.ts";
 import type { StoredRun } from "../moves/stored-run.ts";

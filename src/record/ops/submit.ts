@@ -7,7 +7,7 @@ import { sha256 } from "../../model/hmac.ts";
 import { first, type SqlValue, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical.ts";
+import { canonical } from "./canonical-json.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 import { submitted } from "../moves/move.ts";
 import type { HiddenColumns } from "../moves/run-columns.ts";

@@ -1,4 +1,4 @@
-import { givenHeadCheck } from "../audit/expected-head.ts";
+import { givenHeadCheck } from "../audit/head-checks.ts";
 import { exportFrom, type ExportRange } from "../audit/export.ts";
 import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
 import { openPostgresEngine, type PostgresEngine } from "./engine.ts";

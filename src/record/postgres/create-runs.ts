@@ -10,7 +10,7 @@ import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut, allSettled } from "./carry-out.ts";
+import { carryOut, allSettled } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { listText } from "./list-text.ts";
 

@@ -1,8 +1,8 @@
 import type { Engine } from "../engine.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut } from "./run-work.ts";
 import { emptyNotice } from "./changes.ts";
 import { type Connection, connect } from "./connection.ts";
-import { hostFault, publicName } from "./faults.ts";
+import { hostFault, publicName } from "./errors.ts";
 import { idleTransactionMs, maintenanceTimeoutMs } from "./limits.ts";
 import { openLink } from "./link.ts";
 import { searchStatements } from "./search-statements.ts";

@@ -1,5 +1,5 @@
 import { type Connection, connect } from "./connection.ts";
-import { unavailable, hostFault, isUnavailable } from "./faults.ts";
+import { unavailable, hostFault, isUnavailable } from "./errors.ts";
 import { answerTimeoutMs, lockTimeoutMs } from "./limits.ts";
 
 /** A connection that is opened on demand, and reopened after it breaks. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Redactor } from "../../model/process.ts";
 import { hmacWith } from "../../model/hmac.ts";
-import { isSealedWith } from "../audit/sealed-with.ts";
+import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { abortableEngine } from "../abortable.ts";
@@ -10,7 +10,7 @@ import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { wrongSecret, hostFault } from "./faults.ts";
+import { wrongSecret, hostFault } from "./errors.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
@@ -57,7 +57,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     seal,
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
-    restoredAt: async () => engine.read((await import("../revoke-restored.ts")).readRestoredAt),
+    restoredAt: async () => engine.read((await import("../revoke-restored-tokens.ts")).readRestoredAt),
     read: { ...readsOf(engine, true), token: batchTokenReads(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,

@@ -1,6 +1,6 @@
 import { HostError } from "../../model/errors.ts";
 import { connect, schema } from "./connection.ts";
-import { hostFault, publicName } from "./faults.ts";
+import { hostFault, publicName } from "./errors.ts";
 import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
 /** Requires an existing record, and migrates it if it is older. For commands that only read: they never create one. */

@@ -109,7 +109,7 @@ const order = [
   "tags",
 ] as const;
 
-/** ../ops/directory.ts wrote `directory`. */
+/** ../ops/enter-directory.ts wrote `directory`. */
 function directoryTaken(directory: string): string {
   const [hostname, path] = (JSON.parse(directory) as string[]).map(fromColumn);
   return `Another run is working in ${path} on ${hostname}.`;

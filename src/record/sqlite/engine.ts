@@ -1,9 +1,9 @@
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
 import { rollBack, underWriteLock } from "./write-lock.ts";
-import { carryOut, carryOutYielding } from "./carry-out.ts";
+import { carryOut, carryOutYielding } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { hostFault } from "./faults.ts";
+import { hostFault } from "./errors.ts";
 import { openConnection } from "./open-connection.ts";
 import { withRetries } from "./with-retries.ts";
 import { searchStatements } from "./search-statements.ts";

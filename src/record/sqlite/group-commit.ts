@@ -5,10 +5,10 @@ import type { AuditEntry } from "../audit/chain.ts";
 import type { Changed } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
 import { rollBack } from "./write-lock.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { hostFault, isBusy, stillLocked } from "./faults.ts";
-import type { HeldFiles } from "./held-files.ts";
+import { hostFault, isBusy, stillLocked } from "./errors.ts";
+import type { HeldFiles } from "./database-files.ts";
 import { randomDelayMs } from "./with-retries.ts";
 
 interface Options extends CommitWork {

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
-import { hostFault } from "./faults.ts";
+import { hostFault } from "./errors.ts";
 import { newerDatabase } from "./newer-database.ts";
 import { withRetries } from "./with-retries.ts";
 

@@ -1,5 +1,5 @@
 import { monotonicMs } from "../../model/clock.ts";
-import { isBusy, stillLocked } from "./faults.ts";
+import { isBusy, stillLocked } from "./errors.ts";
 
 /**
  * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process and

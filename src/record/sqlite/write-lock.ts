@@ -1,5 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { hostFault } from "./faults.ts";
+import { hostFault } from "./errors.ts";
 import { withRetries } from "./with-retries.ts";
 
 /** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */

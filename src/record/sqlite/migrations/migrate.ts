@@ -1,6 +1,6 @@
 import { BugError } from "../../../model/errors.ts";
 import type { Connection } from "../connection.ts";
-import { hostFault } from "../faults.ts";
+import { hostFault } from "../errors.ts";
 import { newerDatabase } from "../newer-database.ts";
 import { withRetries } from "../with-retries.ts";
 import { rollBack } from "../write-lock.ts";

@@ -1,7 +1,7 @@
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut, allSettled } from "./carry-out.ts";
+import { carryOut, allSettled } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
 

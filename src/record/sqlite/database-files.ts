@@ -1,7 +1,7 @@
 import { accessSync, type BigIntStats, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
-import { hostFault } from "./faults.ts";
+import { hostFault } from "./errors.ts";
 
 /** The open files of a database. Detects that others no longer see the same ones. */
 export interface HeldFiles {
