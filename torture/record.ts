@@ -1,6 +1,6 @@
 import { recordDirectory } from "../src/model/state-layout.ts";
 import { exportAudit, exportFrom } from "../src/record/audit/export.ts";
-import { type Verified, verifyAudit, verifyChain, verifyingMac } from "../src/record/audit/verify.ts";
+import { type VerifyResult, verifyAudit, verifyChain, verifyingMac } from "../src/record/audit/verify.ts";
 import { openPostgresEngine } from "../src/record/postgres/engine.ts";
 import { walkStatements } from "../src/record/postgres/walk-statements.ts";
 import type { StoredEvent } from "../src/model/event.ts";
@@ -87,12 +87,12 @@ export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<
   return { executions, fenced, verified: ok, rows };
 }
 
-async function readRecord(directory: string, note: (line: string) => void): Promise<Verified> {
+async function readRecord(directory: string, note: (line: string) => void): Promise<VerifyResult> {
   await exportAudit({ directory }, note);
   return verifyAudit({ directory });
 }
 
-async function readFleet({ url, secret }: Fleet, note: (line: string) => void): Promise<Verified> {
+async function readFleet({ url, secret }: Fleet, note: (line: string) => void): Promise<VerifyResult> {
   const engine = openPostgresEngine(url, 10_000);
   try {
     await exportFrom(engine, {}, note);

@@ -1,7 +1,7 @@
 import { recordDirectory } from "../model/state-layout.ts";
 import { type DatabaseSettings, readDatabaseSettings } from "../define/database-settings.ts";
 import { findLocal } from "../local.ts";
-import { type Verified, verifyAudit } from "../record/audit/verify.ts";
+import { type VerifyResult, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
@@ -27,17 +27,17 @@ async function verify(input: CommandInput): Promise<number> {
   return result.ok ? 0 : 1;
 }
 
-async function verifyLocal(input: CommandInput, head: string | undefined): Promise<Verified> {
+async function verifyLocal(input: CommandInput, head: string | undefined): Promise<VerifyResult> {
   const { locations } = await findLocal(input.env, input.cwd);
   return verifyAudit({ directory: recordDirectory(locations.stateDirectory), headCopy: locations.headCopy, head });
 }
 
-async function verifyFleet(database: DatabaseSettings, head: string | undefined): Promise<Verified> {
+async function verifyFleet(database: DatabaseSettings, head: string | undefined): Promise<VerifyResult> {
   const { verifyPostgres } = await import("../record/postgres/audit.ts");
   return verifyPostgres(database, head);
 }
 
-function describe({ first_bad, rows, batches, head, pruned }: Verified, recordKind: string): string {
+function describe({ first_bad, rows, batches, head, pruned }: VerifyResult, recordKind: string): string {
   if (!first_bad) {
     const removed = pruned ? `Retention removed ${pruned.rows} older rows.\n` : "";
     return `The record is intact: ${rows} rows in ${batches} batches.\n${removed}head ${head}\n`;

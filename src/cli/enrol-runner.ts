@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { hostFault } from "../record/sqlite/errors.ts";
+import { toHostError } from "../record/sqlite/errors.ts";
 import { createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
 
@@ -38,6 +38,6 @@ function withDiskErrors<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }

@@ -11,7 +11,7 @@ import { nestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts"
 import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
-import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
+import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
@@ -251,7 +251,7 @@ function messageOf(error: unknown): string {
 
 /** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
 async function sweep(store: SqliteStore, { locations }: Local): Promise<void> {
-  if ((await interruptedExecutions(store)).length === 0) return;
+  if ((await findInterruptedExecutions(store)).length === 0) return;
   const { sweepInterrupted } = await import("./sweep-interrupted.ts");
   await sweepInterrupted(store, locations.stateDirectory);
 }

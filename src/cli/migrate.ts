@@ -4,7 +4,7 @@ import { RequestError } from "../model/errors.ts";
 import { auditKeyFile, blobsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";
-import { type Migrated, migrateRecord } from "../record/copy/migrate-record.ts";
+import { type MigrateResult, migrateRecord } from "../record/copy/migrate-record.ts";
 import { openStore } from "../record/open.ts";
 import { publicName } from "../record/postgres/errors.ts";
 import { connect } from "./connect.ts";
@@ -97,11 +97,11 @@ function progressReporter({ options }: CommandInput): (progress: CopyProgress | 
   };
 }
 
-function toJson({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
+function toJson({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {
   return jsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
 }
 
-function describe({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
+function describe({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {
   const { rows, contents, bytes, missing } = copied;
   const count = (number: number | undefined): string => (number ?? 0).toLocaleString("en");
   const totalRows = Object.values(rows).reduce((sum, number) => sum + number, 0);

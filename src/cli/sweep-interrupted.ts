@@ -5,7 +5,7 @@ import { interruptedEnd } from "../model/interrupted-end.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
-import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
+import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 
@@ -23,7 +23,7 @@ export async function sweepInterrupted(store: SqliteStore, stateDirectory: strin
 
 /** Interrupted `exec` runs: their only execution has the id of the run. A coordinator finishes all others. */
 async function findInterruptedExecs(store: SqliteStore): Promise<Execution[]> {
-  return (await interruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
+  return (await findInterruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
 }
 
 async function finishInterrupted(

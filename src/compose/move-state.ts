@@ -20,7 +20,7 @@ import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { type Connection, connect } from "../record/sqlite/connection.ts";
-import { hostFault, isBusy } from "../record/sqlite/errors.ts";
+import { toHostError, isBusy } from "../record/sqlite/errors.ts";
 import { sync } from "../record/sync.ts";
 
 export interface MoveOptions {
@@ -192,7 +192,7 @@ function lockDatabase(entries: readonly Entry[]): Connection | null {
       throw error;
     }
   } catch (error) {
-    if (!isBusy(error)) throw hostFault(error, source);
+    if (!isBusy(error)) throw toHostError(error, source);
     throw cannotMove(
       source,
       `The record ${source} is in use.`,

@@ -1,10 +1,10 @@
 import { singleFlight } from "./single-flight.ts";
 import { auditHeadFile } from "../model/state-layout.ts";
-import { chainState } from "../record/audit/chain-state.ts";
-import { headChecks, type KeptHeads } from "../record/audit/head-checks.ts";
+import { readChainState } from "../record/audit/chain-state.ts";
+import { createHeadChecks, type StoredHeads } from "../record/audit/head-checks.ts";
 import { formatHead, readHead } from "../record/audit/head.ts";
 import { missingKey, readKey } from "../record/audit/key.ts";
-import { type Verified, verifyChain, verifyingMac } from "../record/audit/verify.ts";
+import { type VerifyResult, verifyChain, verifyingMac } from "../record/audit/verify.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import type { SystemDeps } from "../serve/deps.ts";
 
@@ -19,7 +19,7 @@ export function openAudit(
       // Read the head before the chain. In the other order, rows added in between would make the chain look cut off.
       const expected = directory === null ? null : readHead(auditHeadFile(directory));
       return {
-        ...(await engine.read(chainState)),
+        ...(await engine.read(readChainState)),
         head_expected: expected === null ? null : formatHead(expected),
         key_present: directory === null || readKey(directory) !== null,
       };
@@ -27,8 +27,8 @@ export function openAudit(
     verify: singleFlight(async (signal) => toResponse(await verify(signal))),
   };
 
-  async function verify(signal: AbortSignal): Promise<Verified> {
-    const checks = "directory" in keySource ? headChecks(keySource) : [];
+  async function verify(signal: AbortSignal): Promise<VerifyResult> {
+    const checks = "directory" in keySource ? createHeadChecks(keySource) : [];
     const key = "directory" in keySource ? readKey(keySource.directory) : keySource;
     if (key === null) throw missingKey(directory ?? "");
     const { walkStatements } = await (engine.kind === "sqlite"
@@ -38,7 +38,7 @@ export function openAudit(
   }
 }
 
-function toResponse({ ok, rows, head, first_bad }: Verified): Awaited<ReturnType<SystemDeps["audit"]["verify"]>> {
+function toResponse({ ok, rows, head, first_bad }: VerifyResult): Awaited<ReturnType<SystemDeps["audit"]["verify"]>> {
   const faults = first_bad === undefined ? [] : [first_bad];
   return {
     whole: ok,

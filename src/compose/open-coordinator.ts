@@ -124,7 +124,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     report:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
-    isBack: async () => (await probe?.findError()) === null && (await record?.storageFault()) === null,
+    isBack: async () => (await probe?.findError()) === null && (await record?.storageError()) === null,
   });
   const onDefect = outages.report;
   let probe: RecordProbe | null = null;
@@ -134,7 +134,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const opened = (record = await openRecord(options, now, onDefect));
     stops.push(() => opened.close());
     const { findError: findProbeError } = (probe = createRecordProbe(opened.storeId));
-    const recordFault = async (): Promise<unknown> => (await opened.storageFault()) ?? findProbeError();
+    const recordFault = async (): Promise<unknown> => (await opened.storageError()) ?? findProbeError();
     stops.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
     const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore } from "../record/open.ts";
-import { interruptedExecutions } from "../record/audit/interrupted-executions.ts";
+import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import { openHost, serve, standingClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 const never = new AbortController().signal;
@@ -243,7 +243,7 @@ it("accepts nothing from a stale attempt, and records each rejection", async () 
   ];
   expect(fenced).toBe(2 * rounds);
   expect(await host.verify()).toMatchObject({ ok: true });
-  expect(await interruptedExecutions(host.store)).toEqual([]);
+  expect(await findInterruptedExecutions(host.store)).toEqual([]);
 });
 
 it.each([

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { Engine } from "./engine.ts";
 import type { RecordStore } from "./record-store.ts";
 
@@ -19,22 +19,22 @@ export function abortableEngine<T extends Engine>(engine: T, signal: AbortSignal
   return {
     ...engine,
     read: async (work) => {
-      await checkpoint(signal);
+      await checkAborted(signal);
       return engine.read(work);
     },
     readPage: async (work) => {
-      await checkpoint(signal);
+      await checkAborted(signal);
       return engine.readPage(work);
     },
     write: async (work) => {
-      await checkpoint(signal);
+      await checkAborted(signal);
       return engine.write(work);
     },
   };
 }
 
 /** SQLite answers synchronously, so yield to the event loop first: otherwise nothing could abort the signal. */
-async function checkpoint(signal: AbortSignal): Promise<void> {
-  await turn();
+async function checkAborted(signal: AbortSignal): Promise<void> {
+  await yieldToEventLoop();
   signal.throwIfAborted();
 }

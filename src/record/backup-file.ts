@@ -3,14 +3,14 @@ import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "n
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { RequestError } from "../model/errors.ts";
-import { chainEnd } from "./audit/chain.ts";
+import { readChainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
-import type { Verified } from "./audit/verify.ts";
-import { createExtras, foreignContents, wrongBytes } from "./check-backup.ts";
+import type { VerifyResult } from "./audit/verify.ts";
+import { createExtras, checkDatabase, checkHeader } from "./check-backup.ts";
 import { isErrno } from "./errno.ts";
-import { carryOut } from "./sqlite/run-work.ts";
+import { runWork } from "./sqlite/run-work.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
-import { hostFault } from "./sqlite/errors.ts";
+import { toHostError } from "./sqlite/errors.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
 /**
@@ -28,9 +28,9 @@ export interface BackupExtras {
 }
 
 /** Result of a restore. */
-export interface Restored {
+export interface RestoreResult {
   made_at: string;
-  audit: Verified;
+  audit: VerifyResult;
   /** Number of still valid tokens that the restore revoked; null if it kept them. */
   revoked_tokens: number | null;
 }
@@ -50,14 +50,14 @@ export async function writeBackup<T>(file: string, fill: (part: string) => Promi
   // Create the file here: SQLite would create it with whatever mode the umask allows.
   createExclusive(part, file);
   try {
-    const done = await fill(part);
+    const result = await fill(part);
     await flush(part);
     linkIntoPlace(part, file);
     await flush(dirname(file));
-    return done;
+    return result;
   } catch (error) {
     removePartial(file);
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 
@@ -73,7 +73,7 @@ async function flush(path: string): Promise<void> {
 
 /** Removes an unfinished backup of this process. It may contain the audit key. */
 export function removePartial(file: string): void {
-  for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(partialName(file) + end, { force: true });
+  for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(partialName(file) + suffix, { force: true });
 }
 
 /** Distinguishes this process's partial file from that of another process that writes a backup of the same name. */
@@ -87,7 +87,7 @@ function createExclusive(path: string, file: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    throw isErrno(error, "EEXIST") ? alreadyExists(path) : hostFault(error, file);
+    throw isErrno(error, "EEXIST") ? alreadyExists(path) : toHostError(error, file);
   }
 }
 
@@ -98,24 +98,24 @@ function linkIntoPlace(part: string, file: string): void {
     rmSync(part);
   } catch (error) {
     if (isErrno(error, "EEXIST")) throw alreadyExists(file);
-    if (!noHardLinks.some((code) => isErrno(error, code))) throw error;
+    if (!noHardLinkCodes.some((code) => isErrno(error, code))) throw error;
     // No hard links here: reserve the name with an empty file, then replace it in one step.
     createExclusive(file, file);
     try {
       renameSync(part, file);
-    } catch (refused) {
+    } catch (renameError) {
       rmSync(file);
-      throw refused;
+      throw renameError;
     }
   }
 }
 
 /** Errors from file systems without hard links, such as FAT. */
-const noHardLinks = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
+const noHardLinkCodes = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
 /** Returns the head of the copy's audit chain. */
 export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {
-  const { last_no, mac } = carryOut(copy, chainEnd());
+  const { last_no, mac } = runWork(copy, readChainEnd());
   const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
   copy.exec(createExtras);
   copy.sql("insert into backup_extras values (?, ?, ?)").run(audit_key, head, now.toISOString());
@@ -128,37 +128,38 @@ export function dropExtras(copy: Connection): void {
 
 /** Checks a backup without writing anything. Its audit chain is verified later, in the restored copy. */
 export function readExtras(file: string): BackupExtras {
-  if (!existsSync(file)) throw notABackup(file, "it does not exist");
+  if (!existsSync(file)) throw notRestorable(file, "it does not exist");
   let copy;
   try {
-    const wrong = wrongBytes(file);
-    if (wrong !== null) throw notABackup(file, wrong);
+    const headerFault = checkHeader(file);
+    if (headerFault !== null) throw notRestorable(file, headerFault);
     copy = connect(file, "immutable");
     const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
     if (version > schemaVersion)
-      throw notABackup(
+      throw notRestorable(
         file,
         `a newer Drover made it (schema version ${version}, this one supports up to ${schemaVersion})`,
       );
-    if (!(version >= 1)) throw notABackup(file, `its schema version is ${version}, which no Drover has ever written`);
-    const foreign = foreignContents(copy, version);
-    if (foreign !== null) throw notABackup(file, foreign);
+    if (!(version >= 1))
+      throw notRestorable(file, `its schema version is ${version}, which no Drover has ever written`);
+    const databaseFault = checkDatabase(copy, version);
+    if (databaseFault !== null) throw notRestorable(file, databaseFault);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
-    if (row === undefined) throw notABackup(file, "its backup_extras table is empty");
+    if (row === undefined) throw notRestorable(file, "its backup_extras table is empty");
     // The statement selects exactly these columns, written by addExtras.
     return { ...(row as unknown as Omit<BackupExtras, "version">), version };
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    throw notABackup(file, error instanceof Error ? error.message : String(error));
+    throw notRestorable(file, error instanceof Error ? error.message : String(error));
   } finally {
     copy?.close();
   }
 }
 
-export function notABackup(file: string, why: string): RequestError {
+export function notRestorable(file: string, reason: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `${file} cannot be restored: ${why}.`,
+    message: `${file} cannot be restored: ${reason}.`,
     field: file,
     next: "Pass a file that drover backup has written.",
   });

@@ -15,10 +15,10 @@ export type RecordLocation = { directory: string } | { url: string; secret: Uint
  * the key of the audit chain and the chain's head. Other processes may write meanwhile. Only the owner may read the
  * file, because the key in it can extend the chain. Logs and the token file are not included.
  */
-export async function backupRecord(place: RecordLocation, file: string, now: Date): Promise<{ head: string }> {
-  if ("directory" in place) return backupStore({ ...place, file }, now);
+export async function backupRecord(location: RecordLocation, file: string, now: Date): Promise<{ head: string }> {
+  if ("directory" in location) return backupStore({ ...location, file }, now);
   const { backupPostgres } = await import("./copy/backup-postgres.ts");
-  return backupPostgres(place, file, now);
+  return backupPostgres(location, file, now);
 }
 
 export interface BackupOptions {

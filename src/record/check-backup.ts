@@ -10,22 +10,22 @@ const magic = "SQLite format 3\0";
 const headerBytes = 100;
 
 /** Returns why a file cannot be an intact SQLite database, or null. Reads only the file's header. */
-export function wrongBytes(file: string): string | null {
+export function checkHeader(file: string): string | null {
   // Check before opening: opening a pipe blocks until its other end is open.
   if (!statSync(file).isFile()) return "it is not a regular file";
   const fd = openSync(file, "r");
   try {
     const header = Buffer.alloc(headerBytes);
-    const read = readSync(fd, header, 0, headerBytes, 0);
-    if (read < headerBytes || header.toString("latin1", 0, magic.length) !== magic) return "it is not a database";
-    const stored = header.readUInt16BE(16);
-    const pageSize = stored === 1 ? 65_536 : stored;
+    const bytesRead = readSync(fd, header, 0, headerBytes, 0);
+    if (bytesRead < headerBytes || header.toString("latin1", 0, magic.length) !== magic) return "it is not a database";
+    const storedPageSize = header.readUInt16BE(16);
+    const pageSize = storedPageSize === 1 ? 65_536 : storedPageSize;
     // If these two counters differ, SQLite ignores the page count in the header and uses the file size instead.
     if (header.readUInt32BE(24) !== header.readUInt32BE(92)) return "another program changed its header";
-    const expected = header.readUInt32BE(28) * pageSize;
+    const expectedSize = header.readUInt32BE(28) * pageSize;
     const { size } = fstatSync(fd);
-    if (size > expected) return `${size - expected} bytes were appended to it`;
-    return size < expected ? `its last ${expected - size} bytes are missing` : null;
+    if (size > expectedSize) return `${size - expectedSize} bytes were appended to it`;
+    return size < expectedSize ? `its last ${expectedSize - size} bytes are missing` : null;
   } finally {
     closeSync(fd);
   }
@@ -39,7 +39,7 @@ export const createExtras = `
  * Returns which object in the database differs from what Drover creates, or null. A planted trigger or a changed table
  * would change the record later.
  */
-export function foreignContents(backup: Connection, version: number): string | null {
+export function checkDatabase(backup: Connection, version: number): string | null {
   const expected = createSchema(version, [createExtras, createFiles, searchStatements.create ?? ""]);
   const objects = backup.sql(selectObjects).all();
   for (const object of objects) {

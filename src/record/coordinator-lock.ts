@@ -1,6 +1,6 @@
 import { coordinatorLockFile } from "../model/state-layout.ts";
 import { openDatabase } from "./sqlite/driver.ts";
-import { hostFault, isBusy } from "./sqlite/errors.ts";
+import { toHostError, isBusy } from "./sqlite/errors.ts";
 import { createDirectory } from "./state-directory.ts";
 
 export interface CoordinatorLock {
@@ -12,10 +12,10 @@ export interface CoordinatorLock {
  * (SQLite's lock on an empty file), so exactly one of several simultaneous callers gets it, and a killed process
  * releases it at once.
  */
-export function lockCoordinator(record: string): CoordinatorLock | null {
-  const file = coordinatorLockFile(record);
+export function lockCoordinator(directory: string): CoordinatorLock | null {
+  const file = coordinatorLockFile(directory);
   try {
-    createDirectory(record);
+    createDirectory(directory);
     const database = openDatabase(file, { timeout: 0 });
     try {
       database.exec("begin exclusive");
@@ -26,6 +26,6 @@ export function lockCoordinator(record: string): CoordinatorLock | null {
     }
     return { release: () => database.close() };
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }

@@ -112,14 +112,14 @@ describe.each<[string, () => unknown]>([
 ])("a database that was %s while it was open", (what, damage) => {
   it("acknowledges nothing more, and is rescued with everything that was acknowledged", async () => {
     const runs = [await record(store), await record(store)];
-    expect(await store.storageFault()).toBeNull();
+    expect(await store.storageError()).toBeNull();
     await damage();
     await expect(record(store)).rejects.toMatchObject({
       code: "DROVER-STA-012",
       next: expect.stringMatching(/\.backup/),
     });
     await expect(store.apply([finishOf(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
-    expect(await store.storageFault()).toMatchObject({ code: "DROVER-STA-012" });
+    expect(await store.storageError()).toMatchObject({ code: "DROVER-STA-012" });
     // A file emptied in place cannot be read either, but SQLite still had the rest in its WAL.
     const [backup, ...more] = rescued();
     expect(more).toEqual([]);
@@ -174,7 +174,7 @@ it("continues when its files are back, and rescues them again when they disappea
   renameSync(file, `${file}.old`);
   await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
   renameSync(`${file}.old`, file);
-  expect(await store.storageFault()).toBeNull();
+  expect(await store.storageError()).toBeNull();
   const after = await record(store);
   for (const run_id of [before, after]) expect(await store.read.run(run_id)).not.toBeNull();
   renameSync(file, `${file}.old`);
@@ -191,7 +191,7 @@ it("tolerates everything that other users of the same record do", async () => {
   for (const other of others) await other.close();
   store.connection.exec("pragma wal_checkpoint(truncate)");
   await record(store);
-  expect(await store.storageFault()).toBeNull();
+  expect(await store.storageError()).toBeNull();
   expect(rescued()).toEqual([]);
 });
 

@@ -3,20 +3,20 @@ import { monotonicMs } from "../model/clock.ts";
 import { BugError } from "../model/errors.ts";
 import type { Blobs } from "../model/file.ts";
 import type { Redactor } from "../model/process.ts";
-import { chainEnd } from "./audit/chain.ts";
+import { readChainEnd } from "./audit/chain.ts";
 import { openHead, openHeadCopy } from "./audit/head.ts";
 import type { Seal } from "./audit/trail.ts";
 import { hmacWith } from "../model/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
-import type { Rescued } from "./rescue.ts";
-import { applyWith, readsOf, storeIdOf } from "./store-parts.ts";
+import type { RescueResult } from "./rescue.ts";
+import { createApply, createReads, createStoreIdReader } from "./store-parts.ts";
 import { openChanges, type Changes } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
-import { hostFault } from "./sqlite/errors.ts";
+import { toHostError } from "./sqlite/errors.ts";
 import { groupCommit } from "./sqlite/group-commit.ts";
-import { holdFiles, isLost } from "./sqlite/database-files.ts";
+import { trackDatabaseFiles, isLost } from "./sqlite/database-files.ts";
 import { createStateDirectory } from "./state-directory.ts";
 import { auditHeadFile, databaseFile } from "../model/state-layout.ts";
 import { openWriter } from "./writer.ts";
@@ -56,10 +56,10 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const { connection } = engine;
   try {
     const { listen, publish, checkForeignWrites }: Changes = openChanges(connection);
-    const key = mode === "read" ? null : (readKey(directory) ?? (await firstKey(directory, engine)));
+    const key = mode === "read" ? null : (readKey(directory) ?? (await createFirstKey(directory, engine)));
     const mac = key === null ? null : hmacWith(key);
-    const held = holdFiles(file);
-    const rescued = rescueOnce({ connection, directory, headCopy, key, now });
+    const files = trackDatabaseFiles(file);
+    const explainError = createErrorExplainer({ connection, directory, headCopy, key, now });
     const seal: Seal = {
       mac: mac ?? refuseToSeal,
       openHead: () => openHead(auditHeadFile(directory)),
@@ -69,7 +69,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const writer =
       mac === null
         ? null
-        : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, held, now }));
+        : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, files, now }));
     const { close: closeBlobs, ...blobs } = lazyBlobs(directory);
     return {
       engine,
@@ -77,24 +77,24 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       connection,
       now,
       seal,
-      apply: applyWith(writer, redactor, rescued),
-      storeId: storeIdOf(engine),
+      apply: createApply(writer, redactor, explainError),
+      storeId: createStoreIdReader(engine),
       restoredAt: async () => engine.read((await import("./revoke-restored-tokens.ts")).readRestoredAt),
-      read: readsOf(engine, mode === "write"),
+      read: createReads(engine, mode === "write"),
       blobs,
-      storageFault: () => rescued(held.writeFault()),
+      storageError: () => explainError(files.checkWritable()),
       changes: listen,
       checkForeignWrites,
       // Only commands share a SQLite record with the coordinator, and they listen to nothing.
       broadcast: () => undefined,
       onBroadcast: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
-      pruneBlobs: async (at, signal) => {
+      pruneBlobs: async (time, signal) => {
         const [{ pruneBlobs }, { abortableEngine }] = await Promise.all([
           import("./blobs/prune-blobs.ts"),
           import("./abortable.ts"),
         ]);
-        return pruneBlobs({ engine: abortableEngine(engine, signal), directory }, at);
+        return pruneBlobs({ engine: abortableEngine(engine, signal), directory }, time);
       },
       async close() {
         await closeBlobs();
@@ -104,30 +104,30 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     };
   } catch (error) {
     connection.close();
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 
 /** If the record could not be rescued, retry on the first fault after this delay. */
-const rescueAgainMs = 10_000;
+const rescueRetryMs = 10_000;
 
 /** Explains a fault. When the record's files have disappeared, first rescues the record, once per disappearance. */
-function rescueOnce({ key, now, ...place }: Rescue): (fault: unknown) => Promise<unknown> {
-  let current: { since: number; rescued: Promise<Rescued> } | null = null;
-  return async (fault) => {
-    if (fault === null) current = null;
-    if (key === null || !isLost(fault)) return fault;
-    const known = await current?.rescued;
-    if (known?.file === null && monotonicMs() - current!.since > rescueAgainMs) current = null;
+function createErrorExplainer({ key, now, ...record }: RescueOptions): (error: unknown) => Promise<unknown> {
+  let current: { since: number; result: Promise<RescueResult> } | null = null;
+  return async (error) => {
+    if (error === null) current = null;
+    if (key === null || !isLost(error)) return error;
+    const lastResult = await current?.result;
+    if (lastResult?.file === null && monotonicMs() - current!.since > rescueRetryMs) current = null;
     current ??= {
       since: monotonicMs(),
-      rescued: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(fault, { ...place, key, now: now() })),
+      result: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(error, { ...record, key, now: now() })),
     };
-    return (await current.rescued).fault;
+    return (await current.result).error;
   };
 }
 
-interface Rescue {
+interface RescueOptions {
   connection: Connection;
   directory: string;
   headCopy: string | undefined;
@@ -140,8 +140,8 @@ function refuseToSeal(): never {
   throw new BugError("a store opened for reading cannot seal anything");
 }
 
-async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8Array> {
-  const { last_no } = await engine.read(chainEnd);
+async function createFirstKey(directory: string, engine: SqliteEngine): Promise<Uint8Array> {
+  const { last_no } = await engine.read(readChainEnd);
   // Another process may have created the key since then and sealed rows with it, so read it again.
   const key = readKey(directory);
   if (key !== null) return key;
@@ -152,15 +152,17 @@ async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8A
 
 /** Loaded on first use: a cold `exec` has no files. */
 function lazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
-  const writing = new Set<Promise<unknown>>();
+  const pendingPuts = new Set<Promise<unknown>>();
   return {
-    put(content, announced, signal) {
-      const put = import("./blobs/blobs.ts").then(({ putBlob }) => putBlob(directory, content, announced, signal));
-      writing.add(put);
-      return put.finally(() => writing.delete(put));
+    put(content, expected, signal) {
+      const pendingPut = import("./blobs/blobs.ts").then(({ putBlob }) =>
+        putBlob(directory, content, expected, signal),
+      );
+      pendingPuts.add(pendingPut);
+      return pendingPut.finally(() => pendingPuts.delete(pendingPut));
     },
     // An aborted upload still creates and removes its file; wait for that.
-    close: async () => void (await Promise.allSettled(writing)),
+    close: async () => void (await Promise.allSettled(pendingPuts)),
     open: async (sha256) => (await import("./blobs/blobs.ts")).openBlob(directory, sha256),
   };
 }

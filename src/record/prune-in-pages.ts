@@ -24,16 +24,16 @@ export async function pruneInPages(
   engine: Engine,
   { table, key, from, condition, returning = "1 as gone" }: PruneTarget,
   values: readonly SqlValue[] = [],
-  removed: (rows: readonly Row[]) => Work<void> = nothing,
+  onRemoved: (rows: readonly Row[]) => Work<void> = doNothing,
 ): Promise<number> {
-  const look = `select ${key} as key, (${condition}) as unused from ${table} where ${key} > ?1 order by ${key} limit ?2`;
-  const remove = `delete from ${table} where ${key} > ?1 and ${key} <= ?2 and ${condition} returning ${returning}`;
-  let gone = 0;
+  const selectPage = `select ${key} as key, (${condition}) as unused from ${table} where ${key} > ?1 order by ${key} limit ?2`;
+  const deletePage = `delete from ${table} where ${key} > ?1 and ${key} <= ?2 and ${condition} returning ${returning}`;
+  let removedCount = 0;
   for (let after: SqlValue = from; ;) {
-    const page = await engine.read(() => readRows(look, after, rowsPerPage, ...values));
+    const page = await engine.read(() => readRows(selectPage, after, rowsPerPage, ...values));
     const last: SqlValue = page.at(-1)?.["key"] ?? after;
-    if (page.some(({ unused }) => unused === 1)) gone += await engine.write(() => removeUpTo(after, last));
-    if (page.length < rowsPerPage) return gone;
+    if (page.some(({ unused }) => unused === 1)) removedCount += await engine.write(() => removeUpTo(after, last));
+    if (page.length < rowsPerPage) return removedCount;
     after = last;
     // SQLite answers synchronously, so yield to the event loop.
     await new Promise((resolve) => {
@@ -42,8 +42,8 @@ export async function pruneInPages(
   }
 
   function* removeUpTo(after: SqlValue, last: SqlValue): Work<number> {
-    const rows = yield all(remove, after, last, ...values);
-    yield* removed(rows);
+    const rows = yield all(deletePage, after, last, ...values);
+    yield* onRemoved(rows);
     return rows.length;
   }
 }
@@ -52,4 +52,4 @@ function* readRows(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield all(text, ...values);
 }
 
-function* nothing(): Work<void> {}
+function* doNothing(): Work<void> {}

@@ -12,7 +12,7 @@ export interface RecordStore extends Store {
   /** When the record was last restored from a backup with its tokens revoked; null if never. */
   restoredAt(): Promise<string | null>;
   /** Why writes fail although the record can be read, for example because its file was deleted; null if writes work. */
-  storageFault(): Promise<unknown>;
+  storageError(): Promise<unknown>;
   /** Checks whether another process has written, and if so notifies the listeners of `changes`. */
   checkForeignWrites(): void;
   /** Sends a message to the other processes that have this record open. It is not stored: only current listeners get it. */

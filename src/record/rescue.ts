@@ -6,7 +6,7 @@ import { backUpBlobs } from "./blobs/backup-blobs.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
 import { createDirectory } from "./state-directory.ts";
 
-interface Lost {
+interface LostRecord {
   connection: Connection;
   directory: string;
   /** In the user's state directory, see `StoreOptions`. */
@@ -15,10 +15,10 @@ interface Lost {
   now: Date;
 }
 
-export interface Rescued {
+export interface RescueResult {
   /** null if it could not be written anywhere. */
   file: string | null;
-  fault: HostError;
+  error: HostError;
 }
 
 /**
@@ -26,42 +26,42 @@ export interface Rescued {
  * by what to do next. The backup contains the key, so it goes where commands of runs cannot see it: into the record directory
  * if that still exists, into the user's state directory, or else into a new record directory.
  */
-export async function rescueRecord(fault: HostError, lost: Lost): Promise<Rescued> {
-  const name = `drover-rescued-${lost.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
-  const faults: unknown[] = [];
-  for (const target of rescueDirectories(lost)) {
+export async function rescueRecord(error: HostError, record: LostRecord): Promise<RescueResult> {
+  const name = `drover-rescued-${record.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
+  const errors: unknown[] = [];
+  for (const target of rescueDirectories(record)) {
     try {
-      makeDirectory(target, lost);
+      createRescueDirectory(target, record);
       const file = join(target, name);
-      await writeBackup(file, (part) => fill(part, lost));
-      return { file, fault: withNextStep(fault, restoreInstructions(file, lost)) };
-    } catch (refused) {
-      faults.push(refused);
+      await writeBackup(file, (part) => fillBackup(part, record));
+      return { file, error: withNextStep(error, restoreInstructions(file, record)) };
+    } catch (cause) {
+      errors.push(cause);
     }
   }
-  const next = `The record now exists only in this process and could not be saved elsewhere: ${faults.map(String).join("; ")}. Before you stop Drover, put its files back, or free some space and wait for the next attempt.`;
-  return { file: null, fault: withNextStep(fault, next) };
+  const next = `The record now exists only in this process and could not be saved elsewhere: ${errors.map(String).join("; ")}. Before you stop Drover, put its files back, or free some space and wait for the next attempt.`;
+  return { file: null, error: withNextStep(error, next) };
 }
 
-function rescueDirectories({ directory, headCopy }: Lost): string[] {
-  const inUserState = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
-  return existsSync(directory) ? [directory, ...inUserState] : [...inUserState, directory];
+function rescueDirectories({ directory, headCopy }: LostRecord): string[] {
+  const userStateDirectories = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
+  return existsSync(directory) ? [directory, ...userStateDirectories] : [...userStateDirectories, directory];
 }
 
-function makeDirectory(target: string, { directory }: Lost): void {
+function createRescueDirectory(target: string, { directory }: LostRecord): void {
   if (target === directory) createDirectory(target);
   else mkdirSync(target, { recursive: true, mode: 0o700 });
 }
 
-function restoreInstructions(file: string, { directory }: Lost): string {
-  const makeRoom =
+function restoreInstructions(file: string, { directory }: LostRecord): string {
+  const moveStep =
     dirname(file) === directory
       ? `move everything but that file out of ${directory}`
       : `move ${directory} away if it exists`;
-  return `The record up to this moment is in ${file}. Stop Drover, ${makeRoom}, then run: drover restore --keep-tokens ${file}`;
+  return `The record up to this moment is in ${file}. Stop Drover, ${moveStep}, then run: drover restore --keep-tokens ${file}`;
 }
 
-async function fill(part: string, { connection, directory, key, now }: Lost): Promise<void> {
+async function fillBackup(part: string, { connection, directory, key, now }: LostRecord): Promise<void> {
   connection.sql("vacuum into ?").run(part);
   const copy = connect(part, "write");
   try {

@@ -1,23 +1,23 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
-import { givenHeadCheck } from "./audit/head-checks.ts";
+import { createHeadCheck } from "./audit/head-checks.ts";
 import { readKey } from "./audit/key.ts";
-import { type Verified, verifyChain, verifyingMac } from "./audit/verify.ts";
+import { type VerifyResult, verifyChain, verifyingMac } from "./audit/verify.ts";
 import {
   type BackupExtras,
   dropExtras,
-  notABackup,
+  notRestorable,
   readExtras,
-  type Restored,
+  type RestoreResult,
   type RestoreOptions,
 } from "./backup-file.ts";
 import type { RecordLocation } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
-import { revokeRestored } from "./revoke-restored-tokens.ts";
-import { carryOut } from "./sqlite/run-work.ts";
+import { revokeRestoredTokens } from "./revoke-restored-tokens.ts";
+import { runWork } from "./sqlite/run-work.ts";
 import { connect } from "./sqlite/connection.ts";
 import { openSqliteEngine } from "./sqlite/engine.ts";
-import { hostFault } from "./sqlite/errors.ts";
+import { toHostError } from "./sqlite/errors.ts";
 import { migrate } from "./sqlite/migrations/migrate.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { walkStatements } from "./sqlite/walk-statements.ts";
@@ -29,35 +29,41 @@ import { sync } from "./sync.ts";
  * Creates a record from a backup of either engine. It never overwrites a record, and it leaves nothing behind if the audit
  * chain of the copy does not verify. After a crash it can be repeated.
  */
-export async function restoreRecord(place: RecordLocation, file: string, options: RestoreOptions): Promise<Restored> {
-  if ("directory" in place) return restoreStore({ ...place, file, ...options });
+export async function restoreRecord(
+  location: RecordLocation,
+  file: string,
+  options: RestoreOptions,
+): Promise<RestoreResult> {
+  if ("directory" in location) return restoreStore({ ...location, file, ...options });
   const { restoreIntoPostgres } = await import("./copy/restore-postgres.ts");
-  return restoreIntoPostgres(place, file, options);
+  return restoreIntoPostgres(location, file, options);
 }
 
 /** Renames the database into place last: until then there is no record, whatever a killed restore left behind. */
-export async function restoreStore(options: { directory: string; file: string } & RestoreOptions): Promise<Restored> {
+export async function restoreStore(
+  options: { directory: string; file: string } & RestoreOptions,
+): Promise<RestoreResult> {
   const { directory, file } = options;
-  if (existsSync(databaseFile(directory))) throw occupied(directory, databaseFile(directory));
+  if (existsSync(databaseFile(directory))) throw recordExists(directory, databaseFile(directory));
   const extras = readExtras(file);
   const hasKey = existsSync(auditKeyFile(directory));
-  if (hasKey && !isKeyOf(directory, extras)) throw occupied(directory, auditKeyFile(directory));
+  if (hasKey && !matchesBackupKey(directory, extras)) throw recordExists(directory, auditKeyFile(directory));
   const part = `${databaseFile(directory)}.part`;
-  const made: string[] = [];
+  const createdPaths: string[] = [];
   try {
     createDirectory(directory);
-    made.push(part, `${auditKeyFile(directory)}.part`);
-    remove(made);
+    createdPaths.push(part, `${auditKeyFile(directory)}.part`);
+    removeFiles(createdPaths);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
-    const revoked_tokens = await unpack(part, made, extras, options);
-    const audit = await verify(part, extras);
+    const revoked_tokens = await unpack(part, createdPaths, extras, options);
+    const audit = await verifyPart(part, extras);
     // Breaks that the chain itself documents are part of its history, not damage to the copy.
     if (!audit.ok && !audit.first_bad?.told)
-      throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
-    made.push(auditHeadFile(directory));
+      throw notRestorable(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+    createdPaths.push(auditHeadFile(directory));
     writeHeadAndKey(directory, extras, hasKey);
-    if (!hasKey) made.push(auditKeyFile(directory));
+    if (!hasKey) createdPaths.push(auditKeyFile(directory));
     switchToWal(part);
     sync(part);
     options.beforePublish?.();
@@ -65,34 +71,35 @@ export async function restoreStore(options: { directory: string; file: string } 
     sync(directory);
     return { made_at: extras.made_at, audit, revoked_tokens };
   } catch (error) {
-    remove(made);
-    throw hostFault(error, databaseFile(directory));
+    removeFiles(createdPaths);
+    throw toHostError(error, databaseFile(directory));
   }
 }
 
-function remove(made: readonly string[]): void {
-  for (const path of made) for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(path + end, { force: true });
+function removeFiles(createdPaths: readonly string[]): void {
+  for (const path of createdPaths)
+    for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
 /** True if the key was left by a killed restore of the same record. */
-function isKeyOf(directory: string, { audit_key }: BackupExtras): boolean {
+function matchesBackupKey(directory: string, { audit_key }: BackupExtras): boolean {
   const key = readKey(directory);
   return key !== null && audit_key !== null && Buffer.compare(key, audit_key) === 0;
 }
 
-async function verify(part: string, { audit_key, audit_head }: BackupExtras): Promise<Verified> {
+async function verifyPart(part: string, { audit_key, audit_head }: BackupExtras): Promise<VerifyResult> {
   const engine = await openSqliteEngine(part, "read", 0);
   try {
     // Without a key nothing was ever sealed, so any key will do.
     const mac = verifyingMac(audit_key ?? new Uint8Array());
-    return await verifyChain(engine, walkStatements, mac, [givenHeadCheck(audit_head)]);
+    return await verifyChain(engine, walkStatements, mac, [createHeadCheck(audit_head)]);
   } finally {
     engine.close();
   }
 }
 
 function writeHeadAndKey(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
-  writeFileSync(auditHeadFile(directory), headText(audit_head), { mode: 0o600 });
+  writeFileSync(auditHeadFile(directory), formatHeadFile(audit_head), { mode: 0o600 });
   sync(auditHeadFile(directory));
   if (audit_key !== null && !hasKey) writeKey(auditKeyFile(directory), Buffer.from(audit_key).toString("hex"));
 }
@@ -113,18 +120,18 @@ function writeKey(file: string, key: string): void {
 /** Moves files and extras out of the database and migrates it if it is older. Leaves a single file. */
 async function unpack(
   part: string,
-  made: string[],
+  createdPaths: string[],
   { version, made_at }: BackupExtras,
   { directory, now, keepTokens = false }: { directory: string } & RestoreOptions,
 ): Promise<number | null> {
   const copy = connect(part, "write");
   try {
     dropExtras(copy);
-    restoreBlobs(directory, copy, made);
+    restoreBlobs(directory, copy, createdPaths);
     if (version < schemaVersion) await migrate(copy, 0);
-    const revoked = keepTokens ? null : carryOut(copy, revokeRestored(made_at, now));
+    const revokedTokens = keepTokens ? null : runWork(copy, revokeRestoredTokens(made_at, now));
     copy.exec("pragma journal_mode = delete");
-    return revoked;
+    return revokedTokens;
   } finally {
     copy.close();
   }
@@ -141,12 +148,12 @@ function switchToWal(part: string): void {
 }
 
 /** Formats the head as audit.head stores it, with a count of fixed width. */
-function headText(head: string): string {
+function formatHeadFile(head: string): string {
   const [count = "0", mac = ""] = head.split(":");
   return `${count.padStart(16, "0")}:${mac}\n`;
 }
 
-function occupied(directory: string, path: string): RequestError {
+function recordExists(directory: string, path: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${directory} already contains a record (${path}).`,

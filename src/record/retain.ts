@@ -27,14 +27,14 @@ export async function retain(store: RecordStore, days: RetentionDays, signal?: A
 async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
   // A process whose own clock is far ahead would remove data that is still to be kept.
   const now = await readStoreClock(store);
-  const before = (kept: number | undefined): Date =>
-    new Date(kept === undefined ? 0 : now.getTime() - kept * 86_400_000);
+  const cutoff = (dayCount: number | undefined): Date =>
+    new Date(dayCount === undefined ? 0 : now.getTime() - dayCount * 86_400_000);
   if (days.runs_days !== undefined || days.sessions_days !== undefined)
-    await pruneDispatch(store, before(days.runs_days), before(days.sessions_days));
-  if (days.events_days !== undefined) await pruneEvents(store, before(days.events_days));
-  if (days.files_days !== undefined) await pruneFiles(store, before(days.files_days));
-  if (days.audit_days !== undefined) await pruneAudit(store, before(days.audit_days));
-  if (days.tokens_days !== undefined) await pruneTokens(store, before(days.tokens_days));
+    await pruneDispatch(store, cutoff(days.runs_days), cutoff(days.sessions_days));
+  if (days.events_days !== undefined) await pruneEvents(store, cutoff(days.events_days));
+  if (days.files_days !== undefined) await pruneFiles(store, cutoff(days.files_days));
+  if (days.audit_days !== undefined) await pruneAudit(store, cutoff(days.audit_days));
+  if (days.tokens_days !== undefined) await pruneTokens(store, cutoff(days.tokens_days));
   await pruneCounts(store.engine, now);
   await store.pruneBlobs(store.now());
 }

@@ -19,7 +19,7 @@ const deleteKeys = `
  * Sessions last used before ?3, and sessions without runs from before ?4 that nothing can resume: those of procedural runs
  * and those their executor never named. An open fork keeps the session it was forked from, because every attempt reads it.
  */
-const sessions: PruneTarget = {
+const sessionTarget: PruneTarget = {
   table: "sessions",
   key: "session_id",
   from: "",
@@ -67,7 +67,7 @@ export async function pruneDispatch(
   while ((await engine.write(() => deleteBatch(deleteHookKeys, now))) >= keysPerBatch);
   const removedSessions = await pruneInPages(
     engine,
-    sessions,
+    sessionTarget,
     [toColumn(sessionsBefore.toISOString()), time],
     function* (rows) {
       for (const { session_id } of rows) yield* deleteSessionState(String(session_id));

@@ -40,23 +40,23 @@ export function pruneDemands(engine: Engine): Promise<number> {
  */
 export async function pruneAgentRevs(engine: Engine): Promise<number> {
   const [newest] = await engine.read(() => runQuery(first(selectNewest)));
-  const used = await usedRevs(engine);
-  let gone = 0;
+  const usedRevs = await findUsedRevs(engine);
+  let removedCount = 0;
   for (let after = 0; ;) {
     const revs = (await engine.read(() => runQuery(all(selectRevs, after, revsPerPage)))).map(revOf);
-    const unused = revs.filter((rev) => !used.has(rev));
-    if (unused.length > 0) gone += await engine.write(() => deleteRevs(unused, newest));
-    if (revs.length < revsPerPage) return gone;
+    const unused = revs.filter((rev) => !usedRevs.has(rev));
+    if (unused.length > 0) removedCount += await engine.write(() => deleteRevs(unused, newest));
+    if (revs.length < revsPerPage) return removedCount;
     after = revs.at(-1) ?? after;
   }
 }
 
-async function usedRevs(engine: Engine): Promise<Set<number>> {
-  const used = new Set<number>();
+async function findUsedRevs(engine: Engine): Promise<Set<number>> {
+  const usedRevs = new Set<number>();
   for (let last = 0; ;) {
     const page = await engine.read(() => runQuery(all(selectUsed, last, runsPerPage)));
-    for (const row of page) used.add(revOf(row));
-    if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsPerPage) return used;
+    for (const row of page) usedRevs.add(revOf(row));
+    if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsPerPage) return usedRevs;
     last = Math.max(...page.map((row) => Number(row["last_no"])));
     await new Promise((resolve) => {
       setImmediate(resolve);
@@ -67,12 +67,12 @@ async function usedRevs(engine: Engine): Promise<Set<number>> {
 /** Runs created since have higher numbers than `newest`, provided that run still exists: SQLite reuses the highest number. */
 function* deleteRevs(unused: readonly number[], newest: Row | undefined): Work<number> {
   const run_no = Number(newest?.["run_no"] ?? 0);
-  const [still] = yield first(selectRun, run_no);
-  if (still?.["run_id"] !== newest?.["run_id"]) return 0;
-  const since = new Set((yield all(selectUsedSince, run_no)).map(revOf));
-  const gone = unused.filter((rev) => !since.has(rev));
-  for (const rev of gone) yield write(deleteRev, rev);
-  return gone.length;
+  const [currentRow] = yield first(selectRun, run_no);
+  if (currentRow?.["run_id"] !== newest?.["run_id"]) return 0;
+  const usedSince = new Set((yield all(selectUsedSince, run_no)).map(revOf));
+  const stillUnused = unused.filter((rev) => !usedSince.has(rev));
+  for (const rev of stillUnused) yield write(deleteRev, rev);
+  return stillUnused.length;
 }
 
 function revOf(row: Row): number {

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { logsDirectory } from "../model/state-layout.ts";
-import { hostFault } from "./sqlite/errors.ts";
+import { toHostError } from "./sqlite/errors.ts";
 
 /** Every run id matches. Anything else could escape from the directory. */
 const plainName = /^[\w-]+$/;
@@ -12,7 +12,7 @@ export async function removeOutput(directory: string, run_ids: readonly string[]
     for (const stream of ["stdout", "stderr"]) {
       const file = join(logsDirectory(directory), `${run_id}.${stream}`);
       await rm(file, { force: true }).catch((fault: unknown) => {
-        throw hostFault(fault, file);
+        throw toHostError(fault, file);
       });
     }
   }

@@ -16,16 +16,16 @@ const deleteToken = `delete from tokens where token_id = ?`;
 export async function pruneTokens(store: RecordStore, before: Date): Promise<{ tokens: number }> {
   let tokens = 0;
   for (let after = ""; ;) {
-    const ended = await store.engine.read(() => endedTokens(after, before));
-    if (ended.length > 0) await store.engine.write(() => deleteTokens(ended));
-    tokens += ended.length;
-    after = ended.at(-1) ?? after;
-    if (ended.length < tokensPerPage) return { tokens };
+    const tokenIds = await store.engine.read(() => readEndedTokens(after, before));
+    if (tokenIds.length > 0) await store.engine.write(() => deleteTokens(tokenIds));
+    tokens += tokenIds.length;
+    after = tokenIds.at(-1) ?? after;
+    if (tokenIds.length < tokensPerPage) return { tokens };
   }
 }
 
 /** Token ids, as stored in the column. */
-function* endedTokens(after: string, before: Date): Work<string[]> {
+function* readEndedTokens(after: string, before: Date): Work<string[]> {
   const rows = yield all(selectEnded, after, toColumn(before.toISOString()), tokensPerPage);
   return rows.map((row) => String(row["token_id"]));
 }

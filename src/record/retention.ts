@@ -15,14 +15,16 @@ const runsPerPage = 100;
 const eventsPerTransaction = 1000;
 
 /** Runs that finished before a time and match `more`. */
-const old = (more: string): string => `
+const selectRunsWhere = (condition: string): string => `
   select run_no, run_id from runs
-  where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${more}
+  where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${condition}
   order by run_id limit ?`;
 // Keep the run with the newest event: SQLite would reuse its cursor.
-const selectOld = old(`run_no <> coalesce((select run_no from events order by cursor desc limit 1), 0)`);
-const selectLogged = old(`exists (select 1 from events where events.run_no = runs.run_no and seq < runs.last_seq)`);
-const selectWithFiles = old(`exists (select 1 from files where files.run_no = runs.run_no)`);
+const selectOld = selectRunsWhere(`run_no <> coalesce((select run_no from events order by cursor desc limit 1), 0)`);
+const selectLogged = selectRunsWhere(
+  `exists (select 1 from events where events.run_no = runs.run_no and seq < runs.last_seq)`,
+);
+const selectWithFiles = selectRunsWhere(`exists (select 1 from files where files.run_no = runs.run_no)`);
 const deleteEvents = `
   delete from events where cursor in (select cursor from events where run_no = ? order by seq limit ?) returning 1 as gone`;
 const deleteLog = `
@@ -40,9 +42,9 @@ const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes finished runs from before a time, with their events, files and output files. Audit rows have their own retention. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
-  const found = await searchIndexRemovals(store, "remove");
+  const indexRemovals = await searchIndexRemovals(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
-  const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...found, deleteRun];
+  const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...indexRemovals, deleteRun];
   const remove = { events: deleteEvents, rows };
   const runs = await pruneOld(store, before, selectOld, remove);
   if (runs > 0) await store.pruneBlobs(store.now());
@@ -72,16 +74,16 @@ interface Removal {
 }
 
 async function pruneOld(store: RecordStore, before: Date, select: string, removal: Removal): Promise<number> {
-  let runs = 0;
+  let removedCount = 0;
   for (let after = ""; ;) {
-    const found = await store.engine.read(() => oldRuns(select, before, after));
-    after = found.at(-1)?.run_id ?? after;
-    if (found.length === 0) return runs;
-    runs += found.length;
+    const page = await store.engine.read(() => readOldRuns(select, before, after));
+    after = page.at(-1)?.run_id ?? after;
+    if (page.length === 0) return removedCount;
+    removedCount += page.length;
     // Before the rows: if interrupted here, the next call finds the run again.
-    if (removal.events !== null) await store.removeOutput(found.map(({ run_id }) => run_id));
-    while (found.length > 0) {
-      found.splice(0, await store.engine.write(() => deleteSome(found, removal)));
+    if (removal.events !== null) await store.removeOutput(page.map(({ run_id }) => run_id));
+    while (page.length > 0) {
+      page.splice(0, await store.engine.write(() => deleteRuns(page, removal)));
       await new Promise((resolve) => {
         setImmediate(resolve);
       });
@@ -89,7 +91,7 @@ async function pruneOld(store: RecordStore, before: Date, select: string, remova
   }
 }
 
-function* oldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
+function* readOldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   const time = before.toISOString();
   const rows = yield all(select, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsPerPage);
   // The statement selects exactly these columns.
@@ -97,12 +99,12 @@ function* oldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
 }
 
 /** Returns how many runs at the start of `found` were removed completely. */
-function* deleteSome(found: readonly OldRun[], { events, rows }: Removal): Work<number> {
-  let left = eventsPerTransaction;
-  for (const [index, { run_no }] of found.entries()) {
-    if (events !== null) left -= (yield all(events, run_no, left)).length;
-    if (left <= 0) return index;
+function* deleteRuns(oldRuns: readonly OldRun[], { events, rows }: Removal): Work<number> {
+  let remainingEvents = eventsPerTransaction;
+  for (const [index, { run_no }] of oldRuns.entries()) {
+    if (events !== null) remainingEvents -= (yield all(events, run_no, remainingEvents)).length;
+    if (remainingEvents <= 0) return index;
     for (const statement of rows) yield write(statement, run_no);
   }
-  return found.length;
+  return oldRuns.length;
 }

@@ -1,23 +1,23 @@
 import { all, first, type Work, write } from "./query.ts";
 import { toColumn } from "./text.ts";
 
-const selectGood = `
+const selectValid = `
   select token_id from tokens where (revoked_at is null or revoked_at > ?1) and (expires_at is null or expires_at > ?1)`;
 const revokeAll = `update tokens set revoked_at = ?1 where revoked_at is null or revoked_at > ?1`;
-const noteRestore = `update store set restored_at = ?`;
+const setRestoredAt = `update store set restored_at = ?`;
 
 /**
  * Revokes all tokens of a restored backup, because the backup does not know which of them were revoked after it was made.
  * Stores the time too: the admin token derived from a fleet's secret must not be one that was revoked since.
  */
-export function* revokeRestored(made_at: string, now: Date): Work<number> {
+export function* revokeRestoredTokens(made_at: string, now: Date): Work<number> {
   const restored_at = now.toISOString();
   // Use the earlier time: a coordinator whose clock is behind would accept the tokens until then.
-  const at = toColumn(made_at < restored_at ? made_at : restored_at);
-  const good = yield all(selectGood, at);
-  yield write(revokeAll, at);
-  yield write(noteRestore, restored_at);
-  return good.length;
+  const revokedAt = toColumn(made_at < restored_at ? made_at : restored_at);
+  const validTokens = yield all(selectValid, revokedAt);
+  yield write(revokeAll, revokedAt);
+  yield write(setRestoredAt, restored_at);
+  return validTokens.length;
 }
 
 export function* readRestoredAt(): Work<string | null> {

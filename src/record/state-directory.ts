@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, openSync, closeSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { databaseFile } from "../model/state-layout.ts";
-import { hostFault } from "./sqlite/errors.ts";
+import { toHostError } from "./sqlite/errors.ts";
 
 /** Creates the record directory and an empty database file in it, both accessible to this user only. */
 export function createStateDirectory(directory: string): void {
@@ -11,7 +11,7 @@ export function createStateDirectory(directory: string): void {
     // SQLite would create it with whatever mode the umask allows. The WAL inherits the mode.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 

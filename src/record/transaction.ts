@@ -9,9 +9,9 @@ export interface Transaction {
   /** Entries to append to the audit chain after all operations. */
   audit: AuditEntry[];
   /** Changes to notify listeners of after the commit. */
-  changed: Changed;
+  changes: ChangeSet;
   /** Executions that this transaction starts or ends. The chain contains them only after the commit. */
-  executions?: Map<string, KnownExecution>;
+  executions?: Map<string, ExecutionState>;
   /** Refused writes by run and runner: all refusals of one report become one audit row. */
   refused?: Map<string, RefusedWrites>;
 }
@@ -25,17 +25,17 @@ export interface RefusedWrites {
   /** Number of executions and decisions left out of the audit row. */
   omitted: number;
   /** Remaining space in the audit row. */
-  room: number;
+  remainingChars: number;
 }
 
 /** The run and attempt that an execution belongs to. */
-export interface KnownExecution {
+export interface ExecutionState {
   run_id: string;
   attempt: number;
   ended: boolean;
 }
 
-export interface Changed {
+export interface ChangeSet {
   runs: Set<string>;
   claimable: Demands[];
   resumed?: Demands[];

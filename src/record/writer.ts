@@ -3,10 +3,10 @@ import type { AuditEntry } from "./audit/chain.ts";
 import type { ChainHead } from "./audit/head.ts";
 import { openTrail, type Seal, type Trail } from "./audit/trail.ts";
 import { applyOp } from "./ops/apply-op.ts";
-import type { ApplyOther } from "./ops/apply-coordinator-op.ts";
+import type { ApplyCoordinatorOp } from "./ops/apply-coordinator-op.ts";
 import { countEnds } from "./moves/count-ends.ts";
 import type { Work } from "./query.ts";
-import type { Changed, Transaction } from "./transaction.ts";
+import type { ChangeSet, Transaction } from "./transaction.ts";
 
 /** Combines the operations of many callers into one transaction. */
 export interface GroupCommit {
@@ -19,39 +19,40 @@ export interface GroupCommit {
 export interface CommitWork {
   applyOp(tx: Transaction, op: Op): Work<StoreResult>;
   /** Updates the counts of ended runs, inside the transaction. */
-  count(ended: readonly RunEnd[], now: Date): Work<void>;
+  countEnds(ended: readonly RunEnd[], now: Date): Work<void>;
   /** Seals the entries into the chain, inside the transaction. */
   audit(entries: readonly AuditEntry[], now: Date): Work<ChainHead>;
-  /** Called after each commit, in commit order. */
-  committed(head: ChainHead): void;
-  /** Called after each commit. */
-  changed(changed: Changed): void;
+  /** Called after each commit with audit entries, in commit order. */
+  onCommit(head: ChainHead): void;
+  /** Called after each commit, with the changes to notify listeners of. */
+  onChange(changes: ChangeSet): void;
 }
 
 export interface Writer extends GroupCommit {
   close(): Promise<void>;
 }
 
-/** All writes go through here, so that everything stored is covered by the audit chain. */
+/** All operations go through this writer, so that the audit chain covers everything they store. */
 export function openWriter(
   seal: Seal,
-  changed: (changed: Changed) => void,
-  commitWith: (work: CommitWork) => GroupCommit,
+  onChange: (changes: ChangeSet) => void,
+  openGroupCommit: (work: CommitWork) => GroupCommit,
 ): Writer {
   const trail = openTrail(seal);
-  let other: ApplyOther | null = null;
-  const commits = commitWith({
-    applyOp: (tx, op) => applyOp(tx, op, other),
-    changed,
-    count: countEnds,
+  let applyCoordinatorOp: ApplyCoordinatorOp | null = null;
+  const commits = openGroupCommit({
+    applyOp: (tx, op) => applyOp(tx, op, applyCoordinatorOp),
+    onChange: onChange,
+    countEnds: countEnds,
     audit: (entries, at) => trail.append(entries, at.toISOString()),
-    committed: (reached) => advance(trail, reached),
+    onCommit: (head) => advanceHead(trail, head),
   });
   return {
     idle: commits.idle,
     async apply(ops) {
-      // A cold `exec` never needs these, so they load on first use.
-      if (other === null && ops.some((op) => !isRunOp(op))) other = (await import("./ops/apply-coordinator-op.ts")).applyOther;
+      // Loaded on first use, because a cold `exec` never needs the coordinator's operations.
+      if (applyCoordinatorOp === null && ops.some((op) => !isRunOp(op)))
+        applyCoordinatorOp = (await import("./ops/apply-coordinator-op.ts")).applyCoordinatorOp;
       return commits.apply(ops);
     },
     async close() {
@@ -66,9 +67,9 @@ function isRunOp({ op }: Op): boolean {
 }
 
 /** The rows are already durable, so a head that could not be written is only a warning. */
-function advance(trail: Trail, reached: ChainHead): void {
+function advanceHead(trail: Trail, head: ChainHead): void {
   try {
-    trail.committed(reached);
+    trail.advanceHeads(head);
   } catch (error) {
     process.emitWarning(`audit.head could not be written: ${String(error)}`, { code: "DROVER-STA-001" });
   }

@@ -202,7 +202,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       await d.register("r");
       expect(await why(run)).toContain("hostname: No online runner has hostname big");
       await d.register("b", { hostname: "big", tags: ["gpu"] });
-      expect(await why(run)).toContain("tags: No online runner has the tags cuda");
+      expect(await why(run)).toContain("tags: No online runner has the tag cuda");
       await d.register("c", { hostname: "big", tags: ["cuda"] });
       expect(await why(run)).toContain("No single online runner has all");
       const full = await d.register("d", { hostname: "big", tags: ["cuda", "gpu"], slots: 1 });

@@ -55,7 +55,7 @@ describe("a record that vanished or was replaced", () => {
       async (record, run) => {
         rmSync(record, { recursive: true });
         const again = await run("exec", "echo forged");
-        expect(again.stderr).toContain("is not the one it was");
+        expect(again.stderr).toContain("does not match its audit head");
         for (const _ of [1, 2, 3]) await run("exec", "echo forged");
       },
     ],

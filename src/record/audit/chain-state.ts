@@ -1,14 +1,14 @@
 import type { AuditState } from "../../model/audit.ts";
 import { first, type Work } from "../query.ts";
-import { chainEnd } from "./chain.ts";
+import { readChainEnd } from "./chain.ts";
 import { formatHead } from "./head.ts";
 
 const lastSeal = `select at from audit_batches order by batch_no desc limit 1`;
 const lastPruned = `select last_no from audit_anchors order by batch_no desc limit 1`;
 
 /** The state of the audit chain from its last batch alone, without reading its rows. */
-export function* chainState(): Work<Pick<AuditState, "rows" | "head" | "sealed_at">> {
-  const { last_no, mac } = yield* chainEnd();
+export function* readChainState(): Work<Pick<AuditState, "rows" | "head" | "sealed_at">> {
+  const { last_no, mac } = yield* readChainEnd();
   const [batch] = yield first(lastSeal);
   const [pruned] = yield first(lastPruned);
   return {

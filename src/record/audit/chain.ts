@@ -39,21 +39,21 @@ export function* appendToChain(mac: Mac, end: ChainEnd, entries: readonly AuditE
   const batch = { batch_no: end.batch_no + 1, first_no: end.last_no + 1, count: entries.length, at };
   const macs: Uint8Array[] = [];
   for (const [index, entry] of entries.entries()) {
-    const row = place(entry, batch.batch_no, batch.first_no + index);
+    const row = toRow(entry, batch.batch_no, batch.first_no + index);
     const { no, batch_no, kind, execution_id, run_id, attempt, body } = row;
-    const seal = sealRow(mac, row);
-    yield write(insertRow, no, batch_no, kind, execution_id, run_id, attempt, row.at, body, seal);
+    const rowMac = sealRow(mac, row);
+    yield write(insertRow, no, batch_no, kind, execution_id, run_id, attempt, row.at, body, rowMac);
     if (kind === "start") yield write(openExecution, no, execution_id);
     if (kind === "end") yield write(closeExecution, execution_id);
-    macs.push(seal);
+    macs.push(rowMac);
   }
-  const seal = sealBatch(mac, end.mac, batch, macs);
-  yield write(insertBatch, batch.batch_no, batch.first_no, batch.count, batch.at, seal);
-  return { count: batch.first_no + batch.count - 1, mac: Buffer.from(seal).toString("hex") };
+  const batchMac = sealBatch(mac, end.mac, batch, macs);
+  yield write(insertBatch, batch.batch_no, batch.first_no, batch.count, batch.at, batchMac);
+  return { count: batch.first_no + batch.count - 1, mac: Buffer.from(batchMac).toString("hex") };
 }
 
 /** Where the next batch continues: after the last batch, or after the anchor that pruning left. */
-export function* chainEnd(): Work<ChainEnd> {
+export function* readChainEnd(): Work<ChainEnd> {
   const row = (yield first(lastBatch))[0] ?? (yield first(lastAnchor))[0];
   if (row === undefined) return { batch_no: 0, last_no: 0, mac: genesis };
   // Both statements select exactly these columns, which are not null.
@@ -61,7 +61,7 @@ export function* chainEnd(): Work<ChainEnd> {
 }
 
 /** Returns the row as stored: the seal covers the encoded text of the columns. */
-function place(entry: AuditEntry, batch_no: number, no: number): AuditRow {
+function toRow(entry: AuditEntry, batch_no: number, no: number): AuditRow {
   return {
     no,
     batch_no,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, constants, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { auditKeyFile } from "../../model/state-layout.ts";
-import { hostFault } from "../sqlite/errors.ts";
+import { toHostError } from "../sqlite/errors.ts";
 import { createHead } from "./head.ts";
 import { missingKey, readKey } from "./key.ts";
 
@@ -17,10 +17,10 @@ export function createKey(directory: string): Uint8Array {
       closeSync(fd);
     }
     createHead(directory);
-    publish(draft, auditKeyFile(directory));
+    linkKey(draft, auditKeyFile(directory));
     syncDirectory(directory);
   } catch (error) {
-    throw hostFault(error, auditKeyFile(directory));
+    throw toHostError(error, auditKeyFile(directory));
   }
   const key = readKey(directory);
   if (key === null) throw missingKey(directory);
@@ -28,7 +28,7 @@ export function createKey(directory: string): Uint8Array {
 }
 
 /** Links the file into place, which fails if the name is taken. Nobody ever sees a partial key. */
-function publish(draft: string, file: string): void {
+function linkKey(draft: string, file: string): void {
   try {
     linkSync(draft, file);
   } catch (error) {

@@ -13,7 +13,7 @@ import {
 import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { exportAudit } from "./export.ts";
-import { interruptedExecutions } from "./interrupted-executions.ts";
+import { findInterruptedExecutions } from "./interrupted-executions.ts";
 import { currentOwner } from "./owner.ts";
 
 const scratch = scratchStores();
@@ -101,14 +101,14 @@ it("distinguishes a running execution from one whose process died, and the sweep
       ["interrupted", true, null],
     ],
   );
-  const found = await interruptedExecutions(store);
+  const found = await findInterruptedExecutions(store);
   expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
 
   const { run_id } = found[0] ?? { run_id: "" };
   await store.apply([
     finishOf(run_id, numbered(run_id, 2, executionEnded(ids.dead, { interrupted: true, success: false }))),
   ]);
-  expect(await interruptedExecutions(store)).toEqual([]);
+  expect(await findInterruptedExecutions(store)).toEqual([]);
   expect((await exported(directory)).map(({ state }) => state)).toEqual(["running", "interrupted"]);
 });
 

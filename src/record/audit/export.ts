@@ -42,7 +42,7 @@ export async function exportFrom(
 ): Promise<{ executions: number }> {
   let executions = 0;
   for (let after = 0; ;) {
-    const page = await engine.read(() => rowsAfter(after, since, until));
+    const page = await engine.read(() => readRowsAfter(after, since, until));
     for (const { no, record } of page) {
       await write(`${JSON.stringify(record)}\n`);
       if (record.eventType === "command_execution") executions += 1;
@@ -62,30 +62,30 @@ const selectRows = `
   where started.no > ? and started.kind in ('start', 'fenced', 'decision') and batches.at >= ? and batches.at < ?
   order by started.no limit ?`;
 
-function* rowsAfter(after: number, since: string, until: string): Work<{ no: number; record: ExportedRecord }[]> {
+function* readRowsAfter(after: number, since: string, until: string): Work<{ no: number; record: ExportedRecord }[]> {
   return (yield all(selectRows, after, since, until, pageSize)).map((row) => ({
     no: Number(row["no"]),
-    record: recordOf(row),
+    record: toRecord(row),
   }));
 }
 
-type ExportedRecord = ReturnType<typeof recordOf>;
+type ExportedRecord = ReturnType<typeof toRecord>;
 
-function recordOf(row: Row) {
+function toRecord(row: Row) {
   if (row["kind"] === "fenced") return refusedRecord(row);
   return row["kind"] === "decision" ? decisionRecord(row) : executionRecord(row);
 }
 
 /** ../moves/questions.ts wrote the body. */
 function decisionRecord(row: Row) {
-  const { request_id, ...decided } = JSON.parse(String(row["start_body"])) as { request_id: string };
+  const { request_id, ...decision } = JSON.parse(String(row["start_body"])) as { request_id: string };
   return {
     eventType: "permission_decision" as const,
     timestamp: fromColumn(String(row["at"])),
     runId: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
     requestId: request_id,
-    ...decided,
+    ...decision,
   };
 }
 

@@ -2,41 +2,41 @@ import { lstatSync } from "node:fs";
 import { RequestError } from "../../model/errors.ts";
 import { auditHeadFile } from "../../model/state-layout.ts";
 import { parseHead, readHead, readHeadCopy } from "./head.ts";
-import type { BadPlace, CheckedPlace } from "./walk.ts";
+import type { ChainFault, VerifiedPosition } from "./walk.ts";
 
 /** Checks that a head recorded earlier is part of the chain. Each walk through the chain creates a new watch. */
 export type HeadCheck = () => HeadWatch;
 
 export interface HeadWatch {
-  at(place: CheckedPlace): BadPlace | null;
+  onPosition(position: VerifiedPosition): ChainFault | null;
   /** `last` is null if the chain is empty and has no anchor. */
-  atEnd(last: CheckedPlace | null): BadPlace | null;
+  onEnd(last: VerifiedPosition | null): ChainFault | null;
 }
 
-export interface KeptHeads {
+export interface StoredHeads {
   directory: string;
   /** See `openHeadCopy` of ./head.ts. */
   headCopy?: string | undefined;
-  /** Given by the user. */
+  /** A head that the user passed. */
   head?: string | undefined;
 }
 
-export function headChecks({ directory, headCopy, head }: KeptHeads): HeadCheck[] {
-  const kept = readHead(auditHeadFile(directory));
+export function createHeadChecks({ directory, headCopy, head }: StoredHeads): HeadCheck[] {
+  const fileHead = readHead(auditHeadFile(directory));
   return [
-    kept === null ? () => missingFile : () => expected("audit.head", kept.count, kept.mac, true),
-    ...(headCopy === undefined ? [] : copyChecks(headCopy)),
-    ...(head === undefined ? [] : [givenHeadCheck(head)]),
+    fileHead === null ? () => missingFileWatch : () => watchForHead("audit.head", fileHead.count, fileHead.mac, true),
+    ...(headCopy === undefined ? [] : createCopyChecks(headCopy)),
+    ...(head === undefined ? [] : [createHeadCheck(head)]),
   ];
 }
 
-/** The copy may be missing, but nothing else may be under its name. */
-function copyChecks(file: string): HeadCheck[] {
+/** A missing copy is not checked. A file with its name that does not contain a head is a fault. */
+function createCopyChecks(file: string): HeadCheck[] {
   if (!fileExists(file)) return [];
-  const kept = readHeadCopy(file);
-  if (kept !== null) return [() => expected("the head kept outside the record", kept.count, kept.mac, true)];
-  const what = `the head kept outside the record, ${file}, is not readable as one`;
-  return [() => ({ at: () => null, atEnd: (last) => ({ batch_no: last?.batch_no ?? null, what }) })];
+  const head = readHeadCopy(file);
+  if (head !== null) return [() => watchForHead("the head kept outside the record", head.count, head.mac, true)];
+  const what = `the head kept outside the record, ${file}, does not contain a valid head`;
+  return [() => ({ onPosition: () => null, onEnd: (last) => ({ batch_no: last?.batch_no ?? null, what }) })];
 }
 
 function fileExists(file: string): boolean {
@@ -49,60 +49,64 @@ function fileExists(file: string): boolean {
   }
 }
 
-export function givenHeadCheck(given: string): HeadCheck {
-  const parsed = parseHead(given);
+export function createHeadCheck(text: string): HeadCheck {
+  const parsed = parseHead(text);
   if (parsed === null) {
     throw new RequestError({
       code: "DROVER-USE-001",
-      message: `Not a head of the audit chain: ${given}`,
+      message: `Invalid head of the audit chain: ${text}`,
       field: "head",
-      next: "Give the head that an earlier audit verify printed: COUNT:MAC, or only the 64 hexadecimal digits of MAC.",
+      next: "Pass the head that an earlier audit verify printed: COUNT:MAC, or only the 64 hexadecimal digits of MAC.",
     });
   }
-  return () => expected("the given head", parsed.count, parsed.mac, false);
+  return () => watchForHead("the given head", parsed.count, parsed.mac, false);
 }
 
-/** audit.head is created before the first row, so if it is missing, somebody removed it. */
-const missingFile: HeadWatch = {
-  at: () => null,
-  atEnd: (last) =>
+/** Drover creates audit.head before the first row, so if it is missing, it was removed. */
+const missingFileWatch: HeadWatch = {
+  onPosition: () => null,
+  onEnd: (last) =>
     last === null || last.last_no === 0
       ? null
-      : { batch_no: last.batch_no, what: "audit.head is missing or not readable as one" },
+      : { batch_no: last.batch_no, what: "audit.head is missing or does not contain a valid head" },
 };
 
-function expected(name: string, count: number | null, mac: string, mayBePruned: boolean): HeadWatch {
-  let met = count === 0;
+function watchForHead(name: string, count: number | null, mac: string, canBePruned: boolean): HeadWatch {
+  let isFound = count === 0;
   return {
-    at(place) {
-      const here = Buffer.from(place.mac).toString("hex") === mac && place.batch_no > 0;
+    onPosition(position) {
+      const matches = Buffer.from(position.mac).toString("hex") === mac && position.batch_no > 0;
       if (count === null) {
-        met ||= here;
+        isFound ||= matches;
         return null;
       }
-      if (place.pruned_before !== null && count < place.last_no) {
-        met = mayBePruned;
-        return met
+      if (position.pruned_before !== null && count < position.last_no) {
+        isFound = canBePruned;
+        return isFound
           ? null
           : {
-              batch_no: place.batch_no,
-              what: `${name} is before row ${place.last_no + 1}, the first that retention kept`,
+              batch_no: position.batch_no,
+              what: `${name} is before row ${position.last_no + 1}, the first row that retention kept`,
             };
       }
-      if (met || place.last_no < count) return null;
-      met = here && place.last_no === count;
-      return met
+      if (isFound || position.last_no < count) return null;
+      isFound = matches && position.last_no === count;
+      return isFound
         ? null
-        : { batch_no: place.batch_no, row_no: place.last_no, what: `the chain was rewritten: ${name} is not in it` };
+        : {
+            batch_no: position.batch_no,
+            row_no: position.last_no,
+            what: `the chain was rewritten: ${name} is not in it`,
+          };
     },
-    atEnd(last) {
-      if (met) return null;
+    onEnd(last) {
+      if (isFound) return null;
       const rows = last?.last_no ?? 0;
-      const lost =
+      const problem =
         count === null
           ? "is not in the chain"
-          : `says ${count} rows were written, and there are ${rows}: the end was cut off`;
-      return { batch_no: last?.batch_no ?? null, row_no: rows + 1, what: `${name} ${lost}` };
+          : `records ${count} rows, but the chain has only ${rows}: its end was cut off`;
+      return { batch_no: last?.batch_no ?? null, row_no: rows + 1, what: `${name} ${problem}` };
     },
   };
 }

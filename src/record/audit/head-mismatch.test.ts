@@ -20,7 +20,7 @@ describe("continues the chain, and reports it from then on, when", () => {
     const cut = await verifyAudit({ directory });
     expect(cut).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
     await write(directory, 1);
-    await expectRecorded(directory, 5, "shorter than its head when row 5 was written: 6 rows had been written");
+    await expectRecorded(directory, 5, "shorter than its head when row 5 was written: the head recorded 6 rows");
     await write(directory, 4);
     await expectRecorded(directory, 5, "shorter than its head");
     expect(mismatches(directory)).toEqual([

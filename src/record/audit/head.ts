@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 import { auditHeadFile } from "../../model/state-layout.ts";
 
 /**
- * How far the chain has come, stored outside the database so that truncation is noticed. The file is written after each
+ * The last position of the chain, stored outside the database so that truncation is noticed. The file is written after each
  * commit and never synced: after a crash it may be behind the database, but never ahead. Its text has a fixed size and is
  * overwritten in place.
  */
@@ -43,30 +43,30 @@ export function formatHead(head: ChainHead): string {
 
 /** Parses `count:mac`, or a mac alone. Returns null for anything else. */
 export function parseHead(text: string): { count: number | null; mac: string } | null {
-  const found = /^(?:0*(\d{1,16}):)?([0-9a-f]{64})$/i.exec(text.trim());
-  if (!found?.[2]) return null;
-  return { count: found[1] === undefined ? null : Number(found[1]), mac: found[2].toLowerCase() };
+  const match = /^(?:0*(\d{1,16}):)?([0-9a-f]{64})$/i.exec(text.trim());
+  if (!match?.[2]) return null;
+  return { count: match[1] === undefined ? null : Number(match[1]), mac: match[2].toLowerCase() };
 }
 
-/** Creates the file before the first commit, so that a missing file always means that somebody removed it. */
+/** Creates the file before the first commit, so that a missing file always means that it was removed. */
 export function createHead(directory: string): void {
   const file = auditHeadFile(directory);
-  const fd = openPlain(file, constants.O_RDWR | constants.O_CREAT);
+  const fd = openRegularFile(file, constants.O_RDWR | constants.O_CREAT);
   try {
-    advanceIn(fd, file, { count: 0, mac: "0".repeat(64) });
-    // If a power cut left it empty, it would look as if somebody had emptied it.
+    advanceFile(fd, file, { count: 0, mac: "0".repeat(64) });
+    // Without the sync, a power cut could leave an empty file, which looks like tampering.
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
 }
 
-/** Also returns null if it is not a regular file: reading from a pipe would block. */
+/** Returns null if the file is missing, has no valid head, or is not a regular file: reading from a pipe would block. */
 export function readHead(file: string): ChainHead | null {
   try {
-    return headFrom(textOf(file));
+    return parseStoredHead(readText(file));
   } catch (error) {
-    if (isMissing(error) || isNotPlain(error)) return null;
+    if (isMissing(error) || isNotRegularFile(error)) return null;
     throw error;
   }
 }
@@ -86,20 +86,20 @@ export function openHead(file: string): HeadFile {
   return {
     read() {
       try {
-        fd ??= openPlain(file, constants.O_RDWR);
+        fd ??= openRegularFile(file, constants.O_RDWR);
       } catch (error) {
         if (isMissing(error)) return null;
         throw error;
       }
-      return headFrom(textIn(fd));
+      return parseStoredHead(readTextFrom(fd));
     },
     advance(head) {
-      fd ??= openPlain(file, constants.O_RDWR);
-      advanceIn(fd, file, head);
+      fd ??= openRegularFile(file, constants.O_RDWR);
+      advanceFile(fd, file, head);
     },
     replace(head) {
-      fd ??= openPlain(file, constants.O_RDWR | constants.O_CREAT);
-      writeSync(fd, fixedSize(head), 0);
+      fd ??= openRegularFile(file, constants.O_RDWR | constants.O_CREAT);
+      writeSync(fd, formatFixedSize(head), 0);
       if (fstatSync(fd).size > textSize) ftruncateSync(fd, textSize);
     },
     close() {
@@ -114,20 +114,20 @@ export function openHead(file: string): HeadFile {
  * audit.head it may be missing, for example after a move to another machine, and is then created.
  */
 export function openHeadCopy(file: string): HeadFile {
-  const plain = openHead(file);
+  const headFile = openHead(file);
   return {
-    ...plain,
+    ...headFile,
     advance(head) {
-      const kept = plain.read();
-      if (kept === null || kept.count < head.count) this.replace(head);
+      const stored = headFile.read();
+      if (stored === null || stored.count < head.count) this.replace(head);
     },
     replace(head) {
       try {
-        plain.replace(head);
+        headFile.replace(head);
       } catch (error) {
         if (!isMissing(error)) throw error;
         mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-        plain.replace(head);
+        headFile.replace(head);
       }
     },
   };
@@ -143,49 +143,49 @@ export function replaceHeadCopy(file: string, head: ChainHead): void {
   }
 }
 
-function advanceIn(fd: number, file: string, head: ChainHead): void {
-  const text = fixedSize(head);
+function advanceFile(fd: number, file: string, head: ChainHead): void {
+  const text = formatFixedSize(head);
   // Another process may be further ahead by now. Texts of a fixed size compare like their counts.
-  if (textOf(file) < text) writeSync(fd, text, 0);
+  if (readText(file) < text) writeSync(fd, text, 0);
 }
 
-function textOf(file: string): string {
-  const fd = openPlain(file, constants.O_RDONLY);
+function readText(file: string): string {
+  const fd = openRegularFile(file, constants.O_RDONLY);
   try {
-    return textIn(fd);
+    return readTextFrom(fd);
   } finally {
     closeSync(fd);
   }
 }
 
 /** Reads one byte more than a head has, so that a longer text is not taken for one. */
-function textIn(fd: number): string {
+function readTextFrom(fd: number): string {
   const bytes = Buffer.alloc(textSize + 1);
   return bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0));
 }
 
 /** Opens without blocking on a pipe and without following links. */
-function openPlain(file: string, flags: number): number {
+function openRegularFile(file: string, flags: number): number {
   const fd = openSync(file, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0o600);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
-  throw Object.assign(new Error(`${file} is not a plain file`), { code: "ELOOP" });
+  throw Object.assign(new Error(`${file} is not a regular file`), { code: "ELOOP" });
 }
 
-function headFrom(text: string): ChainHead | null {
+function parseStoredHead(text: string): ChainHead | null {
   const head = parseHead(text);
   return head === null || head.count === null ? null : { count: head.count, mac: head.mac };
 }
 
-function isMissing(fault: unknown): boolean {
-  return fault instanceof Error && Reflect.get(fault, "code") === "ENOENT";
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, "code") === "ENOENT";
 }
 
 /** Errors from opening a link, a directory, a socket or a device. */
-function isNotPlain(fault: unknown): boolean {
-  return fault instanceof Error && ["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(String(Reflect.get(fault, "code")));
+function isNotRegularFile(error: unknown): boolean {
+  return error instanceof Error && ["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(String(Reflect.get(error, "code")));
 }
 
-function fixedSize(head: ChainHead): string {
+function formatFixedSize(head: ChainHead): string {
   return `${String(head.count).padStart(countDigits, "0")}:${head.mac}\n`;
 }

@@ -12,11 +12,11 @@ const lastAnchor = `
 export function* isSealedWith(mac: Mac): Work<boolean> {
   const rows = yield all(lastRows);
   // Both statements select exactly these columns.
-  if (rows.length > 0) return rows.some((row) => equal(sealRow(mac, row as unknown as AuditRow), row["mac"]));
+  if (rows.length > 0) return rows.some((row) => isEqual(sealRow(mac, row as unknown as AuditRow), row["mac"]));
   const [anchor] = yield first(lastAnchor);
-  return anchor === undefined || equal(sealAnchor(mac, anchor as unknown as AuditAnchor), anchor["seal"]);
+  return anchor === undefined || isEqual(sealAnchor(mac, anchor as unknown as AuditAnchor), anchor["seal"]);
 }
 
-function equal(seal: Uint8Array, stored: unknown): boolean {
-  return stored instanceof Uint8Array && Buffer.compare(seal, stored) === 0;
+function isEqual(mac: Uint8Array, stored: unknown): boolean {
+  return stored instanceof Uint8Array && Buffer.compare(mac, stored) === 0;
 }

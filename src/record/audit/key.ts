@@ -11,32 +11,33 @@ export function readKey(directory: string): Uint8Array | null {
   const file = auditKeyFile(directory);
   let text: string;
   try {
-    const [parent, found] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
-    const fault = (parent && ownerFault(directory, parent)) ?? (found && secretFault(file, found));
-    if (fault) throw keyFault(file, `is not used: ${fault.why}`, fault.next);
-    if (found === undefined) return null;
+    const [directoryStats, keyStats] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
+    const fault =
+      (directoryStats && ownerFault(directory, directoryStats)) ?? (keyStats && secretFault(file, keyStats));
+    if (fault) throw keyError(file, `is not used: ${fault.why}`, fault.next);
+    if (keyStats === undefined) return null;
     text = readFileSync(file, "utf8");
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw keyFault(
+    throw keyError(
       file,
       "cannot be read",
       `Make it a file that this user can read: chown and chmod 600 ${file}.`,
       error,
     );
   }
-  if (!keyShape.test(text)) throw keyFault(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
+  if (!keyShape.test(text)) throw keyError(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
   return Buffer.from(text, "hex");
 }
 
 export function missingKey(directory: string): HostError {
-  return keyFault(
+  return keyError(
     auditKeyFile(directory),
     "is missing, although the record has an audit trail sealed with it",
     `Restore it from a backup, or move ${directory} aside to start a new trail.`,
   );
 }
 
-function keyFault(file: string, what: string, next: string, cause?: unknown): HostError {
+function keyError(file: string, what: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-AUD-001", message: `The audit key ${file} ${what}.`, field: file, next, cause });
 }

@@ -10,7 +10,7 @@ export type Owner = ExecutionStart["owner"];
  * counts.
  */
 export function currentOwner(): Owner {
-  return { pid: process.pid, start: startOf("self") ?? "", host: hostname() };
+  return { pid: process.pid, start: readStart("self") ?? "", host: hostname() };
 }
 
 /**
@@ -19,17 +19,17 @@ export function currentOwner(): Owner {
  */
 export function ownerIsAlive(owner: Owner): boolean {
   if (owner.host !== hostname()) return true;
-  if (owner.start === "") return exists(owner.pid);
-  const own = startOf("self");
-  if (own === null) return true;
-  if (bootOf(own) !== bootOf(owner.start)) return false;
-  if (namespaceOf(own) === namespaceOf(owner.start)) return startOf(String(owner.pid)) === owner.start;
+  if (owner.start === "") return isPidAlive(owner.pid);
+  const ownStart = readStart("self");
+  if (ownStart === null) return true;
+  if (bootOf(ownStart) !== bootOf(owner.start)) return false;
+  if (namespaceOf(ownStart) === namespaceOf(owner.start)) return readStart(String(owner.pid)) === owner.start;
   return isInsideLauncher() || isRunning(owner.start);
 }
 
 /** In a namespace below ours the process has another pid here, but the same start. */
 function isRunning(start: string): boolean {
-  return readdirSync("/proc").some((name) => /^\d+$/.test(name) && startOf(name) === start);
+  return readdirSync("/proc").some((name) => /^\d+$/.test(name) && readStart(name) === start);
 }
 
 /** In a namespace that Drover created, pid 1 is its launcher. */
@@ -37,7 +37,7 @@ function isInsideLauncher(): boolean {
   return /(?:^|\/)(?:drover-init-[^\0/]+|init\.pl)\0/.test(readOrNull("/proc/1/cmdline") ?? "");
 }
 
-function startOf(pid: string): string | null {
+function readStart(pid: string): string | null {
   const boot = readOrNull("/proc/sys/kernel/random/boot_id");
   const stat = readOrNull(`/proc/${pid}/stat`);
   const namespace = readLinkOrNull(`/proc/${pid}/ns/pid`);
@@ -53,14 +53,14 @@ const bootOf = (start: string): string | undefined => start.split(" ")[0];
 const namespaceOf = (start: string): string | undefined => start.split(" ")[1];
 
 function readOrNull(file: string): string | null {
-  return orNull(() => readFileSync(file, "utf8"));
+  return nullIfGone(() => readFileSync(file, "utf8"));
 }
 
 function readLinkOrNull(file: string): string | null {
-  return orNull(() => readlinkSync(file));
+  return nullIfGone(() => readlinkSync(file));
 }
 
-function orNull<T>(read: () => T): T | null {
+function nullIfGone<T>(read: () => T): T | null {
   try {
     return read();
   } catch (error) {
@@ -71,7 +71,7 @@ function orNull<T>(read: () => T): T | null {
   }
 }
 
-function exists(pid: number): boolean {
+function isPidAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

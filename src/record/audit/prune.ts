@@ -4,7 +4,7 @@ import { all, first, write, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
-import { carriedMismatch } from "./head-mismatch.ts";
+import { findMismatchToCarry } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
@@ -53,7 +53,7 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
   // Determined without the lock. It stays valid, because rows are only appended and ended attempts never restart.
   const boundary = await findBoundary(engine, before.toISOString());
   if (boundary === null) return { rows: 0 };
-  const rows = await announce(store, boundary, before);
+  const rows = await recordPruning(store, boundary, before);
   for (;;) {
     if (await engine.write(() => removeChunk(seal.mac, boundary.batch_no, before, store.now()))) return { rows };
     await new Promise((resolve) => {
@@ -64,42 +64,42 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
 
 /** Reads page by page, because there may be millions of batches. */
 async function findBoundary(engine: Engine, time: string): Promise<BatchEnd | null> {
-  const { after, firstOpen } = await engine.read(readStart);
+  const { after, firstOpen } = await engine.read(readPruneStart);
   let boundary: BatchEnd | null = null;
   for (let last = after; ;) {
-    const batches = await engine.read(() => batchesAfter(last));
-    const young = batches.findIndex(({ at, last_no }) => at >= time || last_no >= firstOpen);
-    boundary = (young < 0 ? batches : batches.slice(0, young)).at(-1) ?? boundary;
-    if (young >= 0 || batches.length < rowsPerTransaction) return boundary;
+    const batches = await engine.read(() => readBatchesAfter(last));
+    const firstKept = batches.findIndex(({ at, last_no }) => at >= time || last_no >= firstOpen);
+    boundary = (firstKept < 0 ? batches : batches.slice(0, firstKept)).at(-1) ?? boundary;
+    if (firstKept >= 0 || batches.length < rowsPerTransaction) return boundary;
     last = boundary?.batch_no ?? last;
   }
 }
 
-function* readStart(): Work<{ after: number; firstOpen: number }> {
-  const { batch_no } = yield* anchor();
+function* readPruneStart(): Work<{ after: number; firstOpen: number }> {
+  const { batch_no } = yield* readAnchor();
   const [open] = yield first(selectOpen);
   return { after: batch_no, firstOpen: Number(open?.["start_no"] ?? Number.POSITIVE_INFINITY) };
 }
 
-function* batchesAfter(batch_no: number): Work<(BatchEnd & { at: string })[]> {
+function* readBatchesAfter(batch_no: number): Work<(BatchEnd & { at: string })[]> {
   // The statement selects exactly these columns, which are not null.
   return (yield all(selectBatches, batch_no, rowsPerTransaction)) as unknown as (BatchEnd & { at: string })[];
 }
 
 /** The last batch that retention has removed. */
-function* anchor(): Work<BatchEnd> {
+function* readAnchor(): Work<BatchEnd> {
   const [row] = yield first(selectAnchor);
   return { batch_no: Number(row?.["batch_no"] ?? 0), last_no: Number(row?.["last_no"] ?? 0) };
 }
 
 /** Records the pruning. A head_mismatch to be removed is written again, so that pruning never hides damage. */
-async function announce({ engine, seal, now }: RecordStore, boundary: BatchEnd, before: Date): Promise<number> {
-  const carried = await engine.read(() => carriedMismatch(boundary.last_no));
+async function recordPruning({ engine, seal, now }: RecordStore, boundary: BatchEnd, before: Date): Promise<number> {
+  const carried = await engine.read(() => findMismatchToCarry(boundary.last_no));
   const at = now().toISOString();
   const trail = openTrail(seal);
   try {
     const { head, rows } = await engine.write(() => appendPrune(trail, boundary, carried, before, at));
-    trail.committed(head);
+    trail.advanceHeads(head);
     return rows;
   } finally {
     trail.close();
@@ -113,8 +113,8 @@ function* appendPrune(
   before: Date,
   at: string,
 ): Work<{ head: ChainHead; rows: number }> {
-  const pruned = yield* anchor();
-  const rows = last_no - pruned.last_no;
+  const previous = yield* readAnchor();
+  const rows = last_no - previous.last_no;
   const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
   const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
   const head = yield* trail.append(carried === null ? [entry] : [entry, carried], at);
@@ -123,21 +123,29 @@ function* appendPrune(
 
 /** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
 function* removeChunk(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
-  const pruned = yield* anchor();
-  const chunk = yield* nextChunk(pruned.batch_no, until);
+  const previous = yield* readAnchor();
+  const chunk = yield* findNextChunk(previous.batch_no, until);
   if (chunk === null) return true;
   const { batch_no, last_no } = chunk;
-  const sealed = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
-  yield write(deleteRows, pruned.last_no, last_no);
-  yield write(deleteBatches, pruned.batch_no, batch_no);
+  const newAnchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
+  yield write(deleteRows, previous.last_no, last_no);
+  yield write(deleteBatches, previous.batch_no, batch_no);
   yield write(deleteOpen, last_no);
   yield write(deleteAnchors);
-  yield write(insertAnchor, batch_no, last_no, sealed.pruned_before, sealed.at, sealed.mac, sealAnchor(mac, sealed));
+  yield write(
+    insertAnchor,
+    batch_no,
+    last_no,
+    newAnchor.pruned_before,
+    newAnchor.at,
+    newAnchor.mac,
+    sealAnchor(mac, newAnchor),
+  );
   return batch_no >= until;
 }
 
 /** The last batch of the next chunk to remove. */
-function* nextChunk(after: number, until: number): Work<Batch | null> {
+function* findNextChunk(after: number, until: number): Work<Batch | null> {
   const [next] = yield first(selectFirst, after);
   if (next === undefined) return null;
   const from = Number(next["batch_no"]);

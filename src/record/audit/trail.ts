@@ -1,10 +1,10 @@
 import type { Work } from "../query.ts";
-import { appendToChain, chainEnd, type AuditEntry, type ChainEnd } from "./chain.ts";
+import { appendToChain, readChainEnd, type AuditEntry, type ChainEnd } from "./chain.ts";
 import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
 import { contradicts, mismatchEntry } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 
-/** How to seal the chain, and where to keep its head; null if only the chain itself has it. */
+/** How to seal the chain, and where to store its head. `openHead` returns null for a record without head files. */
 export interface Seal {
   mac: Mac;
   openHead(): HeadFile | null;
@@ -19,39 +19,38 @@ export interface Trail {
   /** Seals the entries inside the current transaction, which must hold the write lock. */
   append(entries: readonly AuditEntry[], at: string): Work<ChainHead>;
   /** Call after the commit, with the result of `append`. */
-  committed(reached: ChainHead): void;
+  advanceHeads(head: ChainHead): void;
   close(): void;
 }
 
 /**
- * A chain that does not match its heads is continued anyway, so that a restored copy or a lost file locks nobody out. The
- * chain then records the mismatch. The files are read once: under the lock they are never ahead, and afterwards this
- * process knows how far the chain has come.
- *
- * A record that is not on this machine has no head files. Then only that knowledge counts.
+ * Opens the chain for appending. If the chain does not match its head files, appending still works, so that a restored copy
+ * or a lost file does not stop Drover; the chain then records the mismatch. The files are read before the first append.
+ * Later appends compare with the head that this process wrote last. A record in PostgreSQL has no head files.
  */
 export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Trail {
   const file = openHead();
   const copy = openHeadCopy?.() ?? null;
-  let known: ChainHead | null = null;
-  let found: Found = { state: "agrees" };
-  let atEnd: ChainEnd | null = null;
+  let lastHead: ChainHead | null = null;
+  let headState: HeadState = { state: "agrees" };
+  let endBefore: ChainEnd | null = null;
   return {
     *append(entries, at) {
-      const end = (atEnd = yield* chainEnd());
-      found = yield* known === null ? checkHeads(file, copy, end) : checkKnown(known, end);
-      const withMismatch = found.state === "mismatch" ? [mismatchEntry(found.head, end, at), ...entries] : entries;
+      const end = (endBefore = yield* readChainEnd());
+      headState = yield* lastHead === null ? checkHeads(file, copy, end) : checkLastHead(lastHead, end);
+      const withMismatch =
+        headState.state === "mismatch" ? [mismatchEntry(headState.head, end, at), ...entries] : entries;
       return yield* appendToChain(mac, end, withMismatch, at);
     },
-    committed(reached) {
-      if (found.state === "mismatch") onMismatch?.(found.head, atEnd?.last_no ?? 0);
-      // Before the head file, which may not be writable.
-      if (copy) writeCopy(copy, found.state === "mismatch", reached);
-      // Leave the file alone; the next append reads it again.
-      if (found.state === "unreadable") throw found.fault;
-      if (found.state === "agrees") file?.advance(reached);
+    advanceHeads(reached) {
+      if (headState.state === "mismatch") onMismatch?.(headState.head, endBefore?.last_no ?? 0);
+      // Write the copy first: writing the head file may fail.
+      if (copy) writeCopy(copy, headState.state === "mismatch", reached);
+      // Do not overwrite the file; the next append reads it again.
+      if (headState.state === "unreadable") throw headState.error;
+      if (headState.state === "agrees") file?.advance(reached);
       else file?.replace(reached);
-      known = reached;
+      lastHead = reached;
     },
     close() {
       file?.close();
@@ -60,48 +59,48 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
   };
 }
 
-/** A missing directory for the copy is not an error. `drover state` reports that there is no copy. */
-function writeCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
+/** Ignores file system errors: the copy is optional, and `drover state` reports if it is missing. */
+function writeCopy(copy: HeadFile, replace: boolean, head: ChainHead): void {
   try {
-    if (replace) copy.replace(reached);
-    else copy.advance(reached);
+    if (replace) copy.replace(head);
+    else copy.advance(head);
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
   }
 }
 
-type Found =
+type HeadState =
   | { state: "agrees" }
   | { state: "new" }
   | { state: "mismatch"; head: ChainHead | "missing" }
-  | { state: "unreadable"; fault: unknown };
+  | { state: "unreadable"; error: unknown };
 
-function* checkHeads(file: HeadFile | null, copy: HeadFile | null, end: ChainEnd): Work<Found> {
-  const beside = yield* checkHead(file, end);
-  if (copy === null || (beside.state !== "agrees" && beside.state !== "new")) return beside;
-  const elsewhere = yield* checkHead(copy, end);
-  return elsewhere.state === "mismatch" && elsewhere.head !== "missing" ? elsewhere : beside;
+function* checkHeads(file: HeadFile | null, copy: HeadFile | null, end: ChainEnd): Work<HeadState> {
+  const fileState = yield* checkHead(file, end);
+  if (copy === null || (fileState.state !== "agrees" && fileState.state !== "new")) return fileState;
+  const copyState = yield* checkHead(copy, end);
+  return copyState.state === "mismatch" && copyState.head !== "missing" ? copyState : fileState;
 }
 
-function* checkHead(file: HeadFile | null, end: ChainEnd): Work<Found> {
+function* checkHead(file: HeadFile | null, end: ChainEnd): Work<HeadState> {
   if (file === null) return { state: "agrees" };
-  for (let before = ""; ;) {
+  for (let previous = ""; ;) {
     let head: ChainHead | null;
     try {
       head = file.read();
     } catch (error) {
-      return { state: "unreadable", fault: error };
+      return { state: "unreadable", error: error };
     }
     if (head === null) return end.last_no === 0 ? { state: "new" } : { state: "mismatch", head: "missing" };
     if (!(yield* contradicts(head, end))) return { state: "agrees" };
-    // Others overwrite it without the lock, so trust a mismatch only if two reads in a row agree.
-    if (formatHead(head) === before) return { state: "mismatch", head };
-    before = formatHead(head);
+    // Other processes overwrite the file without the lock, so trust a mismatch only if two reads in a row agree.
+    if (formatHead(head) === previous) return { state: "mismatch", head };
+    previous = formatHead(head);
   }
 }
 
-/** Compares with what this process wrote last. If others have continued since, the seals have to prove it. */
-function* checkKnown(known: ChainHead, end: ChainEnd): Work<Found> {
-  const cut = known.count >= end.last_no && (yield* contradicts(known, end));
-  return cut ? { state: "mismatch", head: known } : { state: "agrees" };
+/** Compares the chain with the head that this process wrote last. A longer chain is fine: its seals prove what was added. */
+function* checkLastHead(lastHead: ChainHead, end: ChainEnd): Work<HeadState> {
+  const isCut = lastHead.count >= end.last_no && (yield* contradicts(lastHead, end));
+  return isCut ? { state: "mismatch", head: lastHead } : { state: "agrees" };
 }

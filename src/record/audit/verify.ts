@@ -5,41 +5,42 @@ import type { Work } from "../query.ts";
 import { openSqliteEngine } from "../sqlite/engine.ts";
 import { walkStatements } from "../sqlite/walk-statements.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { chainEnd } from "./chain.ts";
-import { headChecks, type HeadCheck, type HeadWatch, type KeptHeads } from "./head-checks.ts";
+import { readChainEnd } from "./chain.ts";
+import { createHeadChecks, type HeadCheck, type HeadWatch, type StoredHeads } from "./head-checks.ts";
 import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";
-import { walkChain, type BadPlace, type CheckedPlace, type WalkStatements } from "./walk.ts";
+import { walkChain, type ChainFault, type VerifiedPosition, type WalkStatements } from "./walk.ts";
 
-/** `head` is the head that an earlier verify printed, `count:mac` or only the mac. The chain must contain it. */
-export interface VerifyOptions extends KeptHeads {
+/** `head` is a head that an earlier verify printed: `count:mac`, or only the mac. The chain must contain it. */
+export interface VerifyOptions extends StoredHeads {
   lockWaitMs?: number;
 }
 
-export interface Verified {
+export interface VerifyResult {
   ok: boolean;
   /** Rows that are unchanged. */
   rows: number;
   batches: number;
   /** Head at the last good batch. Keep it elsewhere and pass it to a later verify. */
   head: string;
-  /** What retention removed before the first remaining row. */
+  /** Rows and batches that retention removed; null if it removed none. */
   pruned: { rows: number; batches: number; before: string } | null;
   /** Present if not ok. */
-  first_bad?: BadPlace;
+  first_bad?: ChainFault;
 }
 
-export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions): Promise<Verified> {
+export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions): Promise<VerifyResult> {
   const { directory, headCopy } = heads;
-  const gone = headCopy === undefined || existsSync(databaseFile(directory)) ? null : readHeadCopy(headCopy);
-  if (gone !== null && gone.count > 0) return verified(null, null, goneRecord(directory, gone));
+  const copiedHead = headCopy === undefined || existsSync(databaseFile(directory)) ? null : readHeadCopy(headCopy);
+  if (copiedHead !== null && copiedHead.count > 0)
+    return toVerifyResult(null, null, missingRecord(directory, copiedHead));
   // Read the heads before the database: rows committed in between only put the database ahead, which is fine.
-  const checks = headChecks(heads);
+  const checks = createHeadChecks(heads);
   const engine = await openSqliteEngine(databaseFile(directory), "read", lockWaitMs);
   try {
     const key = readKey(directory);
-    if (key === null && (await engine.read(chainEnd)).last_no > 0) throw missingKey(directory);
+    if (key === null && (await engine.read(readChainEnd)).last_no > 0) throw missingKey(directory);
     const mac = key === null ? lazyMac(directory) : verifyingMac(key);
     return await verifyChain(engine, walkStatements, mac, checks);
   } finally {
@@ -47,8 +48,8 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
   }
 }
 
-function goneRecord(directory: string, head: ChainHead): BadPlace {
-  const what = `there is no record in ${directory}, but there was one of ${head.count} rows, with the head ${formatHead(head)}`;
+function missingRecord(directory: string, head: ChainHead): ChainFault {
+  const what = `the record in ${directory} is missing; it had ${head.count} rows and the head ${formatHead(head)}`;
   return { batch_no: null, what };
 }
 
@@ -58,12 +59,12 @@ export function verifyChain(
   mac: Mac,
   checks: readonly HeadCheck[],
   signal?: AbortSignal,
-): Promise<Verified> {
-  return engine.snapshot(() => abortable(signal, follow(statements, mac, checks)));
+): Promise<VerifyResult> {
+  return engine.snapshot(() => abortableWork(signal, verifySteps(statements, mac, checks)));
 }
 
 /** Throws the signal's reason before the next statement once it is aborted. */
-function* abortable<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
+function* abortableWork<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
   let step = work.next();
   while (step.done !== true) {
     signal?.throwIfAborted();
@@ -72,12 +73,12 @@ function* abortable<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> 
   return step.value;
 }
 
-/** node:crypto takes a while to load, which pays off for a chain of a million rows. */
+/** Uses node:crypto, which is slow to load but fast for a chain of a million rows. */
 export function verifyingMac(key: Uint8Array): Mac {
   return (message) => createHmac("sha256", key).update(message).digest();
 }
 
-/** There was no key and no row. If a row was written since, its writer created the key first. */
+/** Reads the key on first use. The record had no key and no rows yet; a writer creates the key before its first row. */
 function lazyMac(directory: string): Mac {
   return (message) => {
     const key = readKey(directory);
@@ -86,49 +87,57 @@ function lazyMac(directory: string): Mac {
   };
 }
 
-function* follow(statements: WalkStatements, mac: Mac, checks: readonly HeadCheck[]): Work<Verified> {
-  const watches = checks.map((begin) => begin());
-  const seen: Seen = { place: null, pruned: null, told: null };
-  const bad = yield* walkChain(statements, mac, (place) => {
-    if (seen.place === null && place.pruned_before !== null) seen.pruned = place;
-    const missed = firstOf(watches, (watch) => watch.at(place));
-    if (missed !== null) return missed;
-    seen.place = place;
-    seen.told ??= place.told;
+function* verifySteps(statements: WalkStatements, mac: Mac, checks: readonly HeadCheck[]): Work<VerifyResult> {
+  const watches = checks.map((createWatch) => createWatch());
+  const progress: Progress = { position: null, pruned: null, recordedDamage: null };
+  const fault = yield* walkChain(statements, mac, (position) => {
+    if (progress.position === null && position.pruned_before !== null) progress.pruned = position;
+    const headFault = firstFault(watches, (watch) => watch.onPosition(position));
+    if (headFault !== null) return headFault;
+    progress.position = position;
+    progress.recordedDamage ??= position.recordedDamage;
     return null;
   });
   // Report current damage before damage that the chain recorded earlier, which would otherwise hide it.
-  return verified(seen.place, seen.pruned, bad ?? firstOf(watches, (watch) => watch.atEnd(seen.place)) ?? seen.told);
+  return toVerifyResult(
+    progress.position,
+    progress.pruned,
+    fault ?? firstFault(watches, (watch) => watch.onEnd(progress.position)) ?? progress.recordedDamage,
+  );
 }
 
-interface Seen {
-  /** The last good place. */
-  place: CheckedPlace | null;
-  pruned: CheckedPlace | null;
-  told: BadPlace | null;
+interface Progress {
+  /** The last position up to which the chain is intact. */
+  position: VerifiedPosition | null;
+  pruned: VerifiedPosition | null;
+  recordedDamage: ChainFault | null;
 }
 
-function verified(place: CheckedPlace | null, pruned: CheckedPlace | null, bad: BadPlace | null): Verified {
+function toVerifyResult(
+  position: VerifiedPosition | null,
+  pruned: VerifiedPosition | null,
+  fault: ChainFault | null,
+): VerifyResult {
   return {
-    ok: bad === null,
-    rows: (place?.last_no ?? 0) - (pruned?.last_no ?? 0),
-    batches: (place?.batch_no ?? 0) - (pruned?.batch_no ?? 0),
+    ok: fault === null,
+    rows: (position?.last_no ?? 0) - (pruned?.last_no ?? 0),
+    batches: (position?.batch_no ?? 0) - (pruned?.batch_no ?? 0),
     head: formatHead({
-      count: place?.last_no ?? 0,
-      mac: Buffer.from(place?.mac ?? [])
+      count: position?.last_no ?? 0,
+      mac: Buffer.from(position?.mac ?? [])
         .toString("hex")
         .padEnd(64, "0"),
     }),
     pruned:
       pruned === null ? null : { rows: pruned.last_no, batches: pruned.batch_no, before: pruned.pruned_before ?? "" },
-    ...(bad === null ? {} : { first_bad: bad }),
+    ...(fault === null ? {} : { first_bad: fault }),
   };
 }
 
-function firstOf(watches: readonly HeadWatch[], look: (watch: HeadWatch) => BadPlace | null): BadPlace | null {
+function firstFault(watches: readonly HeadWatch[], check: (watch: HeadWatch) => ChainFault | null): ChainFault | null {
   for (const watch of watches) {
-    const bad = look(watch);
-    if (bad !== null) return bad;
+    const fault = check(watch);
+    if (fault !== null) return fault;
   }
   return null;
 }

@@ -3,28 +3,28 @@ import { describeMismatch } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
-/** The first place where the chain differs from what was written. */
-export interface BadPlace {
+/** The first damage found in the chain, and where. */
+export interface ChainFault {
   batch_no: number | null;
   row_no?: number;
   what: string;
-  /** The rows are intact, but this one records damage that was found before it. */
+  /** True if the chain itself is intact, and this row records damage that a writer found earlier. */
   told?: true;
 }
 
-/** A verified place: everything up to it is intact. */
-export interface CheckedPlace {
+/** The chain is intact up to this position. */
+export interface VerifiedPosition {
   batch_no: number;
   last_no: number;
   mac: Uint8Array;
   pruned_before: string | null;
-  /** Damage that the batch records. The batch itself is intact. */
-  told: BadPlace | null;
+  /** Damage that an intact batch records: a writer found it earlier. */
+  recordedDamage: ChainFault | null;
 }
 
 /**
- * How an engine reads the three tables in order: rows from `?` on, at most `?` of them. Text is read as bytes, because the
- * driver would repair damaged text. `typed` is 1 if every column has its declared type.
+ * One SELECT per table. Each takes a first key and a row limit, and returns rows in key order. Text columns are selected as
+ * bytes, because the driver would repair damaged text. The column `typed` is 1 if every value has its declared type.
  */
 export interface WalkStatements {
   anchors: string;
@@ -35,41 +35,41 @@ export interface WalkStatements {
 }
 
 /**
- * Calls `at` with the anchor that pruning left, then with every batch after verifying it. Returns the first bad place that
- * it finds or that `at` returns. Memory use does not depend on the length of the chain.
+ * Calls `onVerified` with the anchor that pruning left, then with each batch after verifying it. Returns the first fault
+ * that it finds or that `onVerified` returns. Memory use does not depend on the length of the chain.
  */
 export function* walkChain(
   statements: WalkStatements,
   mac: Mac,
-  at: (place: CheckedPlace) => BadPlace | null,
-): Work<BadPlace | null> {
-  let place: CheckedPlace = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, told: null };
-  const anchors = inPages(statements.anchors, "batch_no");
+  onVerified: (position: VerifiedPosition) => ChainFault | null,
+): Work<ChainFault | null> {
+  let position: VerifiedPosition = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, recordedDamage: null };
+  const anchors = createPagedReader(statements.anchors, "batch_no");
   for (let stored = yield* anchors.next(); stored !== null; stored = yield* anchors.next()) {
     const anchor = anchorFrom(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
-    if (!equal(sealAnchor(mac, sealed), seal))
+    if (!isEqual(sealAnchor(mac, sealed), seal))
       return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
-    place = { ...sealed, told: null };
+    position = { ...sealed, recordedDamage: null };
   }
-  return at(place) ?? (yield* walkBatches(statements, mac, place, at));
+  return onVerified(position) ?? (yield* walkBatches(statements, mac, position, onVerified));
 }
 
 function* walkBatches(
   statements: WalkStatements,
   mac: Mac,
-  from: CheckedPlace,
-  at: (place: CheckedPlace) => BadPlace | null,
-): Work<BadPlace | null> {
-  const batches = inPages(statements.batches, "batch_no");
-  const rows = inPages(statements.rows, "no");
+  start: VerifiedPosition,
+  onVerified: (position: VerifiedPosition) => ChainFault | null,
+): Work<ChainFault | null> {
+  const batches = createPagedReader(statements.batches, "batch_no");
+  const rows = createPagedReader(statements.rows, "no");
   let executionRows = 0;
-  let place = from;
+  let position = start;
   for (let stored = yield* batches.next(); stored !== null; stored = yield* batches.next()) {
     const batch = batchFrom(stored);
-    const bad = misplaced(batch, Number(stored["batch_no"]), place);
-    if (bad !== null || batch === null) return bad;
+    const misplacement = batchFault(batch, Number(stored["batch_no"]), position);
+    if (misplacement !== null || batch === null) return misplacement;
     const macs: Uint8Array[] = [];
     let mismatch: Row | null = null;
     for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
@@ -80,26 +80,26 @@ function* walkBatches(
       if (row?.["execution_id"] !== null) executionRows += 1;
       if (row !== null && text(row["kind"]) === "head_mismatch") mismatch ??= row;
     }
-    if (!equal(sealBatch(mac, place.mac, batch, macs), batch.mac)) {
-      return { batch_no: batch.batch_no, what: "the batch was changed, or made with another key" };
+    if (!isEqual(sealBatch(mac, position.mac, batch, macs), batch.mac)) {
+      return { batch_no: batch.batch_no, what: "the batch was changed, or sealed with a different key" };
     }
-    place = {
+    position = {
       batch_no: batch.batch_no,
       last_no: batch.first_no + batch.count - 1,
       mac: batch.mac,
       pruned_before: null,
-      told: mismatch === null ? null : recordedMismatch(mismatch),
+      recordedDamage: mismatch === null ? null : recordedMismatch(mismatch),
     };
-    const missed = at(place);
-    if (missed !== null) return missed;
+    const fault = onVerified(position);
+    if (fault !== null) return fault;
   }
   const extra = yield* rows.next();
-  if (extra === null) return yield* indexFault(statements, executionRows, place.batch_no);
+  if (extra === null) return yield* indexFault(statements, executionRows, position.batch_no);
   return { batch_no: Number(extra["batch_no"]), row_no: Number(extra["no"]), what: "the row belongs to no batch" };
 }
 
-/** Every row has its index entry; one entry more leads a reader to the wrong row. */
-function* indexFault({ indexEntries }: WalkStatements, expected: number, batch_no: number): Work<BadPlace | null> {
+/** Each row has one entry in the index. An additional entry would lead a reader to the wrong row. */
+function* indexFault({ indexEntries }: WalkStatements, expected: number, batch_no: number): Work<ChainFault | null> {
   if (indexEntries === null) return null;
   const [row] = yield all(indexEntries);
   const entries = Number(row?.["entries"]);
@@ -109,30 +109,30 @@ function* indexFault({ indexEntries }: WalkStatements, expected: number, batch_n
 }
 
 const pageSize = 1000;
-/** The smallest value of a column, so that rows inserted before the first one are found too. */
-const leastNumber = -(2n ** 63n);
+/** The smallest 64-bit integer, so that rows inserted before row 1 are found too. */
+const minInt64 = -(2n ** 63n);
 
-/** Iterates row by row; returns null after the last. */
-function inPages(statement: string, number: "no" | "batch_no"): { next(): Work<Row | null> } {
+/** Reads a table page by page. `next` returns one row, or null after the last. */
+function createPagedReader(statement: string, keyColumn: "no" | "batch_no"): { next(): Work<Row | null> } {
   let page: Row[] = [];
-  let taken = 0;
-  let from: number | bigint | null = leastNumber;
+  let index = 0;
+  let nextKey: number | bigint | null = minInt64;
   return {
     *next() {
-      if (taken === page.length && from !== null) {
-        page = yield all(statement, from, pageSize);
-        taken = 0;
-        from = page.length < pageSize ? null : Number(page.at(-1)?.[number]) + 1;
+      if (index === page.length && nextKey !== null) {
+        page = yield all(statement, nextKey, pageSize);
+        index = 0;
+        nextKey = page.length < pageSize ? null : Number(page.at(-1)?.[keyColumn]) + 1;
       }
-      const row = page[taken];
+      const row = page[index];
       if (row === undefined) return null;
-      taken += 1;
+      index += 1;
       return row;
     },
   };
 }
 
-function recordedMismatch(row: Row): BadPlace {
+function recordedMismatch(row: Row): ChainFault {
   const row_no = Number(row["no"]);
   return {
     batch_no: Number(row["batch_no"]),
@@ -142,23 +142,23 @@ function recordedMismatch(row: Row): BadPlace {
   };
 }
 
-function misplaced(batch: StoredBatch | null, batch_no: number, before: CheckedPlace): BadPlace | null {
-  const expected = before.batch_no + 1;
-  if (batch_no > expected) return { batch_no: expected, row_no: before.last_no + 1, what: "the batch is missing" };
+function batchFault(batch: StoredBatch | null, batch_no: number, previous: VerifiedPosition): ChainFault | null {
+  const expected = previous.batch_no + 1;
+  if (batch_no > expected) return { batch_no: expected, row_no: previous.last_no + 1, what: "the batch is missing" };
   if (batch_no < expected) return { batch_no, what: "the batch was inserted" };
-  if (batch === null || batch.first_no !== before.last_no + 1 || batch.count < 1)
+  if (batch === null || batch.first_no !== previous.last_no + 1 || batch.count < 1)
     return { batch_no, what: "the batch was changed" };
   return null;
 }
 
-function rowFault(mac: Mac, stored: Row | null, no: number, batch_no: number): BadPlace | null {
-  const found = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
-  if (stored === null || found > no) return { batch_no, row_no: no, what: "the row is missing" };
-  if (found < no) return { batch_no, row_no: found, what: "the row was inserted" };
+function rowFault(mac: Mac, stored: Row | null, no: number, batch_no: number): ChainFault | null {
+  const storedNo = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
+  if (stored === null || storedNo > no) return { batch_no, row_no: no, what: "the row is missing" };
+  if (storedNo < no) return { batch_no, row_no: storedNo, what: "the row was inserted" };
   const row = rowFrom(stored);
-  const seal = bytes(stored["mac"]);
-  if (row === null || seal === null || row.batch_no !== batch_no || !equal(sealRow(mac, row), seal)) {
-    return { batch_no, row_no: no, what: "the row was changed, or made with another key" };
+  const storedMac = bytes(stored["mac"]);
+  if (row === null || storedMac === null || row.batch_no !== batch_no || !isEqual(sealRow(mac, row), storedMac)) {
+    return { batch_no, row_no: no, what: "the row was changed, or sealed with a different key" };
   }
   if (stored["indexed"] !== 1) return { batch_no, row_no: no, what: "the row is missing from an index" };
   return null;
@@ -205,15 +205,15 @@ function anchorFrom(row: Row): (AuditAnchor & { seal: Uint8Array }) | null {
   return { batch_no: Number(row["batch_no"]), last_no: Number(row["last_no"]), pruned_before, at, mac, seal };
 }
 
-const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function text(value: Row[string] | undefined): string | null {
   const raw = bytes(value);
   if (raw === null) return null;
   try {
-    return strict.decode(raw);
+    return strictUtf8.decode(raw);
   } catch {
-    // Not UTF-8, so Drover did not write it. The caller reports the row.
+    // The value is not valid UTF-8, so Drover did not write it. The caller reports the row.
     return null;
   }
 }
@@ -222,6 +222,6 @@ function bytes(value: Row[string] | undefined): Uint8Array | null {
   return value instanceof Uint8Array ? value : null;
 }
 
-function equal(a: Uint8Array, b: Uint8Array): boolean {
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }

@@ -14,11 +14,11 @@ const pieceBytes = 1024 * 1024;
 export const createFiles = `
   create table backup_files (sha256 text not null, piece integer not null, bytes blob not null, primary key (sha256, piece))`;
 /** Includes uploads of open runs that no file refers to yet. */
-const selectWanted = `select sha256 from files union select sha256 from uploads`;
+const selectReferenced = `select sha256 from files union select sha256 from uploads`;
 export const insertPiece = `insert into backup_files values (?, ?, ?)`;
-const forgetFile = `delete from files where sha256 = ?`;
-const forgetUpload = `delete from uploads where sha256 = ?`;
-const hasTable = `select 1 from sqlite_master where name = 'backup_files'`;
+const deleteFile = `delete from files where sha256 = ?`;
+const deleteUpload = `delete from uploads where sha256 = ?`;
+const selectTable = `select 1 from sqlite_master where name = 'backup_files'`;
 const selectHashes = `select distinct sha256 from backup_files`;
 const selectPieces = `select bytes from backup_files where sha256 = ? order by piece`;
 
@@ -30,17 +30,17 @@ export function createBackupFiles(copy: Connection): void {
 export async function backUpBlobs(directory: string, copy: Connection, signal?: AbortSignal): Promise<void> {
   createBackupFiles(copy);
   copy.exec("begin");
-  for (const row of copy.sql(selectWanted).all()) {
+  for (const row of copy.sql(selectReferenced).all()) {
     signal?.throwIfAborted();
     const sha256 = String(row["sha256"]);
     // Retention has removed the content since the snapshot, so remove it from the copy too.
-    if (!(await backUp(directory, sha256, copy)))
-      for (const forget of [forgetFile, forgetUpload]) copy.sql(forget).run(sha256);
+    if (!(await backUpBlob(directory, sha256, copy)))
+      for (const statement of [deleteFile, deleteUpload]) copy.sql(statement).run(sha256);
   }
   copy.exec("commit");
 }
 
-async function backUp(directory: string, sha256: string, copy: Connection): Promise<boolean> {
+async function backUpBlob(directory: string, sha256: string, copy: Connection): Promise<boolean> {
   let handle;
   try {
     handle = await open(blobFile(directory, sha256), "r");
@@ -62,19 +62,19 @@ async function backUp(directory: string, sha256: string, copy: Connection): Prom
 }
 
 /** Writes the contents back into files. Each path is added to `made` before its file is created. */
-export function restoreBlobs(directory: string, copy: Connection, made: string[]): void {
-  if (copy.sql(hasTable).get() === undefined) return;
-  for (const row of copy.sql(selectHashes).all()) restore(directory, String(row["sha256"]), copy, made);
+export function restoreBlobs(directory: string, copy: Connection, createdPaths: string[]): void {
+  if (copy.sql(selectTable).get() === undefined) return;
+  for (const row of copy.sql(selectHashes).all()) restoreBlob(directory, String(row["sha256"]), copy, createdPaths);
   copy.exec("drop table backup_files");
   copy.exec("vacuum");
 }
 
-function restore(directory: string, sha256: string, copy: Connection, made: string[]): void {
-  if (!isSha256(sha256)) throw damaged(sha256);
+function restoreBlob(directory: string, sha256: string, copy: Connection, createdPaths: string[]): void {
+  if (!isSha256(sha256)) throw changedBlob(sha256);
   const target = blobFile(directory, sha256);
   const part = `${target}.part`;
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  made.push(part, target);
+  createdPaths.push(part, target);
   const hash = createHash("sha256");
   const fd = openSync(part, "w", 0o600);
   try {
@@ -86,13 +86,13 @@ function restore(directory: string, sha256: string, copy: Connection, made: stri
   } finally {
     closeSync(fd);
   }
-  if (hash.digest("hex") !== sha256) throw damaged(sha256);
+  if (hash.digest("hex") !== sha256) throw changedBlob(sha256);
   sync(part);
   renameSync(part, target);
   sync(dirname(target));
 }
 
-function damaged(sha256: string): RequestError {
+function changedBlob(sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The backup cannot be restored: its contents of ${sha256.slice(0, 64)} were changed.`,

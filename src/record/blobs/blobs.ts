@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { type Blobs, isSha256 } from "../../model/file.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
 import { isErrno } from "../errno.ts";
-import { hostFault } from "../sqlite/errors.ts";
+import { toHostError } from "../sqlite/errors.ts";
 import { sync } from "../sync.ts";
 
 export function blobFile(directory: string, sha256: string): string {
@@ -13,7 +13,7 @@ export function blobFile(directory: string, sha256: string): string {
 }
 
 /** Name of a file that is being written. prune-blobs.ts removes those that a crash left behind. */
-export const unfinished = /^\.part-[0-9a-f]{16}$/;
+export const partialNames = /^\.part-[0-9a-f]{16}$/;
 
 /**
  * Writes the content into a temporary file, hashes it on the way, and renames it to its hash once it is complete and durable.
@@ -22,17 +22,17 @@ export const unfinished = /^\.part-[0-9a-f]{16}$/;
 export async function putBlob(
   directory: string,
   content: AsyncIterable<Uint8Array>,
-  announced: { sha256: string; size: number },
+  expected: { sha256: string; size: number },
   signal: AbortSignal,
 ): ReturnType<Blobs["put"]> {
-  if (!isSha256(announced.sha256)) return "mismatch";
-  const target = blobFile(directory, announced.sha256);
+  if (!isSha256(expected.sha256)) return "mismatch";
+  const target = blobFile(directory, expected.sha256);
   const part = join(blobsDirectory(directory), `.part-${randomBytes(8).toString("hex")}`);
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
     const handle = await open(part, "wx", 0o600);
     try {
-      if (!(await write(handle, content, announced, signal))) return "mismatch";
+      if (!(await writeContent(handle, content, expected, signal))) return "mismatch";
       await handle.sync();
     } finally {
       await handle.close();
@@ -42,14 +42,14 @@ export async function putBlob(
     sync(dirname(target));
     return "stored";
   } catch (error) {
-    throw hostFault(error, part);
+    throw toHostError(error, part);
   } finally {
     rmSync(part, { force: true });
   }
 }
 
 /** Returns false as soon as the content cannot match what was announced. */
-async function write(
+async function writeContent(
   handle: FileHandle,
   content: AsyncIterable<Uint8Array>,
   { sha256, size }: { sha256: string; size: number },
@@ -82,6 +82,6 @@ export async function openBlob(directory: string, sha256: string): ReturnType<Bl
     }
   } catch (error) {
     if (isErrno(error, "ENOENT")) return null;
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }

@@ -4,15 +4,15 @@ import { isSha256 } from "../../model/file.ts";
 import { isErrno } from "../errno.ts";
 import type { Engine } from "../engine.ts";
 import { first, type Work } from "../query.ts";
-import { hostFault } from "../sqlite/errors.ts";
+import { toHostError } from "../sqlite/errors.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
-import { blobFile, unfinished } from "./blobs.ts";
+import { blobFile, partialNames } from "./blobs.ts";
 import { pruneUploads } from "./prune-uploads.ts";
 
 /** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
-const settledMs = 60 * 60 * 1000;
+const minAgeMs = 60 * 60 * 1000;
 
-const isUsed = `
+const selectUsed = `
   select exists (select 1 from files where sha256 = ?1) or exists (select 1 from uploads where sha256 = ?1) as used`;
 
 /** Removes contents that no file or pending upload refers to, and partial files left by a crash. */
@@ -21,14 +21,14 @@ export async function pruneBlobs(
   now: Date,
 ): Promise<{ blobs: number }> {
   const root = blobsDirectory(directory);
-  const names = list(root);
+  const names = listDirectory(root);
   if (names.length === 0) return { blobs: 0 };
   await pruneUploads(engine);
-  const before = now.getTime() - settledMs;
-  for (const name of names.filter((one) => unfinished.test(one))) removeIfOld(join(root, name), before);
+  const before = now.getTime() - minAgeMs;
+  for (const name of names.filter((entry) => partialNames.test(entry))) removeIfOld(join(root, name), before);
   let blobs = 0;
-  for (const name of names.filter((one) => /^[0-9a-f]{2}$/.test(one))) {
-    for (const sha256 of list(join(root, name)).filter(isSha256)) {
+  for (const name of names.filter((entry) => /^[0-9a-f]{2}$/.test(entry))) {
+    for (const sha256 of listDirectory(join(root, name)).filter(isSha256)) {
       if (await engine.read(() => removeUnused(directory, sha256, before))) blobs += 1;
     }
   }
@@ -37,7 +37,7 @@ export async function pruneBlobs(
 
 /** SQLite runs the work synchronously, so no put of this process can run between the check and the removal. */
 function* removeUnused(directory: string, sha256: string, before: number): Work<boolean> {
-  const [row] = yield first(isUsed, sha256);
+  const [row] = yield first(selectUsed, sha256);
   return row?.["used"] !== 1 && removeIfOld(blobFile(directory, sha256), before);
 }
 
@@ -49,15 +49,15 @@ function removeIfOld(file: string, before: number): boolean {
   } catch (error) {
     // Another process removed it.
     if (isErrno(error, "ENOENT")) return false;
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 
-function list(root: string): string[] {
+function listDirectory(root: string): string[] {
   try {
     return readdirSync(root);
   } catch (error) {
     if (isErrno(error, "ENOENT")) return [];
-    throw hostFault(error, root);
+    throw toHostError(error, root);
   }
 }

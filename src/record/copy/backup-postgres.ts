@@ -9,8 +9,8 @@ import { migrate } from "../sqlite/migrations/migrate.ts";
 import { copyRecord } from "./copy-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
 import { type TargetRecord, type SourceRecord, valuesOf } from "./record-copy.ts";
-import { contentOfRows, sqliteRecord } from "./sqlite-record.ts";
-import { insertOf, type Table } from "./tables.ts";
+import { openRowContent, createSqliteSource } from "./sqlite-record.ts";
+import { insertStatement, type Table } from "./tables.ts";
 
 const rowsPerBatch = 100;
 
@@ -24,7 +24,7 @@ export function backupPostgres(
   return writeBackup(file, (part) => {
     const work = async (from: SourceRecord): Promise<{ head: string }> => {
       // A backup with the wrong key in it could never be restored.
-      if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw wrongSecret(url);
+      if (!(await from.runWork(isSealedWith(hmacWith(secret))))) throw wrongSecret(url);
       return fillBackup(part, { secret, now, signal }, from);
     };
     return withSnapshot(url, work, signal);
@@ -51,7 +51,7 @@ async function fillBackup(
     // Every new record contains one row; the copy brings its own.
     copy.exec("delete from demands");
     createBackupFiles(copy);
-    await copyRecord(from, newBackup(copy, part), () => signal?.throwIfAborted());
+    await copyRecord(from, createTargetRecord(copy, part), () => signal?.throwIfAborted());
     const head = addExtras(copy, secret, now);
     copy.exec("commit");
     return { head };
@@ -60,9 +60,9 @@ async function fillBackup(
   }
 }
 
-function newBackup(copy: Connection, part: string): TargetRecord {
+function createTargetRecord(copy: Connection, part: string): TargetRecord {
   return {
-    ...sqliteRecord(copy, part, (sha256) => contentOfRows(copy, sha256)),
+    ...createSqliteSource(copy, part, (sha256) => openRowContent(copy, sha256)),
     insert: (table, rows) => insertRows(copy, table, rows),
     async addContent(sha256, pieces) {
       let piece = 0;
@@ -70,13 +70,13 @@ function newBackup(copy: Connection, part: string): TargetRecord {
       // Empty content is one empty piece.
       if (piece === 0) copy.sql(insertPiece).run(sha256, 0, new Uint8Array());
     },
-    settled: async () => undefined,
+    flush: async () => undefined,
   };
 }
 
 /** Inserts in batches, so that a coordinator keeps serving. */
 async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
-  const statement = copy.sql(insertOf(table, 1));
+  const statement = copy.sql(insertStatement(table, 1));
   for (let from = 0; from < rows.length; from += rowsPerBatch) {
     for (const row of rows.slice(from, from + rowsPerBatch)) statement.run(...valuesOf(table, row));
     await new Promise((resolve) => {

@@ -3,12 +3,12 @@ import { type Work, write } from "../query.ts";
 import { readRestoredAt } from "../revoke-restored-tokens.ts";
 import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
-import { checkContents, copyContents, type CopiedContents } from "./contents.ts";
-import { notCopied, copyDiffers } from "./errors.ts";
+import { checkContents, copyContents, type ContentCounts } from "./contents.ts";
+import { toCopyError, copyDiffers } from "./errors.ts";
 import type { TargetRecord, SourceRecord } from "./record-copy.ts";
 import { type Table, tables } from "./tables.ts";
 
-export interface Copied extends CopiedContents {
+export interface CopyResult extends ContentCounts {
   /** Number of rows by table. */
   rows: Record<string, number>;
 }
@@ -29,19 +29,19 @@ export async function copyRecord(
   from: SourceRecord,
   to: TargetRecord,
   progress: (progress: CopyProgress) => void = () => undefined,
-): Promise<Copied> {
-  const store_id = await from.carryOut(readStoreId());
-  const restored_at = await from.carryOut(readRestoredAt());
+): Promise<CopyResult> {
+  const store_id = await from.runWork(readStoreId());
+  const restored_at = await from.runWork(readRestoredAt());
   const rows: Record<string, number> = {};
   for (const table of tables)
     rows[table.name] = await copyTable(table, from, to, (done) =>
       progress({ doing: "copying", what: table.name, done }),
     );
-  const copied = await copyContents(from, to, (done) => progress({ doing: "copying", what: "contents", done }));
-  await to.carryOut(setStore(store_id, restored_at));
-  await to.settled();
-  await compare(from, to, rows, copied, progress);
-  return { rows, ...copied };
+  const contents = await copyContents(from, to, (done) => progress({ doing: "copying", what: "contents", done }));
+  await to.runWork(setStore(store_id, restored_at));
+  await to.flush();
+  await compare(from, to, rows, contents, progress);
+  return { rows, ...contents };
 }
 
 async function copyTable(
@@ -58,9 +58,9 @@ async function copyTable(
       progress(rows);
     }
     // So that an error is reported for the table it belongs to.
-    await to.settled();
+    await to.flush();
   } catch (error) {
-    throw notCopied(`The table ${table.name}`, error);
+    throw toCopyError(`The table ${table.name}`, error);
   }
   return rows;
 }
@@ -69,21 +69,21 @@ async function compare(
   from: SourceRecord,
   to: TargetRecord,
   rows: Record<string, number>,
-  contents: CopiedContents,
+  contents: ContentCounts,
   progress: (progress: CopyProgress) => void,
 ): Promise<void> {
   let differences = 0;
   let firstDifference: string | null = null;
   for (const table of tables) {
-    const found = await compareTable(table, from, to, (done) =>
+    const comparison = await compareTable(table, from, to, (done) =>
       progress({ doing: "comparing", what: table.name, done }),
     );
-    differences += found.differences;
-    firstDifference ??= found.first;
-    if (found.differences === 0 && found.rows !== rows[table.name])
+    differences += comparison.differences;
+    firstDifference ??= comparison.first;
+    if (comparison.differences === 0 && comparison.rows !== rows[table.name])
       throw new BugError(`${table.name} changed during the copy`);
   }
-  if ((await to.carryOut(readStoreId())) !== (await from.carryOut(readStoreId()))) {
+  if ((await to.runWork(readStoreId())) !== (await from.runWork(readStoreId()))) {
     differences += 1;
     firstDifference ??= "store, its store_id differs";
   }

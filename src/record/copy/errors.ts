@@ -1,7 +1,7 @@
 import { HostError, RequestError } from "../../model/errors.ts";
 
 /** A record is never copied over another. */
-export function notEmpty(name: string, table: string): RequestError {
+export function targetNotEmpty(name: string, table: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${name} already contains a record: its table ${table} is not empty.`,
@@ -11,15 +11,15 @@ export function notEmpty(name: string, table: string): RequestError {
 }
 
 /** `what` is a table or contents. Errors that already have a Drover code are returned unchanged. */
-export function notCopied(what: string, fault: unknown): unknown {
-  const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
-  if (typeof code === "string" && code.startsWith("DROVER-")) return fault;
+export function toCopyError(what: string, error: unknown): unknown {
+  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
+  if (typeof code === "string" && code.startsWith("DROVER-")) return error;
   return new HostError({
     code: "DROVER-STA-009",
-    message: `${what} could not be copied: ${fault instanceof Error ? fault.message : String(fault)}.`,
+    message: `${what} could not be copied: ${error instanceof Error ? error.message : String(error)}.`,
     field: what,
     next: "The copy was discarded and the original is unchanged. Fix the cause and try again.",
-    cause: fault,
+    cause: error,
   });
 }
 
@@ -32,7 +32,7 @@ export function copyDiffers(name: string, differences: number, first: string): H
   });
 }
 
-export function damagedContent(name: string, sha256: string): RequestError {
+export function changedContent(name: string, sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The contents of the file ${sha256} in ${name} were changed since they were stored.`,

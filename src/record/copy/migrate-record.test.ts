@@ -85,13 +85,13 @@ describe("leaves the target empty and the source unchanged when", () => {
     tamper("update audit_rows set body = body || ' ' where no = 7");
     await expect(one.move()).rejects.toMatchObject({
       code: "DROVER-AUD-002",
-      message: expect.stringContaining("the row was changed, or made with another key"),
+      message: expect.stringContaining("the row was changed, or sealed with a different key"),
     });
   });
 
   it("the end of the chain was truncated", async () => {
     tamper("delete from audit_rows where batch_no = 1; delete from audit_batches");
-    await expect(one.move()).rejects.toThrow("audit.head says 60 rows were written, and there are 0");
+    await expect(one.move()).rejects.toThrow("audit.head records 60 rows, but the chain has only 0");
   });
 
   it("the key is missing", async () => {

@@ -1,8 +1,8 @@
 import { RequestError } from "../../model/errors.ts";
-import { headChecks } from "../audit/head-checks.ts";
+import { createHeadChecks } from "../audit/head-checks.ts";
 import { missingKey, readKey } from "../audit/key.ts";
-import type { Verified } from "../audit/verify.ts";
-import { type Copied, type CopyProgress, copyRecord } from "./copy-record.ts";
+import type { VerifyResult } from "../audit/verify.ts";
+import { type CopyResult, type CopyProgress, copyRecord } from "./copy-record.ts";
 import { intoPostgres } from "./postgres-record.ts";
 import { withDirectory } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
@@ -15,9 +15,9 @@ export interface MigrateOptions {
   onProgress?: (progress: CopyProgress | { doing: "verifying" }) => void;
 }
 
-export interface Migrated {
-  copied: Copied;
-  audit: Verified;
+export interface MigrateResult {
+  copied: CopyResult;
+  audit: VerifyResult;
 }
 
 /**
@@ -30,24 +30,24 @@ export async function migrateRecord({
   now,
   lockWaitMs = 5000,
   onProgress = () => undefined,
-}: MigrateOptions): Promise<Migrated> {
+}: MigrateOptions): Promise<MigrateResult> {
   return withDirectory(directory, lockWaitMs, async (from) => {
     const secret = readKey(directory);
     if (secret === null) throw missingKey(directory);
     // Read while nobody writes: the chain has to contain exactly these heads.
-    const checks = headChecks({ directory });
+    const checks = createHeadChecks({ directory });
     return intoPostgres(url, now, async (to) => {
       const copied = await copyRecord(from, to, onProgress);
       onProgress({ doing: "verifying" });
       const audit = await verifyCopy(to, secret, checks);
       // Breaks that the chain itself documents are copied with it.
-      if (!audit.ok && !audit.first_bad?.told) throw broken(directory, audit.first_bad?.what ?? "unknown");
+      if (!audit.ok && !audit.first_bad?.told) throw brokenChain(directory, audit.first_bad?.what ?? "unknown");
       return { copied, audit };
     });
   });
 }
 
-function broken(directory: string, what: string): RequestError {
+function brokenChain(directory: string, what: string): RequestError {
   return new RequestError({
     code: "DROVER-AUD-002",
     message: `The audit chain of ${directory} is broken: ${what}. Nothing was copied.`,

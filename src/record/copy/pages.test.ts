@@ -6,7 +6,7 @@ import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import type { Row } from "../query.ts";
 import { migrateRecord } from "./migrate-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
-import { mostBytes, mostRows, type SourceRecord } from "./record-copy.ts";
+import { maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
 import { withDirectory } from "./sqlite-record.ts";
 import { tables } from "./tables.ts";
 
@@ -26,9 +26,9 @@ it("reads pages that fit into memory, however long rows are, and every row exact
     await migrateRecord({ directory, url: database.url, now: new Date() });
     for (const pages of [await withDirectory(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
       expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
-      expect(Math.max(...pages.map((page) => page.length))).toBe(mostRows);
+      expect(Math.max(...pages.map((page) => page.length))).toBe(maxPageRows);
       // At most what fits, plus one row.
-      for (const page of pages) expect(bytesOf(page.slice(0, -1))).toBeLessThan(mostBytes);
+      for (const page of pages) expect(bytesOf(page.slice(0, -1))).toBeLessThan(maxPageBytes);
     }
   } finally {
     await database.drop();

@@ -1,33 +1,33 @@
 import { randomBytes } from "node:crypto";
 import { BugError } from "../../model/errors.ts";
 import { partSize } from "../postgres/blobs.ts";
-import { carryOut } from "../postgres/run-work.ts";
+import { runWork } from "../postgres/run-work.ts";
 import { type Connection, connect } from "../postgres/connection.ts";
 import { rollBackAfter } from "../postgres/engine.ts";
-import { hostFault, publicName } from "../postgres/errors.ts";
+import { toHostError, publicName } from "../postgres/errors.ts";
 import { migrate } from "../postgres/migrations/migrate.ts";
 import { requireRecord } from "../postgres/require-record.ts";
 import { commit, lockForWriting } from "../postgres/write-lock.ts";
 import { all, first, type Row, type Work, write } from "../query.ts";
-import { notEmpty } from "./errors.ts";
+import { targetNotEmpty } from "./errors.ts";
 import {
-  inPieces,
+  splitPieces,
   keyOf,
   longBytes,
-  mostBytes,
-  mostRows,
+  maxPageBytes,
+  maxPageRows,
   type TargetRecord,
   type SourceRecord,
   valuesOf,
 } from "./record-copy.ts";
-import { insertOf, pageOf, type Table, tables } from "./tables.ts";
+import { insertStatement, pageStatement, type Table, tables } from "./tables.ts";
 
 /** Longer than any pause between two statements of a copy, so that a machine that disappears does not keep the lock. */
 const idleTransactionMs = 60_000;
 /** Bytes sent but not yet acknowledged. */
 const maxInFlight = 4 * 1024 * 1024;
 /** Rough size of a row without its long columns. */
-const shortBytes = 500;
+const baseRowBytes = 500;
 /** Rows per statement. Smaller batches use a half, a quarter and so on, so that there are few different statements. */
 const rowsPerInsert = 128;
 
@@ -45,16 +45,16 @@ export async function withSnapshot<T>(
   await requireRecord(url);
   return withConnection(url, async (connection) => {
     // Closing the connection also interrupts a long statement.
-    const leave = (): void => connection.end();
-    signal?.addEventListener("abort", leave);
+    const closeConnection = (): void => connection.end();
+    signal?.addEventListener("abort", closeConnection);
     try {
       signal?.throwIfAborted();
       await connection.exec("begin isolation level repeatable read read only");
-      return await work(postgresRecord(connection, url));
+      return await work(createSourceRecord(connection, url));
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     } finally {
-      signal?.removeEventListener("abort", leave);
+      signal?.removeEventListener("abort", closeConnection);
     }
   });
 }
@@ -65,17 +65,17 @@ export async function intoPostgres<T>(url: string, now: Date, work: (record: Tar
   return withConnection(url, async (connection) => {
     try {
       await lockForWriting(connection);
-      await refuseIfNotEmpty(connection, url);
+      await requireEmpty(connection, url);
       // Every new record contains one row; the copy brings its own.
       await connection.exec("delete from demands");
-      const done = await work(newPostgresRecord(connection, url, now));
+      const result = await work(createTargetRecord(connection, url, now));
       await connection.settled();
-      for (const { name, counted } of tables)
+      for (const { name, sequenceColumn: counted } of tables)
         if (counted !== undefined) await connection.exec(setCounter(name, counted));
       // Autovacuum would do it eventually; until then the planner would guess badly.
       await connection.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
       await commit(connection);
-      return done;
+      return result;
     } catch (error) {
       throw await rollBackAfter(connection, error);
     }
@@ -88,17 +88,17 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
     connection = await connect(url, { idleInTransactionMs: idleTransactionMs });
     return await work(connection);
   } catch (error) {
-    throw hostFault(error, url);
+    throw toHostError(error, url);
   } finally {
     connection?.end();
   }
 }
 
-async function refuseIfNotEmpty(connection: Connection, url: string): Promise<void> {
-  const used = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
-  for (const table of [...used, "blobs", "blob_parts"]) {
+async function requireEmpty(connection: Connection, url: string): Promise<void> {
+  const filledTables = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
+  for (const table of [...filledTables, "blobs", "blob_parts"]) {
     const [row] = await connection.exec(`select 1 as there from ${table} limit 1`);
-    if (row !== undefined) throw notEmpty(publicName(url), table.split(" ", 1)[0]!);
+    if (row !== undefined) throw targetNotEmpty(publicName(url), table.split(" ", 1)[0]!);
   }
 }
 
@@ -108,35 +108,35 @@ function setCounter(table: string, column: string): string {
     from ${table}`;
 }
 
-function postgresRecord(connection: Connection, url: string): SourceRecord {
+function createSourceRecord(connection: Connection, url: string): SourceRecord {
   return {
     name: publicName(url),
-    carryOut: (work) => carryOut(connection, work),
+    runWork: (work) => runWork(connection, work),
     page: (table, after) =>
       connection.query(
-        all(sizedPageOf(table, after !== null), ...(after === null ? [] : keyOf(table, after)), mostRows),
+        all(sizedPageStatement(table, after !== null), ...(after === null ? [] : keyOf(table, after)), maxPageRows),
       ),
     async content(sha256) {
       const [blob] = await connection.query(first(selectBlob, sha256));
-      return blob === undefined ? null : partsOf(connection, String(blob["upload_id"]), Number(blob["size"]));
+      return blob === undefined ? null : readParts(connection, String(blob["upload_id"]), Number(blob["size"]));
     },
   };
 }
 
 /** octet_length gets the size without reading the value. The first row is always included. */
-function sizedPageOf(table: Table, follows: boolean): string {
-  const page = pageOf(table, follows);
-  if (table.long.length === 0) return page;
+function sizedPageStatement(table: Table, hasCursor: boolean): string {
+  const page = pageStatement(table, hasCursor);
+  if (table.longColumns.length === 0) return page;
   const columns = table.columns.join(", ");
-  const size = table.long.map((column) => `coalesce(octet_length(${column}), 0)`).join(" + ");
+  const size = table.longColumns.map((column) => `coalesce(octet_length(${column}), 0)`).join(" + ");
   const key = table.key.join(", ");
   return `select ${columns} from (
     select ${columns}, coalesce(sum(${size}) over (order by ${key} rows between unbounded preceding and 1 preceding), 0) as before
     from (${page}) page) sized
-    where before < ${mostBytes} order by ${key}`;
+    where before < ${maxPageBytes} order by ${key}`;
 }
 
-async function* partsOf(connection: Connection, upload_id: string, size: number): AsyncGenerator<Uint8Array> {
+async function* readParts(connection: Connection, upload_id: string, size: number): AsyncGenerator<Uint8Array> {
   for (let [part, read] = [0, 0]; read < size; part += 1) {
     const [row] = await connection.query(first(selectPart, upload_id, part));
     if (row === undefined) return;
@@ -146,36 +146,36 @@ async function* partsOf(connection: Connection, upload_id: string, size: number)
   }
 }
 
-function newPostgresRecord(connection: Connection, url: string, now: Date): TargetRecord {
+function createTargetRecord(connection: Connection, url: string, now: Date): TargetRecord {
   let inFlight = 0;
   return {
-    ...postgresRecord(connection, url),
-    settled,
+    ...createSourceRecord(connection, url),
+    flush: flush,
     async insert(table, rows) {
-      await carryOut(connection, insertRows(table, rows));
-      for (const row of rows) inFlight += shortBytes + longBytes(table, row);
-      if (inFlight > maxInFlight) await settled();
+      await runWork(connection, insertRows(table, rows));
+      for (const row of rows) inFlight += baseRowBytes + longBytes(table, row);
+      if (inFlight > maxInFlight) await flush();
     },
     async addContent(sha256, pieces) {
       const upload_id = randomBytes(16).toString("hex");
       let [part, size] = [0, 0];
-      for await (const bytes of inPieces(pieces, partSize)) {
+      for await (const bytes of splitPieces(pieces, partSize)) {
         await connection.query(write(insertPart, upload_id, part, now.getTime(), bytes));
         part += 1;
         size += bytes.length;
         inFlight += bytes.length;
-        if (inFlight > maxInFlight) await settled();
+        if (inFlight > maxInFlight) await flush();
       }
       await connection.query(write(insertBlob, sha256, size, upload_id, now.getTime()));
     },
   };
 
-  async function settled(): Promise<void> {
+  async function flush(): Promise<void> {
     inFlight = 0;
     try {
       await connection.settled();
     } catch (error) {
-      throw hostFault(error, url);
+      throw toHostError(error, url);
     }
   }
 }
@@ -184,7 +184,7 @@ function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
   for (let from = 0, count = rowsPerInsert; from < rows.length;) {
     while (count > rows.length - from) count /= 2;
     const values = rows.slice(from, from + count).flatMap((row) => valuesOf(table, row));
-    yield write(insertOf(table, count), ...values);
+    yield write(insertStatement(table, count), ...values);
     from += count;
   }
 }

@@ -5,7 +5,7 @@ import type { Table } from "./tables.ts";
 export interface SourceRecord {
   /** For messages. */
   readonly name: string;
-  carryOut<T>(work: Work<T>): Promise<T>;
+  runWork<T>(work: Work<T>): Promise<T>;
   /** The rows after `after` in key order; empty at the end. Limited in size, so that a page fits into memory. */
   page(table: Table, after: Row | null): Promise<Row[]>;
   /** The content with this hash, in pieces; null if it is missing. */
@@ -18,12 +18,12 @@ export interface TargetRecord extends SourceRecord {
   insert(table: Table, rows: readonly Row[]): Promise<void>;
   /** May report an error only in `settled`. If `pieces` throws, the whole copy fails. */
   addContent(sha256: string, pieces: AsyncIterable<Uint8Array>): Promise<void>;
-  settled(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 /** A page has at most this many rows, and it ends early once its long columns reach `mostBytes`. */
-export const mostRows = 500;
-export const mostBytes = 1024 * 1024;
+export const maxPageRows = 500;
+export const maxPageBytes = 1024 * 1024;
 
 export function keyOf({ key }: Table, row: Row): SqlValue[] {
   return key.map((column) => row[column] ?? null);
@@ -34,7 +34,7 @@ export function valuesOf({ columns }: Table, row: Row): SqlValue[] {
 }
 
 /** Approximate size of the long columns: not every character is one byte. */
-export function longBytes({ long }: Table, row: Row): number {
+export function longBytes({ longColumns: long }: Table, row: Row): number {
   let bytes = 0;
   for (const column of long) {
     const value = row[column];
@@ -44,7 +44,7 @@ export function longBytes({ long }: Table, row: Row): number {
 }
 
 /** Splits long pieces, because each piece is held in memory as a whole. */
-export async function* inPieces(bytes: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
+export async function* splitPieces(bytes: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
   for await (const piece of bytes)
-    for (let from = 0; from < piece.length; from += most) yield piece.subarray(from, from + most);
+    for (let from = 0; from < piece.length; from += maxBytes) yield piece.subarray(from, from + maxBytes);
 }

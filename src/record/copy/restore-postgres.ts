@@ -2,9 +2,9 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RequestError } from "../../model/errors.ts";
-import { givenHeadCheck } from "../audit/head-checks.ts";
-import { notABackup, readExtras, type Restored, type RestoreOptions } from "../backup-file.ts";
-import { revokeRestored } from "../revoke-restored-tokens.ts";
+import { createHeadCheck } from "../audit/head-checks.ts";
+import { notRestorable, readExtras, type RestoreResult, type RestoreOptions } from "../backup-file.ts";
+import { revokeRestoredTokens } from "../revoke-restored-tokens.ts";
 import { connect } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
@@ -18,17 +18,17 @@ export async function restoreIntoPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
   { now, keepTokens = false, beforePublish }: RestoreOptions,
-): Promise<Restored> {
+): Promise<RestoreResult> {
   const { version, audit_key, audit_head, made_at } = readExtras(file);
   if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw wrongSecret(file);
   return withCurrentSchema(file, version, (source) =>
     withBackup(source, (from) =>
       intoPostgres(url, now, async (to) => {
         await copyRecord(from, to);
-        const audit = await verifyCopy(to, secret, [givenHeadCheck(audit_head)]);
+        const audit = await verifyCopy(to, secret, [createHeadCheck(audit_head)]);
         if (!audit.ok && !audit.first_bad?.told)
-          throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
-        const revoked_tokens = keepTokens ? null : await to.carryOut(revokeRestored(made_at, now));
+          throw notRestorable(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+        const revoked_tokens = keepTokens ? null : await to.runWork(revokeRestoredTokens(made_at, now));
         beforePublish?.();
         return { made_at, audit, revoked_tokens };
       }),

@@ -3,15 +3,15 @@ import { BugError } from "../../model/errors.ts";
 import { blobFile } from "../blobs/blobs.ts";
 import { isErrno } from "../errno.ts";
 import type { Row } from "../query.ts";
-import { carryOut } from "../sqlite/run-work.ts";
+import { runWork } from "../sqlite/run-work.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
-import { hostFault } from "../sqlite/errors.ts";
+import { toHostError } from "../sqlite/errors.ts";
 import { openConnection } from "../sqlite/open-connection.ts";
 import { withRetries } from "../sqlite/with-retries.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { keyOf, longBytes, mostBytes, mostRows, type SourceRecord } from "./record-copy.ts";
-import { pageOf, type Table } from "./tables.ts";
+import { keyOf, longBytes, maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
+import { pageStatement, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
@@ -26,12 +26,12 @@ export async function withDirectory<T>(
   try {
     await withRetries(() => connection.sql("begin immediate").run(), file, waitMs);
     try {
-      return await work(sqliteRecord(connection, directory, (sha256) => contentOfFile(directory, sha256)));
+      return await work(createSqliteSource(connection, directory, (sha256) => openFileContent(directory, sha256)));
     } finally {
       rollBack(connection);
     }
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   } finally {
     connection.close();
   }
@@ -41,36 +41,40 @@ export async function withDirectory<T>(
 export async function withBackup<T>(file: string, work: (record: SourceRecord) => Promise<T>): Promise<T> {
   const connection = connect(file, "immutable");
   try {
-    return await work(sqliteRecord(connection, file, (sha256) => contentOfRows(connection, sha256)));
+    return await work(createSqliteSource(connection, file, (sha256) => openRowContent(connection, sha256)));
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   } finally {
     connection.close();
   }
 }
 
-export function sqliteRecord(connection: Connection, name: string, content: SourceRecord["content"]): SourceRecord {
+export function createSqliteSource(
+  connection: Connection,
+  name: string,
+  content: SourceRecord["content"],
+): SourceRecord {
   return {
     name,
     content,
-    carryOut: async (work) => carryOut(connection, work),
+    runWork: async (work) => runWork(connection, work),
     page: async (table, after) => readPage(connection, table, after),
   };
 }
 
 function readPage(connection: Connection, table: Table, after: Row | null): Row[] {
-  const statement = connection.sql(pageOf(table, after !== null));
+  const statement = connection.sql(pageStatement(table, after !== null));
   const rows: Row[] = [];
   let bytes = 0;
-  for (const row of statement.iterate(...(after === null ? [] : keyOf(table, after)), mostRows)) {
+  for (const row of statement.iterate(...(after === null ? [] : keyOf(table, after)), maxPageRows)) {
     rows.push(row);
     bytes += longBytes(table, row);
-    if (bytes >= mostBytes) break;
+    if (bytes >= maxPageBytes) break;
   }
   return rows;
 }
 
-async function contentOfFile(directory: string, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+async function openFileContent(directory: string, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
   const file = blobFile(directory, sha256);
   try {
     const handle = await open(file, "r");
@@ -78,18 +82,21 @@ async function contentOfFile(directory: string, sha256: string): Promise<AsyncIt
     return handle.createReadStream({ highWaterMark: pieceBytes });
   } catch (error) {
     if (isErrno(error, "ENOENT")) return null;
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 
 const selectPiece = `select bytes from backup_files where sha256 = ? and piece = ?`;
 
 /** Also works for a backup that is being written. */
-export async function contentOfRows(connection: Connection, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+export async function openRowContent(
+  connection: Connection,
+  sha256: string,
+): Promise<AsyncIterable<Uint8Array> | null> {
   const first = connection.sql(selectPiece).get(sha256, 0);
-  return first === undefined ? null : pieces(first);
+  return first === undefined ? null : readPieces(first);
 
-  async function* pieces(row: Row | undefined): AsyncGenerator<Uint8Array> {
+  async function* readPieces(row: Row | undefined): AsyncGenerator<Uint8Array> {
     for (
       let [piece, next] = [0, row];
       next !== undefined;

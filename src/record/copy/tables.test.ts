@@ -53,7 +53,7 @@ it("lists every table and column of PostgreSQL, with its sequences", async () =>
     expect(rest).toEqual(known);
     const counted = rows.filter((row) => row["is_identity"] === "YES");
     expect(counted.map((row) => `${String(row["table_name"])}.${String(row["column_name"])}`).sort()).toEqual(
-      tables.flatMap(({ name, counted: column }) => (column === undefined ? [] : [`${name}.${column}`])).sort(),
+      tables.flatMap(({ name, sequenceColumn: column }) => (column === undefined ? [] : [`${name}.${column}`])).sort(),
     );
   } finally {
     await database.drop();

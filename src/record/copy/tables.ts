@@ -5,9 +5,9 @@ export interface Table {
   key: readonly string[];
   columns: readonly string[];
   /** Columns of unlimited length. A page with long values has fewer rows. */
-  long: readonly string[];
+  longColumns: readonly string[];
   /** The column that PostgreSQL numbers with a sequence. */
-  counted?: string;
+  sequenceColumn?: string;
 }
 
 /** All tables except for contents and `store`, of which only the id and the last restore are part of the record. A test checks that the list is complete. */
@@ -16,16 +16,16 @@ export const tables: readonly Table[] = [
     name: "demands",
     key: ["demand_id"],
     columns: ["demand_id", "key", "body", "cap", "cap_agent", "cap_runner", "unmatched_since"],
-    long: ["body"],
-    counted: "demand_id",
+    longColumns: ["body"],
+    sequenceColumn: "demand_id",
   },
-  { name: "demand_matches", key: ["runner_id", "demand_id"], columns: ["runner_id", "demand_id"], long: [] },
+  { name: "demand_matches", key: ["runner_id", "demand_id"], columns: ["runner_id", "demand_id"], longColumns: [] },
   {
     name: "agent_revs",
     key: ["agent_rev_id"],
     columns: ["agent_rev_id", "hash", "max_attempts", "body", "type"],
-    long: ["body"],
-    counted: "agent_rev_id",
+    longColumns: ["body"],
+    sequenceColumn: "agent_rev_id",
   },
   {
     name: "runs",
@@ -40,36 +40,41 @@ export const tables: readonly Table[] = [
       ["parked_why", "parked_until", "asked", "resumed", "budgeted", "continues"],
       ["fork_at_turn", "model", "chained", "sealed"],
     ].flat(),
-    long: ["error", "usage"],
-    counted: "run_no",
+    longColumns: ["error", "usage"],
+    sequenceColumn: "run_no",
   },
   {
     name: "run_bodies",
     key: ["run_no"],
     columns: ["run_no", "parameters", "prompt", "result_text", "result_data", "sealed"],
-    long: ["parameters", "prompt", "result_text", "result_data", "sealed"],
+    longColumns: ["parameters", "prompt", "result_text", "result_data", "sealed"],
   },
   {
     name: "events",
     key: ["cursor"],
     columns: ["cursor", "run_no", "seq", "attempt", "n", "at", "body", "received_at"],
-    long: ["body"],
-    counted: "cursor",
+    longColumns: ["body"],
+    sequenceColumn: "cursor",
   },
   {
     name: "audit_rows",
     key: ["no"],
     columns: ["no", "batch_no", "kind", "execution_id", "run_id", "attempt", "at", "body", "mac"],
-    long: ["body"],
+    longColumns: ["body"],
   },
-  { name: "audit_batches", key: ["batch_no"], columns: ["batch_no", "first_no", "count", "at", "mac"], long: [] },
+  {
+    name: "audit_batches",
+    key: ["batch_no"],
+    columns: ["batch_no", "first_no", "count", "at", "mac"],
+    longColumns: [],
+  },
   {
     name: "audit_anchors",
     key: ["batch_no"],
     columns: ["batch_no", "last_no", "pruned_before", "at", "mac", "seal"],
-    long: [],
+    longColumns: [],
   },
-  { name: "open_executions", key: ["start_no"], columns: ["start_no", "execution_id"], long: [] },
+  { name: "open_executions", key: ["start_no"], columns: ["start_no", "execution_id"], longColumns: [] },
   {
     name: "runners",
     key: ["runner_id"],
@@ -78,28 +83,28 @@ export const tables: readonly Table[] = [
       ["executor", "tags", "require_matching_tags", "slots", "status", "epoch", "lease_until", "claim_no"],
       ["registered_claim_no", "order_no", "registered_at", "last_seen_at", "only_agent", "place_id", "only_pinned"],
     ].flat(),
-    long: ["executor"],
+    longColumns: ["executor"],
   },
   {
     name: "runner_agents",
     key: ["runner_id", "name"],
     columns: ["runner_id", "name", "body"],
-    long: ["body"],
+    longColumns: ["body"],
   },
-  { name: "claims", key: ["runner_id", "claim_no"], columns: ["runner_id", "claim_no", "claim_id"], long: [] },
+  { name: "claims", key: ["runner_id", "claim_no"], columns: ["runner_id", "claim_no", "claim_id"], longColumns: [] },
   {
     name: "orders",
     key: ["runner_id", "no"],
     columns: ["runner_id", "no", "run_no", "attempt", "body"],
-    long: ["body"],
+    longColumns: ["body"],
   },
   {
     name: "idempotency",
     key: ["subject", "key"],
     columns: ["subject", "key", "fingerprint", "run_id", "at"],
-    long: [],
+    longColumns: [],
   },
-  { name: "agents", key: ["name"], columns: ["name", "owner", "updated_at", "body"], long: ["body"] },
+  { name: "agents", key: ["name"], columns: ["name", "owner", "updated_at", "body"], longColumns: ["body"] },
   {
     name: "sessions",
     key: ["session_id"],
@@ -118,7 +123,7 @@ export const tables: readonly Table[] = [
       ],
       ["granted_tools"],
     ].flat(),
-    long: ["granted_tools"],
+    longColumns: ["granted_tools"],
   },
   {
     name: "session_states",
@@ -126,13 +131,13 @@ export const tables: readonly Table[] = [
     columns: [
       ["session_id", "run_id", "attempt", "n", "format", "portable", "runner_id", "place_id", "saved_at", "bytes"],
     ].flat(),
-    long: ["bytes"],
+    longColumns: ["bytes"],
   },
   {
     name: "session_files",
     key: ["session_id", "path"],
     columns: ["session_id", "path", "type", "bytes"],
-    long: ["bytes"],
+    longColumns: ["bytes"],
   },
   {
     name: "questions",
@@ -141,14 +146,14 @@ export const tables: readonly Table[] = [
       ["question_no", "run_no", "request_id", "attempt", "created_by", "tool", "input", "effect", "input_schema"],
       ["asked_at", "expires_at", "decision", "answered_by", "answered_at", "message", "edited_input", "remember"],
     ].flat(),
-    long: ["input", "input_schema", "message", "edited_input"],
-    counted: "question_no",
+    longColumns: ["input", "input_schema", "message", "edited_input"],
+    sequenceColumn: "question_no",
   },
   {
     name: "usage_days",
     key: ["agent_name", "day", "created_by"],
     columns: ["agent_name", "day", "created_by", "runs", "turns", "input_tokens", "output_tokens", "cost_usd"],
-    long: [],
+    longColumns: [],
   },
   {
     name: "usage_sessions",
@@ -156,15 +161,15 @@ export const tables: readonly Table[] = [
     columns: [
       ["session_id", "day", "created_by", "agent_name", "runs", "turns", "input_tokens", "output_tokens", "cost_usd"],
     ].flat(),
-    long: [],
+    longColumns: [],
   },
   {
     name: "run_counts",
     key: ["slot", "created_by", "status", "reason"],
     columns: ["slot", "created_by", "status", "reason", "runs"],
-    long: [],
+    longColumns: [],
   },
-  { name: "usage_limits", key: ["provider", "place"], columns: ["provider", "place", "until"], long: [] },
+  { name: "usage_limits", key: ["provider", "place"], columns: ["provider", "place", "until"], longColumns: [] },
   {
     name: "schedules",
     key: ["schedule_id"],
@@ -172,13 +177,13 @@ export const tables: readonly Table[] = [
       ["schedule_id", "agent_name", "name", "created_by", "source", "body", "enabled", "anchor", "due_at", "rev"],
       ["last_run_id", "session_id", "created_at", "updated_at"],
     ].flat(),
-    long: ["body"],
+    longColumns: ["body"],
   },
   {
     name: "schedule_slots",
     key: ["schedule_id", "slot"],
     columns: ["schedule_id", "slot", "outcome", "why", "detail", "manual", "at", "run_id", "waits_for"],
-    long: ["detail"],
+    longColumns: ["detail"],
   },
   {
     name: "tokens",
@@ -187,10 +192,10 @@ export const tables: readonly Table[] = [
       ["token_id", "hash", "kind", "role", "subject", "label", "created_by", "created_at"],
       ["expires_at", "revoked_at", "used_at"],
     ].flat(),
-    long: [],
+    longColumns: [],
   },
-  { name: "hooks", key: ["name"], columns: ["name", "created_by", "body", "secret"], long: ["body"] },
-  { name: "hook_keys", key: ["hook", "key"], columns: ["hook", "key", "until"], long: [] },
+  { name: "hooks", key: ["name"], columns: ["name", "created_by", "body", "secret"], longColumns: ["body"] },
+  { name: "hook_keys", key: ["hook", "key"], columns: ["hook", "key", "until"], longColumns: [] },
   {
     name: "webhooks",
     key: ["webhook_no"],
@@ -198,10 +203,10 @@ export const tables: readonly Table[] = [
       ["webhook_no", "name", "created_by", "everyones", "url", "events", "scope", "payload", "enabled", "secret"],
       ["created_at"],
     ].flat(),
-    long: ["payload"],
-    counted: "webhook_no",
+    longColumns: ["payload"],
+    sequenceColumn: "webhook_no",
   },
-  { name: "run_webhooks", key: ["run_no", "name"], columns: ["run_no", "name"], long: [] },
+  { name: "run_webhooks", key: ["run_no", "name"], columns: ["run_no", "name"], longColumns: [] },
   {
     name: "deliveries",
     key: ["delivery_no"],
@@ -209,37 +214,37 @@ export const tables: readonly Table[] = [
       ["delivery_no", "delivery_id", "webhook_no", "run_no", "event", "at", "body", "status", "attempts", "next_at"],
       ["give_up_at", "response_status", "response", "error", "settled_at"],
     ].flat(),
-    long: ["body", "response", "error"],
-    counted: "delivery_no",
+    longColumns: ["body", "response", "error"],
+    sequenceColumn: "delivery_no",
   },
   {
     name: "chains",
     key: ["parent_run_no"],
     columns: ["parent_run_no", "child_run_id", "status", "agent_name", "parameters", "prompt", "fault", "depth"],
-    long: ["parameters", "prompt", "fault"],
+    longColumns: ["parameters", "prompt", "fault"],
   },
   {
     name: "uploads",
     key: ["run_no", "attempt", "sha256"],
     columns: ["run_no", "attempt", "sha256", "size"],
-    long: [],
+    longColumns: [],
   },
   {
     name: "files",
     key: ["run_no", "attempt", "path"],
     columns: ["run_no", "attempt", "path", "size", "sha256", "media_type"],
-    long: [],
+    longColumns: [],
   },
 ];
 
 /** Selects a page in key order: after the given key, or the first page. */
-export function pageOf({ name, key, columns }: Table, follows: boolean): string {
-  const marks = key.map(() => "?").join(", ");
-  const after = follows ? ` where (${key.join(", ")}) > (${marks})` : "";
+export function pageStatement({ name, key, columns }: Table, hasCursor: boolean): string {
+  const placeholders = key.map(() => "?").join(", ");
+  const after = hasCursor ? ` where (${key.join(", ")}) > (${placeholders})` : "";
   return `select ${columns.join(", ")} from ${name}${after} order by ${key.join(", ")} limit ?`;
 }
 
-export function insertOf({ name, columns }: Table, rows: number): string {
+export function insertStatement({ name, columns }: Table, rows: number): string {
   const row = `(${columns.map(() => "?").join(", ")})`;
   return `insert into ${name} (${columns.join(", ")}) values ${Array.from({ length: rows }, () => row).join(", ")}`;
 }

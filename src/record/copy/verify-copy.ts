@@ -1,9 +1,13 @@
 import type { HeadCheck } from "../audit/head-checks.ts";
-import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
+import { verifyChain, verifyingMac, type VerifyResult } from "../audit/verify.ts";
 import { walkStatements } from "../postgres/walk-statements.ts";
 import type { SourceRecord } from "./record-copy.ts";
 
 /** Verifies the chain of an uncommitted copy in PostgreSQL, so that a broken copy is not kept. */
-export function verifyCopy(copy: SourceRecord, secret: Uint8Array, checks: readonly HeadCheck[]): Promise<Verified> {
-  return verifyChain({ snapshot: (work) => copy.carryOut(work()) }, walkStatements, verifyingMac(secret), checks);
+export function verifyCopy(
+  copy: SourceRecord,
+  secret: Uint8Array,
+  checks: readonly HeadCheck[],
+): Promise<VerifyResult> {
+  return verifyChain({ snapshot: (work) => copy.runWork(work()) }, walkStatements, verifyingMac(secret), checks);
 }

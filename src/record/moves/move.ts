@@ -97,7 +97,7 @@ export function* move(
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
   });
   if (ends) {
-    (tx.changed.ended ??= []).push({
+    (tx.changes.ended ??= []).push({
       run_id: run.run_id,
       created_by: fromColumn(run.created_by),
       status: to,
@@ -112,7 +112,7 @@ export function* move(
     yield* notify(tx, run, to, at, { reason: failure, error, exit_code, waiting_for: waitingFor, ...parked });
   }
   if (to === "pending" && run.status !== "parked")
-    (tx.changed.requeued ??= []).push({ run_id: run.run_id, lost: Number(columns["failures"] ?? 0) > run.failures });
+    (tx.changes.requeued ??= []).push({ run_id: run.run_id, lost: Number(columns["failures"] ?? 0) > run.failures });
   if (isBusy(run.status) && !isBusy(to)) yield* releaseCap(tx, run);
   if (releases.includes("directory")) yield* releaseDirectory(tx, run);
   if (releases.includes("session")) yield* releaseSession(tx, run);

@@ -53,7 +53,7 @@ export function* releaseSession(tx: Transaction, run: StoredRun & Partial<Ending
   for (const row of next === undefined ? forks : [...forks, next]) {
     const run_no = Number(row["run_no"]);
     yield write(unblock, run_no);
-    tx.changed.claimable.push(yield* pinToSession(tx, run_no, session_id));
+    tx.changes.claimable.push(yield* pinToSession(tx, run_no, session_id));
   }
 }
 
@@ -106,6 +106,6 @@ export function* releaseSchedule(tx: Transaction, run: StoredRun & Partial<Endin
 export function notifyClaimable(tx: Transaction, body: string, at_once = false): void {
   // create_run wrote it from a run's demands.
   const demands = JSON.parse(body) as Demands;
-  if (at_once) (tx.changed.resumed ??= []).push(demands);
-  else tx.changed.claimable.push(demands);
+  if (at_once) (tx.changes.resumed ??= []).push(demands);
+  else tx.changes.claimable.push(demands);
 }

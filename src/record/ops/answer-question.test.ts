@@ -64,7 +64,7 @@ eachEngine("an answer", (record) => {
       const tx = {
         now: now(),
         audit: [],
-        changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
+        changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
       };
       const events = [{ n: 1, at: now().toISOString(), event: output("x") }];
       const asks: Query[] = [];

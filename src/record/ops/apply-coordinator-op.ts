@@ -20,10 +20,10 @@ import { stopRuns } from "./stop-runs.ts";
 import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment, useLink } from "./tokens.ts";
 import { deleteHook, deleteWebhook, putHook, putWebhook } from "./webhooks.ts";
 
-export type ApplyOther = typeof applyOther;
+export type ApplyCoordinatorOp = typeof applyCoordinatorOp;
 
 /** The operations of a coordinator. `exec` needs only those of a run's own log, so these load separately. */
-export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreResult> {
+export function applyCoordinatorOp(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreResult> {
   switch (op.op) {
     case "register_runner":
       return registerRunner(tx, op);

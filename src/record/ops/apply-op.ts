@@ -3,12 +3,12 @@ import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { appendEvents } from "./append-events.ts";
-import type { ApplyOther } from "./apply-coordinator-op.ts";
+import type { ApplyCoordinatorOp } from "./apply-coordinator-op.ts";
 import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 
 /** Every operation checks before it writes, so that a conflict leaves nothing behind. */
-export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): Work<StoreResult> {
+export function applyOp(tx: Transaction, op: Op, applyCoordinatorOp: ApplyCoordinatorOp | null): Work<StoreResult> {
   switch (op.op) {
     case "create_run":
       return createRun(tx, op);
@@ -17,7 +17,7 @@ export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): Work
     case "finish_run":
       return finishRun(tx, op);
     default:
-      if (other === null) throw new BugError(`${op.op} was applied before its code was loaded`);
-      return other(tx, op);
+      if (applyCoordinatorOp === null) throw new BugError(`${op.op} was applied before its code was loaded`);
+      return applyCoordinatorOp(tx, op);
   }
 }

@@ -109,7 +109,7 @@ function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no
     if (aside === 0 || claims.length === want) return claims;
     blocked += aside;
     if (blocked < mostBlocked) continue;
-    tx.changed.ordered.add(fromColumn(runner.column));
+    tx.changes.ordered.add(fromColumn(runner.column));
     return claims;
   }
 }

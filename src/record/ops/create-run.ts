@@ -66,7 +66,7 @@ function* isActive({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<
 function* preferSessionPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
   const from = sourceSession(run);
   if (from === null || !(yield* isPortable(toColumn(from)))) return;
-  tx.changed.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
+  tx.changes.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
 /** A run that its creator executes itself (`drover exec`); runners never claim it. */

@@ -62,7 +62,14 @@ function audit(
   const all = (tx.refused ??= new Map<string, RefusedWrites>());
   const key = JSON.stringify([run.run_id, op.runner ?? null]);
   const known = all.get(key);
-  const refused = known ?? { kinds: new Set(), writes: 0, executions: [], decisions: [], omitted: 0, room: mostKept };
+  const refused = known ?? {
+    kinds: new Set(),
+    writes: 0,
+    executions: [],
+    decisions: [],
+    omitted: 0,
+    remainingChars: mostKept,
+  };
   refused.writes += 1;
   for (const kind of kinds) refused.kinds.add(kind);
   for (const event of events) keep(refused, event);
@@ -91,11 +98,11 @@ function audit(
 function keep(refused: RefusedWrites, event: RunEvent): void {
   const [list, value] = "execution" in event ? [refused.executions, event.execution] : [refused.decisions, event];
   const length = JSON.stringify(value).length;
-  if (length > refused.room) {
+  if (length > refused.remainingChars) {
     refused.omitted += 1;
     return;
   }
-  refused.room -= length;
+  refused.remainingChars -= length;
   list.push(value);
 }
 

@@ -60,7 +60,7 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
       reason: "user",
       by: actorOf(schedule.definition),
     });
-  tx.changed.schedules = true;
+  tx.changes.schedules = true;
   return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
 }
 

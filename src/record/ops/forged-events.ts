@@ -1,7 +1,7 @@
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
-import type { KnownExecution, Transaction } from "../transaction.ts";
+import type { ExecutionState, Transaction } from "../transaction.ts";
 import type { StoredRun } from "../moves/stored-run.ts";
 import { auditForged, type Write } from "./fence.ts";
 
@@ -63,7 +63,7 @@ function* executionFault(tx: Transaction, run: StoredRun, event: ExecutionEvent)
   const shown = execution_id.slice(0, longestId);
   if (execution_id === "" || execution_id.length > longestId || execution_id === run.run_id)
     return `A runner may not use the execution id "${shown}".`;
-  const executions = (tx.executions ??= new Map<string, KnownExecution>());
+  const executions = (tx.executions ??= new Map<string, ExecutionState>());
   const stored = executions.has(execution_id) ? [] : yield all(selectKnown, toColumn(execution_id));
   // Check the map again: another run of this transaction may have taken the id during the query.
   const known = executions.get(execution_id) ?? knownFrom(stored);
@@ -79,7 +79,7 @@ function* executionFault(tx: Transaction, run: StoredRun, event: ExecutionEvent)
   return null;
 }
 
-function knownFrom(rows: readonly Row[]): KnownExecution | null {
+function knownFrom(rows: readonly Row[]): ExecutionState | null {
   const [row] = rows;
   if (row === undefined) return null;
   return {

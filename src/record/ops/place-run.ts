@@ -100,7 +100,7 @@ export function* releaseStranded(tx: Transaction): Work<void> {
     const { demands, columns } = yield* placeInSession(tx, run_no, String(row["session_id"]));
     if (columns === null) continue;
     yield write(place, columns.demand_id, columns.prefer_until, columns.demands_after, run_no);
-    (row["resumed"] === 1 ? (tx.changed.resumed ??= []) : tx.changed.claimable).push(demands);
+    (row["resumed"] === 1 ? (tx.changes.resumed ??= []) : tx.changes.claimable).push(demands);
   }
 }
 

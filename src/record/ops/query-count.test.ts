@@ -12,8 +12,8 @@ eachEngine("one operation", (record) => {
     const run_ids = [];
     for (let i = 0; i < 10; i += 1) run_ids.push(await d.submit({ session_id: `s${i}` }));
     const asks: Query[] = [];
-    const changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
-    const tx = { now: now(), audit: [], changed };
+    const changes = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
+    const tx = { now: now(), audit: [], changes };
     const op = { op: "stop_runs", run_ids, reason: "user", by: "ann" } as const;
     expect(await store.engine.write(() => watched(stopRuns(tx, op), asks))).toMatchObject({ cancelled: run_ids });
     expect(asks.filter(({ returns }) => returns !== "none")).toHaveLength(10);
@@ -39,7 +39,7 @@ eachEngine("one operation", (record) => {
       const tx = () => ({
         now: now(),
         audit: [],
-        changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
+        changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
       });
       const [claims, beats]: Query[][] = [[], []];
       const claim = { op: "claim_runs", ...runner, claim_id: "c", want: 50, ack_order: 0, lease_ms: 10_000 } as const;

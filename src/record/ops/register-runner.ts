@@ -48,11 +48,11 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
   if (known !== null && !maySucceed(known, op)) return { ok: false, conflict: "duplicate_runner" };
   const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
   if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
-  // Another process registers under the same name, so the runs of the previous one are lost.
+  // A new process takes over this runner id. The runs of the old one are lost.
   if (known !== null && !same) yield* loseRunner(tx, known);
 
   const now = tx.now.getTime();
-  // Based on time, so that it grows even if the runner was forgotten in between.
+  // Derived from the time, so that it also increases if the runner's row was deleted in between.
   const epoch = Math.max(now, (known?.epoch ?? 0) + 1);
   const { registration } = op;
   yield write(
@@ -91,12 +91,12 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
   return { ok: true, op: "register_runner", epoch };
 }
 
-/** A request sent twice: a second epoch would fence out the runner that got the first. */
+/** Reports whether the same request arrived twice. A second epoch would fence the runner that received the first. */
 function isRepeated(known: StoredRunner, { registration: { registration_id } }: RegisterRunner): boolean {
   return registration_id !== undefined && known.row["registration_id"] === toColumn(registration_id);
 }
 
-/** The same process after a restart, or another process of the same owner once the previous one is lost. */
+/** The same runner (same key) registering again, or another process of the same owner once the old one is lost. */
 function maySucceed(known: StoredRunner, op: RegisterRunner): boolean {
   if (known.row["owner"] !== toColumn(op.owner)) return false;
   if (known.row["key_hash"] === toColumn(op.key_hash)) return true;

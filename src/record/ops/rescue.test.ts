@@ -64,7 +64,7 @@ async function loseRun({ d, store, advance }: EachRecord, count: number): Promis
 /** The queries of one more rescue. */
 async function asksOf({ store, now }: EachRecord): Promise<Query[]> {
   const asks: Query[] = [];
-  const tx = { now: now(), audit: [], changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
+  const tx = { now: now(), audit: [], changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
   await store.engine.write(() => watched(rescue(tx, op), asks));
   return asks;
 }

@@ -98,7 +98,7 @@ function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
   if (progress.left <= 0) return;
   for (const row of yield all(selectPreferring, tx.now.getTime(), progress.left)) {
     const demands = yield* widen(tx, Number(row["run_no"]));
-    const list = row["resumed"] === 1 ? (tx.changed.resumed ??= []) : tx.changed.claimable;
+    const list = row["resumed"] === 1 ? (tx.changes.resumed ??= []) : tx.changes.claimable;
     if (row["status"] === "pending") list.push(demands);
     progress.left -= 1;
   }
@@ -133,6 +133,6 @@ function* postponeCheck(demandId: number): Work<void> {
 export function* drainRunner(tx: Transaction, op: DrainRunner): Work<DispatchResult> {
   const [drained] = yield first(setDraining, op.draining ? "draining" : "online", toColumn(op.runner_id));
   if (drained === undefined) return { ok: false, conflict: "unknown_runner" };
-  tx.changed.ordered.add(op.runner_id);
+  tx.changes.ordered.add(op.runner_id);
   return { ok: true, op: "drain_runner" };
 }

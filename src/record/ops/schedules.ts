@@ -51,7 +51,7 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
     if (kept.has(schedule_id)) continue;
     changed += 1;
     yield write(remove, toColumn(schedule_id));
-    tx.changed.schedules = true;
+    tx.changes.schedules = true;
   }
   return { ok: true, op: "sync_schedules", changed };
 }
@@ -59,7 +59,7 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
 export function* deleteSchedule(tx: Transaction, { schedule_id }: DeleteSchedule): Work<ScheduleResult> {
   const [gone] = yield first(remove, toColumn(schedule_id));
   if (gone === undefined) return { ok: false, conflict: "not_found" };
-  tx.changed.schedules = true;
+  tx.changes.schedules = true;
   return { ok: true, op: "delete_schedule" };
 }
 
@@ -77,7 +77,7 @@ function* store(tx: Transaction, schedule: NewSchedule, enabled: boolean, row: R
   const now = tx.now.toISOString();
   if (row === undefined) yield write(insertSchedule, id, ...names, toColumn(created_by), source, body, ...times, now);
   else yield write(updateSchedule, id, ...names, body, ...times, now);
-  tx.changed.schedules = true;
+  tx.changes.schedules = true;
 }
 
 /** If the timing is unchanged, keeps the due time: slots may have been decided since the caller read the schedule. */

@@ -42,7 +42,7 @@ export function* storeEvent(
   run.last_seq += 1;
   const body = JSON.stringify(event);
   yield write(insertEvent, run.run_no, run.last_seq, run.attempt, n, toColumn(at), body, tx.now.getTime());
-  tx.changed.runs.add(run.run_id);
+  tx.changes.runs.add(run.run_id);
   const entry = auditEntry(run, at, event);
   if (entry === null) return;
   tx.audit.push(entry);

@@ -67,7 +67,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
     const { subject, key, fingerprint } = op.idempotency;
     yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
   }
-  if (blockedBy === null) tx.changed.claimable.push(run.demands);
+  if (blockedBy === null) tx.changes.claimable.push(run.demands);
   return {
     demandId: yield* claimableDemandOf(tx, run.demands, capOf(op, agent)),
     agentRevId: yield* storeAgentRev(agent),

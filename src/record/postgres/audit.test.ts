@@ -99,7 +99,7 @@ describe("fails when", () => {
     expect(await verify()).toMatchObject({ ok: true, rows: 6 });
     expect(await verify(head)).toMatchObject({
       ok: false,
-      first_bad: { row_no: 7, what: "the given head says 8 rows were written, and there are 6: the end was cut off" },
+      first_bad: { row_no: 7, what: "the given head records 8 rows, but the chain has only 6: its end was cut off" },
     });
     expect(await verify(head.split(":")[1])).toMatchObject({ ok: false });
   });

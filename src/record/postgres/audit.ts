@@ -1,6 +1,6 @@
-import { givenHeadCheck } from "../audit/head-checks.ts";
+import { createHeadCheck } from "../audit/head-checks.ts";
 import { exportFrom, type ExportRange } from "../audit/export.ts";
-import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
+import { verifyChain, verifyingMac, type VerifyResult } from "../audit/verify.ts";
 import { openPostgresEngine, type PostgresEngine } from "./engine.ts";
 import { requireRecord } from "./require-record.ts";
 import { walkStatements } from "./walk-statements.ts";
@@ -11,8 +11,8 @@ const waitMs = 5000;
 export function verifyPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   head: string | undefined,
-): Promise<Verified> {
-  const checks = head === undefined ? [] : [givenHeadCheck(head)];
+): Promise<VerifyResult> {
+  const checks = head === undefined ? [] : [createHeadCheck(head)];
   return withEngine(url, (engine) => verifyChain(engine, walkStatements, verifyingMac(secret), checks));
 }
 

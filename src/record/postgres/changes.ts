@@ -1,13 +1,13 @@
 import type { Demands } from "../../model/run.ts";
 import type { Change } from "../../model/store.ts";
-import type { Changed } from "../transaction.ts";
+import type { ChangeSet } from "../transaction.ts";
 import { type Connection, connect } from "./connection.ts";
 
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
-  publish(changed: Changed): void;
+  publish(changes: ChangeSet): void;
   /** The notification for other coordinators about a commit of this one. */
-  notice(no: number, changed: Changed): string;
+  notice(no: number, changes: ChangeSet): string;
   /** The notification for a message; null if it is too long. */
   broadcastNotice(text: string): string | null;
   onBroadcast(listener: (text: string) => void): () => void;
@@ -59,7 +59,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    publish: (changed) => notifyListeners({ ...changed, foreign: false }),
+    publish: (changes) => notifyListeners({ ...changes, foreign: false }),
     notice(no, { runs, claimable, resumed, ordered, schedules }) {
       const known: Notice = {
         from: me,

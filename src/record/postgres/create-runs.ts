@@ -10,7 +10,7 @@ import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut, allSettled } from "./run-work.ts";
+import { runWork, allSettled } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { listText } from "./list-text.ts";
 
@@ -102,22 +102,22 @@ export async function createRuns(
   const agentName = agentNames();
   // Pipelined to save round trips.
   const [taken, demandOf, revOf] = await allSettled([
-    carryOut(connection, findTaken(distinct)),
-    carryOut(connection, findDemands(tx, distinct, agentName)),
-    carryOut(connection, findRevs(distinct, agentName)),
+    runWork(connection, findTaken(distinct)),
+    runWork(connection, findDemands(tx, distinct, agentName)),
+    runWork(connection, findRevs(distinct, agentName)),
   ]);
   const isTaken = (op: NewRun): boolean => namesOf(op).some((name) => taken.names.has(name));
   const fresh = taken.names.size === 0 ? distinct : distinct.filter((op) => !isTaken(op));
   const refsOf = (op: NewRun): RunRefs => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
   let inserted = 0;
   for (const some of groupsOf(fresh)) {
-    await carryOut(connection, insertAll(tx, kindsOf(some, refsOf), taken.firstNumber + inserted));
+    await runWork(connection, insertAll(tx, kindsOf(some, refsOf), taken.firstNumber + inserted));
     inserted += some.length;
   }
-  await carryOut(connection, insertKeys(tx, fresh));
+  await runWork(connection, insertKeys(tx, fresh));
   for (const { run } of fresh) {
-    tx.changed.claimable.push(run.demands);
-    tx.changed.runs.add(run.run_id);
+    tx.changes.claimable.push(run.demands);
+    tx.changes.runs.add(run.run_id);
   }
   const made = new Set(fresh);
   return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));

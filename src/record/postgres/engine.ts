@@ -1,8 +1,8 @@
 import type { Engine } from "../engine.ts";
-import { carryOut } from "./run-work.ts";
+import { runWork } from "./run-work.ts";
 import { emptyNotice } from "./changes.ts";
 import { type Connection, connect } from "./connection.ts";
-import { hostFault, publicName } from "./errors.ts";
+import { toHostError, publicName } from "./errors.ts";
 import { idleTransactionMs, maintenanceTimeoutMs } from "./limits.ts";
 import { openLink } from "./link.ts";
 import { searchStatements } from "./search-statements.ts";
@@ -34,19 +34,19 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
     url,
     search: searchStatements,
     ask,
-    read: (work) => ask((connection) => carryOut(connection, work())),
-    readPage: (work) => paging.use((connection) => carryOut(connection, work())),
+    read: (work) => ask((connection) => runWork(connection, work())),
+    readPage: (work) => paging.use((connection) => runWork(connection, work())),
     snapshot: (work) =>
       withConnection(url, async (connection) => {
         await connection.exec("begin isolation level repeatable read read only");
-        return carryOut(connection, work());
+        return runWork(connection, work());
       }),
     // Nothing else uses this link, so transactions run one after the other.
     write: serialize((work) =>
       writing.use(async (connection) => {
         try {
           const { no } = await lockForWriting(connection);
-          const done = await carryOut(connection, work());
+          const done = await runWork(connection, work());
           await commit(connection, emptyNotice(me, no));
           return done;
         } catch (error) {
@@ -79,7 +79,7 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
     connection = await connect(url, { idleInTransactionMs: maintenanceTimeoutMs });
     return await work(connection);
   } catch (error) {
-    throw hostFault(error, url);
+    throw toHostError(error, url);
   } finally {
     connection?.end();
   }

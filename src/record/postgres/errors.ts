@@ -11,9 +11,9 @@ export function publicName(url: string): string {
 }
 
 /** The connection is gone, or the server is starting up or shutting down: worth a retry on a new connection. */
-export function isUnavailable(fault: unknown): boolean {
-  const code = codeOf(fault);
-  if (code === null) return fault instanceof Error && /connection|terminat|timeout/i.test(fault.message);
+export function isUnavailable(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === null) return error instanceof Error && /connection|terminat|timeout/i.test(error.message);
   return unavailableCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
 }
 
@@ -36,9 +36,9 @@ const unavailableCodes = new Set([
 ]);
 
 /** Turns PostgreSQL's errors about the host into HostErrors. Anything else is returned unchanged. */
-export function hostFault(fault: unknown, url: string): unknown {
-  if (fault instanceof HostError) return fault;
-  const code = codeOf(fault) ?? "";
+export function toHostError(error: unknown, url: string): unknown {
+  if (error instanceof HostError) return error;
+  const code = codeOf(error) ?? "";
   const name = publicName(url);
   if (code === "53100") {
     return new HostError({
@@ -46,43 +46,43 @@ export function hostFault(fault: unknown, url: string): unknown {
       message: `The disk of ${name} is full.`,
       field: "DATABASE_URL",
       next: "Free some space on the database's disk. Nothing was partially stored.",
-      cause: fault,
+      cause: error,
     });
   }
   if (code === "55P03") {
     return new HostError({
       code: "DROVER-STA-003",
-      message: `${name} is locked by something else: ${messageOf(fault)}.`,
+      message: `${name} is locked by something else: ${messageOf(error)}.`,
       field: "DATABASE_URL",
       next: "Check pg_stat_activity for who holds a lock on Drover's tables. The request can be repeated.",
-      cause: fault,
+      cause: error,
     });
   }
-  if (code.startsWith("28") || code === "3D000" || code === "42501" || isPasswordMissing(fault)) {
+  if (code.startsWith("28") || code === "3D000" || code === "42501" || isPasswordMissing(error)) {
     return new HostError({
       code: "DROVER-STA-006",
-      message: `${name} cannot be used: ${messageOf(fault)}.`,
+      message: `${name} cannot be used: ${messageOf(error)}.`,
       field: "DATABASE_URL",
       next: "Check user, password (in the address, PGPASSWORD or ~/.pgpass) and database; the user must be allowed to create a schema.",
-      cause: fault,
+      cause: error,
     });
   }
   if (code.startsWith("XX")) {
     return new HostError({
       code: "DROVER-STA-004",
-      message: `${name} reports damage: ${messageOf(fault)}.`,
+      message: `${name} reports damage: ${messageOf(error)}.`,
       field: "DATABASE_URL",
       next: "Check the server's log, and restore a backup if it reports data loss.",
-      cause: fault,
+      cause: error,
     });
   }
-  if (isUnavailable(fault)) return unavailable(url, fault);
-  return fault;
+  if (isUnavailable(error)) return unavailable(url, error);
+  return error;
 }
 
 /** The driver itself rejects a missing password, without a code. */
-function isPasswordMissing(fault: unknown): boolean {
-  return codeOf(fault) === null && messageOf(fault).startsWith("SASL: ");
+function isPasswordMissing(error: unknown): boolean {
+  return codeOf(error) === null && messageOf(error).startsWith("SASL: ");
 }
 
 export function unavailable(url: string, cause: unknown): HostError {
@@ -104,11 +104,11 @@ export function wrongSecret(url: string): HostError {
   });
 }
 
-function codeOf(fault: unknown): string | null {
-  const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
+function codeOf(error: unknown): string | null {
+  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   return typeof code === "string" ? code : null;
 }
 
-function messageOf(fault: unknown): string {
-  return fault instanceof Error ? fault.message : String(fault);
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -3,10 +3,10 @@ import { HostError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { AuditEntry } from "../audit/chain.ts";
 import type { ChainHead } from "../audit/head.ts";
-import type { Changed } from "../transaction.ts";
+import type { ChangeSet } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
-import { carryOut } from "./run-work.ts";
-import { carryOutOps } from "./run-ops.ts";
+import { runWork } from "./run-work.ts";
+import { runOps } from "./run-ops.ts";
 import type { Connection } from "./connection.ts";
 import { rollBackAfter } from "./engine.ts";
 import type { Link } from "./link.ts";
@@ -17,7 +17,7 @@ interface Options extends CommitWork {
   /** Replaces the database's clock. */
   now?: () => Date;
   /** The notification for other coordinators about a commit. */
-  notice(no: number, changed: Changed): string;
+  notice(no: number, changes: ChangeSet): string;
 }
 
 interface Caller {
@@ -29,7 +29,7 @@ interface Caller {
 interface Done {
   results: StoreResult[][];
   head: ChainHead | null;
-  changed: Changed;
+  changes: ChangeSet;
 }
 
 /** Operations per transaction. All other writers wait for that long. */
@@ -85,9 +85,9 @@ export function groupCommit(options: Options): GroupCommit {
       else for (const caller of [...callers, ...(error instanceof HostError ? takeLate() : [])]) caller.reject(error);
       return;
     }
-    if (done.head !== null) options.committed(done.head);
+    if (done.head !== null) options.onCommit(done.head);
     callers.forEach((caller, index) => caller.resolve(done.results[index] ?? []));
-    options.changed(done.changed);
+    options.onChange(done.changes);
   }
 
   /** Survives a broken connection: a commit without an answer is looked up, not repeated. */
@@ -104,7 +104,7 @@ export function groupCommit(options: Options): GroupCommit {
         }
         const done = await carryOutAll(connection, callers, options.now?.() ?? now);
         sent = { no, mark, done };
-        await commit(connection, options.notice(no, done.changed));
+        await commit(connection, options.notice(no, done.changes));
         return done;
       } catch (error) {
         throw await rollBackAfter(connection, error);
@@ -113,12 +113,12 @@ export function groupCommit(options: Options): GroupCommit {
   }
 
   async function carryOutAll(connection: Connection, callers: Caller[], now: Date): Promise<Done> {
-    const changed: Changed = { runs: new Set(), claimable: [], ordered: new Set() };
+    const changes: ChangeSet = { runs: new Set(), claimable: [], ordered: new Set() };
     const entries: AuditEntry[] = [];
-    const tx = { now, audit: entries, changed };
-    const results = await carryOutOps(connection, callers, tx, options.applyOp);
-    if (changed.ended !== undefined) await carryOut(connection, options.count(changed.ended, now));
-    const head = entries.length === 0 ? null : await carryOut(connection, options.audit(entries, now));
-    return { results, head, changed };
+    const tx = { now, audit: entries, changes };
+    const results = await runOps(connection, callers, tx, options.applyOp);
+    if (changes.ended !== undefined) await runWork(connection, options.countEnds(changes.ended, now));
+    const head = entries.length === 0 ? null : await runWork(connection, options.audit(entries, now));
+    return { results, head, changes };
   }
 }

@@ -1,5 +1,5 @@
 import { type Connection, connect } from "./connection.ts";
-import { unavailable, hostFault, isUnavailable } from "./errors.ts";
+import { unavailable, toHostError, isUnavailable } from "./errors.ts";
 import { answerTimeoutMs, lockTimeoutMs } from "./limits.ts";
 
 /** A connection that is opened on demand, and reopened after it breaks. */
@@ -36,7 +36,7 @@ export function openLink({ url, waitMs, answerMs = answerTimeoutMs, ...options }
           outage = null;
           return done;
         } catch (error) {
-          if (!isUnavailable(error)) throw hostFault(error, url);
+          if (!isUnavailable(error)) throw toHostError(error, url);
           if (connecting === mine) drop();
           if (closed || isGivenUp(began)) throw unavailable(url, error);
         }

@@ -5,12 +5,12 @@ import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { abortableEngine } from "../abortable.ts";
-import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
+import { createApply, createReads, createStoreIdReader } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { wrongSecret, hostFault } from "./errors.ts";
+import { wrongSecret, toHostError } from "./errors.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
@@ -35,7 +35,7 @@ const checkEveryMs = 2000;
 /** Opens the record of a fleet. Any number of processes may open it at the same time, and nothing of it is on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
   const { url, secret, redactor, waitMs = 5000 } = options;
-  const onFault = (fault: unknown): void => options.onFault?.(hostFault(fault, url));
+  const onFault = (fault: unknown): void => options.onFault?.(toHostError(fault, url));
   await migrate(url);
   const now = options.now ?? (() => new Date());
   const me = randomBytes(8).toString("hex");
@@ -55,14 +55,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     engine,
     now,
     seal,
-    apply: applyWith(writer, redactor),
-    storeId: storeIdOf(engine),
+    apply: createApply(writer, redactor),
+    storeId: createStoreIdReader(engine),
     restoredAt: async () => engine.read((await import("../revoke-restored-tokens.ts")).readRestoredAt),
-    read: { ...readsOf(engine, true), token: batchTokenReads(engine) },
+    read: { ...createReads(engine, true), token: batchTokenReads(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
     // A database server looks after its own files.
-    storageFault: async () => null,
+    storageError: async () => null,
     checkForeignWrites() {
       if (performance.now() - checkedAt < checkEveryMs) return;
       checkedAt = performance.now();

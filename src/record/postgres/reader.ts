@@ -1,5 +1,5 @@
 import type { Store } from "../../model/store.ts";
-import { applyWith, readsOf } from "../store-parts.ts";
+import { createApply, createReads } from "../store-parts.ts";
 import { postgresBlobs } from "./blobs.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { requireRecord } from "./require-record.ts";
@@ -15,9 +15,9 @@ export async function openPostgresReader(url: string): Promise<RecordReader> {
   await requireRecord(url);
   const engine = openPostgresEngine(url, waitMs);
   return {
-    read: readsOf(engine, false),
+    read: createReads(engine, false),
     blobs: postgresBlobs(engine),
-    apply: applyWith(null, undefined),
+    apply: createApply(null, undefined),
     close: engine.close,
   };
 }

@@ -1,6 +1,6 @@
 import { HostError } from "../../model/errors.ts";
 import { connect, schema } from "./connection.ts";
-import { hostFault, publicName } from "./errors.ts";
+import { toHostError, publicName } from "./errors.ts";
 import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
 /** Requires an existing record, and migrates it if it is older. For commands that only read: they never create one. */
@@ -22,7 +22,7 @@ async function versionOf(url: string): Promise<number | null> {
       connection.end();
     }
   } catch (error) {
-    throw hostFault(error, url);
+    throw toHostError(error, url);
   }
 }
 

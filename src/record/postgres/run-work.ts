@@ -12,7 +12,7 @@ export async function allSettled<const T extends readonly Promise<unknown>[]>(
   return Promise.all(works);
 }
 
-export async function carryOut<T>(connection: Connection, work: Work<T>): Promise<T> {
+export async function runWork<T>(connection: Connection, work: Work<T>): Promise<T> {
   let step = work.next();
   while (!step.done) step = work.next(await connection.query(step.value));
   return step.value;

@@ -1,6 +1,6 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import { isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
-import { chainEnd } from "../audit/chain.ts";
+import { readChainEnd } from "../audit/chain.ts";
 import type { Engine } from "../engine.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
@@ -63,6 +63,6 @@ function* readSummary(): Work<Omit<Census, "runs">> {
   return {
     oldest_pending: typeof run_id === "string" ? fromColumn(run_id) : null,
     runners,
-    audit_rows: (yield* chainEnd()).last_no,
+    audit_rows: (yield* readChainEnd()).last_no,
   };
 }

@@ -30,25 +30,25 @@ export function* readFeed(after: number, limit: number, maxBytes?: number): Work
 
 /** How many of these rows fit on a page by their `size`. A larger one gets a page of its own. */
 export function countThatFits(rows: readonly Row[]): number {
-  let left = pageBytes;
-  const over = rows.findIndex(({ size }, at) => (left -= Number(size)) < 0 && at > 0);
-  return over < 0 ? rows.length : over;
+  let remainingBytes = pageBytes;
+  const firstTooLarge = rows.findIndex(({ size }, index) => (remainingBytes -= Number(size)) < 0 && index > 0);
+  return firstTooLarge < 0 ? rows.length : firstTooLarge;
 }
 
 /** Position of the last event on a page. An event larger than a page gets a page of its own. */
 function lastThatFits(rows: readonly Row[], maxBytes = pageBytes): number | null {
   let last: number | null = null;
-  let left = maxBytes;
+  let remainingBytes = maxBytes;
   for (const row of rows) {
     const size = Number(row["size"]);
-    if (last !== null && size > left) break;
-    left -= size;
+    if (last !== null && size > remainingBytes) break;
+    remainingBytes -= size;
     last = Number(row["place"]);
   }
   return last;
 }
 
-export function* readLastPlace(run_id: string | null): Work<number> {
+export function* readLastPosition(run_id: string | null): Work<number> {
   const [row] = yield run_id === null ? first(lastOfAll) : first(lastOfRun, toColumn(run_id));
   return Number(row?.["place"] ?? 0);
 }

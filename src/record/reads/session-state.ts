@@ -46,7 +46,7 @@ export function* readSessionState(
   return { state, files: [], more: false };
 }
 
-/** Returns a part of the files, at least one, because all together may exceed the size of a response. */
+/** Returns one page of files, so that the response stays below its size limit. A page holds at least one file, if any are left. */
 function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "state">> {
   const rows = yield all(selectFiles, run_no, toColumn(after), mostFiles);
   const files: SessionFile[] = [];
@@ -64,5 +64,5 @@ function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "st
 
 function bytesOf({ bytes }: Row): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
-  throw new BugError("a saved file is not stored as bytes");
+  throw new BugError("a saved session's bytes column does not contain bytes");
 }

@@ -3,7 +3,7 @@ import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import { isHeld, isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
 import type { Stats, StatsReads } from "../../model/stats.ts";
 import type { Engine } from "../engine.ts";
-import { slotSeconds } from "../moves/count-ends.ts";
+import { bucketSeconds } from "../moves/count-ends.ts";
 import { statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -45,10 +45,10 @@ const endsIn = (mine: string): string => `
 function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats, "now" | "waiting" | "cost">> {
   const [from, to] = [Date.parse(since) / 1000, Date.parse(until) / 1000];
   const bucket_seconds = bucketFor(to - from);
-  const slots = bucket_seconds / slotSeconds;
+  const slots = bucket_seconds / bucketSeconds;
   const firstBucket = Math.floor(from / bucket_seconds);
   const after = Math.max(firstBucket + 1, Math.ceil(to / bucket_seconds));
-  const values = [slots, firstBucket * slots, Math.ceil(to / slotSeconds)];
+  const values = [slots, firstBucket * slots, Math.ceil(to / bucketSeconds)];
   const rows = yield only === null ? all(endsIn(""), ...values) : all(endsIn(" and created_by = ?4"), ...values, only);
   const throughput = Array.from({ length: after - firstBucket }, (_, index) => ({
     at: isoOf((firstBucket + index) * bucket_seconds),
@@ -77,7 +77,7 @@ function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats
 }
 
 function bucketFor(seconds: number): number {
-  if (seconds <= daySeconds) return slotSeconds;
+  if (seconds <= daySeconds) return bucketSeconds;
   return seconds <= 7 * daySeconds ? 3600 : daySeconds;
 }
 

@@ -158,14 +158,15 @@ function unmet(demand: keyof Demands, demands: Demands, runners: readonly Runner
     const offered = [
       ...new Set(runners.map((runner) => (demand === "executor_type" ? runner.executor.type : runner[demand]))),
     ];
-    return `No online runner has ${demand} ${String(demands[demand])}; there is ${offered.join(", ")}.`;
+    return `No online runner has ${demand} ${String(demands[demand])}; available: ${offered.join(", ")}.`;
   }
   const wanted = demands.tags ?? [];
   if (wanted.length === 0) return "Every online runner takes only runs with matching tags, and this run demands none.";
   const held = new Set(runners.flatMap((runner) => runner.tags));
   const missing = wanted.filter((tag) => !held.has(tag));
-  if (missing.length > 0) return `No online runner has the tags ${missing.join(", ")}.`;
-  return `No single online runner has all of the tags ${wanted.join(", ")}.`;
+  if (missing.length === 1) return `No online runner has the tag ${missing[0]}.`;
+  if (missing.length > 1) return `No online runner has any of these tags: ${missing.join(", ")}.`;
+  return `No online runner has all of these tags: ${wanted.join(", ")}.`;
 }
 
 function factsOf(runner: RunnerRow) {

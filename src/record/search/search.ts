@@ -9,12 +9,12 @@ const maxBatches = 20;
 
 export async function search(
   engine: Engine,
-  mayIndex: boolean,
+  canIndex: boolean,
   text: string,
   filter: RunFilter,
   page: Page,
 ): ReturnType<Reads["search"]> {
-  const indexed = mayIndex ? await indexEvents(engine, maxBatches) : (await indexIsBehind(engine)) ? "behind" : "done";
+  const indexed = canIndex ? await indexEvents(engine, maxBatches) : (await indexIsBehind(engine)) ? "behind" : "done";
   if (indexed === "unavailable") throw searchUnavailable(engine);
   return { ...(await searchRuns(engine, text, filter, page)), indexing: indexed === "behind" };
 }

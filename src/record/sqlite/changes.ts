@@ -1,10 +1,10 @@
 import type { Change } from "../../model/store.ts";
 import type { Connection } from "./connection.ts";
-import type { Changed } from "../transaction.ts";
+import type { ChangeSet } from "../transaction.ts";
 
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
-  publish(changed: Changed): void;
+  publish(changes: ChangeSet): void;
   checkForeignWrites(): void;
 }
 
@@ -17,8 +17,8 @@ export function openChanges(connection: Connection): Changes {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    publish(changed) {
-      for (const listener of listeners) listener({ ...changed, foreign: false });
+    publish(changes) {
+      for (const listener of listeners) listener({ ...changes, foreign: false });
     },
     checkForeignWrites() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);

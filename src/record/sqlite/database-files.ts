@@ -1,59 +1,59 @@
 import { accessSync, type BigIntStats, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
-import { hostFault } from "./errors.ts";
+import { toHostError } from "./errors.ts";
 
-/** The open files of a database. Detects that others no longer see the same ones. */
-export interface HeldFiles {
-  /** Checks the files; null while their names still lead to them. Takes a few microseconds. */
-  fault(): HostError | null;
-  /** The result of the last check, by any caller. After a loss, nothing may be acknowledged that the rescue has not copied. */
-  known(): HostError | null;
-  /** Like `fault`, and also checks whether the files are writable. */
-  writeFault(): unknown;
+/** Detects when the open files of a database are deleted, moved or replaced. */
+export interface DatabaseFiles {
+  /** Returns an error if a file no longer exists under its name, otherwise null. Takes a few microseconds. */
+  check(): HostError | null;
+  /** The result of the last check. While it is an error, no commit may be acknowledged. */
+  lastError(): HostError | null;
+  /** Like `check`, and also checks whether the files are writable. */
+  checkWritable(): unknown;
 }
 
-/** SQLite creates the last two on the first read, and keeps them while the database is open anywhere. */
-const ends = ["", "-wal", "-shm"] as const;
-/** Size of a database header: no database is smaller. */
-const leastBytes = 100n;
+/** SQLite creates the WAL and the shared memory file on the first read, and keeps them while any process has the database open. */
+const suffixes = ["", "-wal", "-shm"] as const;
+/** Size of a database header. No database is smaller. */
+const minBytes = 100n;
 
 /**
- * Call it right after the database was opened and read. An open file survives without its name: writes to it still succeed,
- * but are lost with this process.
+ * Call this right after opening the database and reading from it. A deleted file stays usable while it is open: writes
+ * still succeed, but are lost when this process ends.
  */
-export function holdFiles(file: string): HeldFiles {
-  const held = new Map<string, BigIntStats>();
-  for (const end of ends) remember(end, statOf(file + end));
-  let known: HostError | null = null;
-  const fault = (): HostError | null => (known = check());
-  const check = (): HostError | null => {
-    for (const end of ends) {
-      const [before, now] = [held.get(end), statOf(file + end)];
-      if (before === undefined) remember(end, now);
-      else if (now === undefined) return lost(file + end, "was deleted or moved");
-      else if (now.ino !== before.ino || now.dev !== before.dev) return lost(file + end, "was replaced");
-      else if (end === "" && now.size < leastBytes) return lost(file, "was emptied");
+export function trackDatabaseFiles(file: string): DatabaseFiles {
+  const statsBySuffix = new Map<string, BigIntStats>();
+  for (const suffix of suffixes) remember(suffix, statOf(file + suffix));
+  let lastError: HostError | null = null;
+  const check = (): HostError | null => (lastError = findLoss());
+  const findLoss = (): HostError | null => {
+    for (const suffix of suffixes) {
+      const [original, now] = [statsBySuffix.get(suffix), statOf(file + suffix)];
+      if (original === undefined) remember(suffix, now);
+      else if (now === undefined) return fileLost(file + suffix, "was deleted or moved");
+      else if (now.ino !== original.ino || now.dev !== original.dev) return fileLost(file + suffix, "was replaced");
+      else if (suffix === "" && now.size < minBytes) return fileLost(file, "was emptied");
     }
     return null;
   };
   return {
-    fault,
-    known: () => known,
-    writeFault() {
-      const gone = fault();
-      if (gone !== null) return gone;
+    check: check,
+    lastError: () => lastError,
+    checkWritable() {
+      const loss = check();
+      if (loss !== null) return loss;
       try {
         for (const path of [file, dirname(file)]) accessSync(path, constants.W_OK);
         return null;
       } catch (error) {
-        return hostFault(error, file);
+        return toHostError(error, file);
       }
     },
   };
 
-  function remember(end: string, found: BigIntStats | undefined): void {
-    if (found !== undefined) held.set(end, found);
+  function remember(suffix: string, stats: BigIntStats | undefined): void {
+    if (stats !== undefined) statsBySuffix.set(suffix, stats);
   }
 }
 
@@ -61,16 +61,16 @@ function statOf(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // Its directory was replaced or is not accessible, so the name no longer leads to the file.
+    // The directory was replaced or is not accessible, so the file counts as missing.
     return undefined;
   }
 }
 
-export function isLost(fault: unknown): fault is HostError {
-  return fault instanceof HostError && fault.code === "DROVER-STA-012";
+export function isLost(error: unknown): error is HostError {
+  return error instanceof HostError && error.code === "DROVER-STA-012";
 }
 
-function lost(path: string, what: string): HostError {
+function fileLost(path: string, what: string): HostError {
   return new HostError({
     code: "DROVER-STA-012",
     message: `${path} ${what} while Drover had it open. Nothing can be stored any more.`,

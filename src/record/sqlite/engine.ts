@@ -1,9 +1,9 @@
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
 import { rollBack, underWriteLock } from "./write-lock.ts";
-import { carryOut, carryOutYielding } from "./run-work.ts";
+import { runWork, runWorkYielding } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { hostFault } from "./errors.ts";
+import { toHostError } from "./errors.ts";
 import { openConnection } from "./open-connection.ts";
 import { withRetries } from "./with-retries.ts";
 import { searchStatements } from "./search-statements.ts";
@@ -15,7 +15,7 @@ export interface SqliteEngine extends Engine {
 
 export async function openSqliteEngine(file: string, mode: "read" | "write", waitMs: number): Promise<SqliteEngine> {
   const connection = await openConnection(file, mode, waitMs);
-  const read: SqliteEngine["read"] = (work) => reading(connection, waitMs, () => carryOut(connection, work()));
+  const read: SqliteEngine["read"] = (work) => reading(connection, waitMs, () => runWork(connection, work()));
   return {
     kind: "sqlite",
     name: file,
@@ -24,7 +24,7 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
     read,
     readPage: read,
     snapshot: (work) => withConnection(file, waitMs, work),
-    write: (work) => underWriteLock(connection, waitMs, () => carryOut(connection, work())),
+    write: (work) => underWriteLock(connection, waitMs, () => runWork(connection, work())),
     close: connection.close,
   };
 }
@@ -34,7 +34,7 @@ async function reading<T>(connection: Connection, waitMs: number, read: () => T)
   try {
     return await withRetries(read, connection.file, waitMs);
   } catch (error) {
-    throw hostFault(error, connection.file);
+    throw toHostError(error, connection.file);
   }
 }
 
@@ -43,9 +43,9 @@ async function withConnection<T>(file: string, waitMs: number, work: () => Work<
   const connection = await openConnection(file, "read", waitMs);
   try {
     await withRetries(() => beginReading(connection), file, waitMs);
-    return await carryOutYielding(connection, work());
+    return await runWorkYielding(connection, work());
   } catch (error) {
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   } finally {
     rollBack(connection);
     connection.close();

@@ -14,45 +14,45 @@ const badFormat = 24;
 const notADatabase = 26;
 
 /** Another connection holds the lock: worth a retry. */
-export function isBusy(fault: unknown): boolean {
-  const code = sqliteCode(fault);
+export function isBusy(error: unknown): boolean {
+  const code = sqliteCode(error);
   return code === busy || code === locked || code === protocol;
 }
 
 /** Turns errors of SQLite and the file system into HostErrors. Anything else is returned unchanged. */
-export function hostFault(fault: unknown, file: string): unknown {
-  const code = sqliteCode(fault);
-  if (isSchemaChanged(fault)) return damaged(file, fault);
-  if (code === null) return fileFault(fault, file);
-  if (code === full || (isWriteFault(code) && diskIsFull(file))) return noSpace(file, fault);
-  if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault))))
-    return notWritable(dirname(file), fault);
+export function toHostError(error: unknown, file: string): unknown {
+  const code = sqliteCode(error);
+  if (isSchemaChanged(error)) return damaged(file, error);
+  if (code === null) return toFileError(error, file);
+  if (code === full || (isWriteError(code) && diskIsFull(file))) return noSpace(file, error);
+  if (code === readOnly || (code === cannotOpen && isDenied(systemError(error))))
+    return notWritable(dirname(file), error);
   switch (code) {
     case corrupt:
     case badFormat:
     case notADatabase:
-      return damaged(file, fault);
+      return damaged(file, error);
     case cannotOpen:
     case ioError:
       return new HostError({
         code: "DROVER-STA-006",
-        message: `The database ${file} cannot be opened: ${messageOf(fault)}.`,
+        message: `The database ${file} cannot be opened: ${messageOf(error)}.`,
         field: file,
         next: `Check that ${dirname(file)} exists, is a directory that you own and is on a healthy disk, or choose another with DROVER_STATE_DIR.`,
-        cause: fault,
+        cause: error,
       });
     default:
-      return fault;
+      return error;
   }
 }
 
 /** All statements fit the migrated schema, so a missing table or column means that somebody changed it. */
-function isSchemaChanged(fault: unknown): boolean {
-  const isSqlite = property(fault, "code") === "ERR_SQLITE_ERROR" || property(fault, "errcode") === 1;
-  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(fault));
+function isSchemaChanged(error: unknown): boolean {
+  const isSqlite = property(error, "code") === "ERR_SQLITE_ERROR" || property(error, "errcode") === 1;
+  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(error));
 }
 
-export function stillLocked(file: string, waitedMs: number, cause: unknown): HostError {
+export function databaseLocked(file: string, waitedMs: number, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-003",
     message: `The database ${file} was locked by another process for more than ${waitedMs / 1000} s.`,
@@ -72,17 +72,17 @@ export function damaged(file: string, cause: unknown): HostError {
   });
 }
 
-function fileFault(fault: unknown, file: string): unknown {
-  const code = errnoCode(fault);
-  if (code === "ENOSPC" || code === "EDQUOT") return noSpace(file, fault);
-  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return notWritable(dirname(file), fault);
-  if (code === null) return fault;
+function toFileError(error: unknown, file: string): unknown {
+  const code = errnoCode(error);
+  if (code === "ENOSPC" || code === "EDQUOT") return noSpace(file, error);
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return notWritable(dirname(file), error);
+  if (code === null) return error;
   return new HostError({
     code: "DROVER-STA-006",
-    message: `The state directory ${dirname(file)} cannot be used: ${messageOf(fault)}.`,
+    message: `The state directory ${dirname(file)} cannot be used: ${messageOf(error)}.`,
     field: dirname(file),
     next: "Choose another with DROVER_STATE_DIR.",
-    cause: fault,
+    cause: error,
   });
 }
 
@@ -106,7 +106,7 @@ function notWritable(directory: string, cause: unknown): HostError {
   });
 }
 
-function isWriteFault(code: number): boolean {
+function isWriteError(code: number): boolean {
   return code === ioError || code === cannotOpen;
 }
 
@@ -126,14 +126,14 @@ function isDenied(errno: number): boolean {
 }
 
 /** The primary result code, without the extension in its upper bits. */
-function sqliteCode(fault: unknown): number | null {
-  const code = property(fault, "errcode");
+function sqliteCode(error: unknown): number | null {
+  const code = property(error, "errcode");
   if (typeof code === "number") return code & 0xff;
-  return property(fault, "code") === "ERR_SQLITE_ERROR" ? (codeOfText.get(messageOf(fault)) ?? null) : null;
+  return property(error, "code") === "ERR_SQLITE_ERROR" ? (codesByMessage.get(messageOf(error)) ?? null) : null;
 }
 
 /** SQLite's messages, because the driver throws errors of reading statements without a code. */
-const codeOfText = new Map([
+const codesByMessage = new Map([
   ["database is locked", busy],
   ["database table is locked", locked],
   ["locking protocol", protocol],
@@ -145,20 +145,20 @@ const codeOfText = new Map([
   ["file is not a database", notADatabase],
 ]);
 
-function systemError(fault: unknown): number {
-  const errno = property(fault, "systemErrno");
+function systemError(error: unknown): number {
+  const errno = property(error, "systemErrno");
   return typeof errno === "number" ? errno : 0;
 }
 
-function errnoCode(fault: unknown): string | null {
-  const code = property(fault, "code");
-  return typeof code === "string" && property(fault, "syscall") !== undefined ? code : null;
+function errnoCode(error: unknown): string | null {
+  const code = property(error, "code");
+  return typeof code === "string" && property(error, "syscall") !== undefined ? code : null;
 }
 
-function property(fault: unknown, name: string): unknown {
-  return fault instanceof Error ? Reflect.get(fault, name) : undefined;
+function property(error: unknown, name: string): unknown {
+  return error instanceof Error ? Reflect.get(error, name) : undefined;
 }
 
-function messageOf(fault: unknown): string {
-  return fault instanceof Error ? fault.message : String(fault);
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -2,49 +2,49 @@ import { monotonicMs } from "../../model/clock.ts";
 import { HostError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { AuditEntry } from "../audit/chain.ts";
-import type { Changed } from "../transaction.ts";
+import type { ChangeSet } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
 import { rollBack } from "./write-lock.ts";
-import { carryOut } from "./run-work.ts";
+import { runWork } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { hostFault, isBusy, stillLocked } from "./errors.ts";
-import type { HeldFiles } from "./database-files.ts";
+import { toHostError, isBusy, databaseLocked } from "./errors.ts";
+import type { DatabaseFiles } from "./database-files.ts";
 import { randomDelayMs } from "./with-retries.ts";
 
 interface Options extends CommitWork {
   connection: Connection;
   waitMs: number;
-  held: HeldFiles;
+  files: DatabaseFiles;
   now(): Date;
 }
 
 interface Caller {
   ops: readonly Op[];
   resolve(results: StoreResult[]): void;
-  reject(fault: unknown): void;
+  reject(error: unknown): void;
 }
 
-/** After this many commits a process counts as long-lived, and its WAL may grow: see ./open-connection.ts. */
+/** After this many commits a process counts as long-lived, and its WAL may grow larger: see ./open-connection.ts. */
 const longLivedCommits = 50;
 
 /** How often a long-lived process checks that its files still exist. A new one checks with each commit. */
 const checkEveryMs = 100;
 
-/** Immediate transactions per turn of the event loop. Further callers are gathered until the turn ends. */
-const promptPerTurn = 2;
+/** At most this many transactions start from a microtask in one event-loop tick; later callers are batched until the tick ends. */
+const maxMicrotaskFlushesPerTick = 2;
 
 /**
- * Runs one transaction for all callers that wait at the same time. A lone caller waits only for a microtask. Callers woken by
- * I/O arrive one by one within a turn of the event loop, so once a turn has brought several, they are gathered until its end.
- * Gathering also lets timers and I/O through when one caller writes without a pause.
+ * Runs one transaction for all callers that wait at the same time. A single caller waits only for a microtask. Callers woken
+ * by I/O arrive one by one within a tick of the event loop, so once a tick has brought several, they are batched until it
+ * ends. Batching also lets timers and I/O run while one caller writes continuously.
  */
 export function groupCommit(options: Options): GroupCommit {
-  const { connection, waitMs, held } = options;
+  const { connection, waitMs, files } = options;
   let waiting: Caller[] = [];
   let idleWaiters: (() => void)[] = [];
   let scheduled = false;
-  let gathers = false;
-  let promptThisTurn = 0;
+  let batching = false;
+  let microtaskFlushes = 0;
   let commits = 0;
   let checkedAt = -Infinity;
 
@@ -62,26 +62,26 @@ export function groupCommit(options: Options): GroupCommit {
 
   function schedule(): void {
     scheduled = true;
-    if (gathers || promptThisTurn >= promptPerTurn) {
+    if (batching || microtaskFlushes >= maxMicrotaskFlushesPerTick) {
       setImmediate(() => {
-        gathers = waiting.length > 1;
+        batching = waiting.length > 1;
         flush();
       });
       return;
     }
-    if (promptThisTurn === 0) {
+    if (microtaskFlushes === 0) {
       setImmediate(() => {
-        promptThisTurn = 0;
+        microtaskFlushes = 0;
       });
     }
-    promptThisTurn += 1;
+    microtaskFlushes += 1;
     queueMicrotask(flush);
   }
 
   function flush(deadline = monotonicMs() + waitMs): void {
-    // Check again only after a loss: otherwise each commit checks afterwards.
-    const lost = held.known() === null ? null : held.fault();
-    if (lost !== null) return rejectAll(takeWaiting(), lost);
+    // If the last check found the files missing, check again before writing. Otherwise `checkFiles` runs after the commit.
+    const fileError = files.lastError() === null ? null : files.check();
+    if (fileError !== null) return rejectAll(takeWaiting(), fileError);
     try {
       connection.sql("begin immediate").run();
     } catch (error) {
@@ -90,7 +90,7 @@ export function groupCommit(options: Options): GroupCommit {
         setTimeout(() => flush(deadline), randomDelayMs());
         return;
       }
-      rejectAll(takeWaiting(), isBusy(error) ? stillLocked(connection.file, waitMs, error) : error);
+      rejectAll(takeWaiting(), isBusy(error) ? databaseLocked(connection.file, waitMs, error) : error);
       return;
     }
     commit(takeWaiting());
@@ -106,41 +106,44 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Runs inside an open transaction. */
   function commit(callers: Caller[]): void {
-    const changed: Changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
+    const changes: ChangeSet = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     try {
       const entries: AuditEntry[] = [];
-      const tx = { now: options.now(), audit: entries, changed };
-      const results = callers.map((caller) => caller.ops.map((op) => carryOut(connection, options.applyOp(tx, op))));
-      if (tx.changed.ended !== undefined) carryOut(connection, options.count(tx.changed.ended, tx.now));
-      const head = entries.length === 0 ? null : carryOut(connection, options.audit(entries, tx.now));
+      const tx = { now: options.now(), audit: entries, changes };
+      const results = callers.map((caller) => caller.ops.map((op) => runWork(connection, options.applyOp(tx, op))));
+      if (tx.changes.ended !== undefined) runWork(connection, options.countEnds(tx.changes.ended, tx.now));
+      const head = entries.length === 0 ? null : runWork(connection, options.audit(entries, tx.now));
       connection.sql("commit").run();
       commits += 1;
       if (commits === longLivedCommits) connection.exec("pragma wal_autocheckpoint = 1000");
-      const lost = checkFiles();
-      if (lost !== null) return rejectAll(callers, lost);
-      if (head !== null) options.committed(head);
+      const fileError = checkFiles();
+      if (fileError !== null) return rejectAll(callers, fileError);
+      if (head !== null) options.onCommit(head);
       callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
     } catch (error) {
       rollBack(connection);
-      failCallers(callers, error);
+      retryIndividually(callers, error);
       return;
     }
-    options.changed(changed);
+    options.onChange(changes);
   }
 
-  /** Does not acknowledge a commit to files that nobody else can find any more. The rescue copies commits since the last check. */
+  /**
+   * Checks that the database files still exist under their names; if not, the caller must reject the commit. A long-lived
+   * process checks only now and then: if the files disappear in between, the rescue also copies the commits since then.
+   */
   function checkFiles(): HostError | null {
-    const fresh = commits > longLivedCommits && monotonicMs() - checkedAt < checkEveryMs;
-    if (fresh && held.known() === null) return null;
+    const isRecent = commits > longLivedCommits && monotonicMs() - checkedAt < checkEveryMs;
+    if (isRecent && files.lastError() === null) return null;
     checkedAt = monotonicMs();
-    return held.fault();
+    return files.check();
   }
 
-  /** A host error fails all callers. Any other error belongs to one of them, so each is tried alone. */
-  function failCallers(callers: Caller[], fault: unknown): void {
-    const known = hostFault(fault, connection.file);
-    if (callers.length === 1 || known instanceof HostError) {
-      rejectAll(callers, known);
+  /** A host error fails all callers. Any other error comes from one of them, so each gets a transaction of its own. */
+  function retryIndividually(callers: Caller[], cause: unknown): void {
+    const error = toHostError(cause, connection.file);
+    if (callers.length === 1 || error instanceof HostError) {
+      rejectAll(callers, error);
       return;
     }
     for (const caller of callers) {
@@ -154,8 +157,8 @@ export function groupCommit(options: Options): GroupCommit {
     }
   }
 
-  function rejectAll(callers: Caller[], fault: unknown): void {
-    const known = hostFault(fault, connection.file);
-    for (const caller of callers) caller.reject(known);
+  function rejectAll(callers: Caller[], cause: unknown): void {
+    const error = toHostError(cause, connection.file);
+    for (const caller of callers) caller.reject(error);
   }
 }

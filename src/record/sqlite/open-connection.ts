@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
-import { hostFault } from "./errors.ts";
+import { toHostError } from "./errors.ts";
 import { newerDatabase } from "./newer-database.ts";
 import { withRetries } from "./with-retries.ts";
 
@@ -28,7 +28,7 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
     return connection;
   } catch (error) {
     connection?.close();
-    throw hostFault(error, file);
+    throw toHostError(error, file);
   }
 }
 

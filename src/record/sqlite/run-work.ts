@@ -3,7 +3,7 @@ import type { Query, Row, Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
 /** Runs synchronously: nothing else in this process happens between its statements. */
-export function carryOut<T>(connection: Connection, work: Work<T>): T {
+export function runWork<T>(connection: Connection, work: Work<T>): T {
   let step = work.next();
   while (!step.done) step = work.next(rowsOf(connection, step.value));
   return step.value;
@@ -13,7 +13,7 @@ export function carryOut<T>(connection: Connection, work: Work<T>): T {
 const maxBlockMs = 8;
 
 /** For long work over a connection that nobody else uses. */
-export async function carryOutYielding<T>(connection: Connection, work: Work<T>): Promise<T> {
+export async function runWorkYielding<T>(connection: Connection, work: Work<T>): Promise<T> {
   let since = monotonicMs();
   let step = work.next();
   while (!step.done) {

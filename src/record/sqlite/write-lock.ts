@@ -1,5 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { hostFault } from "./errors.ts";
+import { toHostError } from "./errors.ts";
 import { withRetries } from "./with-retries.ts";
 
 /** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */
@@ -7,7 +7,7 @@ export async function underWriteLock<T>(connection: Connection, waitMs: number, 
   try {
     return await withRetries(() => transact(connection, work), connection.file, waitMs);
   } catch (error) {
-    throw hostFault(error, connection.file);
+    throw toHostError(error, connection.file);
   }
 }
 

@@ -1,6 +1,6 @@
 import { HostError } from "../../../model/errors.ts";
 import { connect, schema } from "../connection.ts";
-import { hostFault, publicName } from "../errors.ts";
+import { toHostError, publicName } from "../errors.ts";
 import { first } from "./0001_first.ts";
 import { agentsByName } from "./0002_agents_by_name.ts";
 import { judgedAt } from "./0003_judged_at.ts";
@@ -62,7 +62,7 @@ export async function migrate(url: string): Promise<void> {
       connection.end();
     }
   } catch (error) {
-    throw hostFault(error, url);
+    throw toHostError(error, url);
   }
 }
 

@@ -1,6 +1,6 @@
 import { BugError } from "../../../model/errors.ts";
 import type { Connection } from "../connection.ts";
-import { hostFault } from "../errors.ts";
+import { toHostError } from "../errors.ts";
 import { newerDatabase } from "../newer-database.ts";
 import { withRetries } from "../with-retries.ts";
 import { rollBack } from "../write-lock.ts";
@@ -57,7 +57,7 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
     connection.exec("commit");
   } catch (error) {
     rollBack(connection);
-    throw hostFault(error, connection.file);
+    throw toHostError(error, connection.file);
   }
 }
 
