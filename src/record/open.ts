@@ -114,14 +114,14 @@ const rescueRetryMs = 10_000;
 /** Explains a fault. When the record's files have disappeared, first rescues the record, once per disappearance. */
 function createErrorExplainer({ key, now, ...record }: RescueOptions): (error: unknown) => Promise<unknown> {
   let current: { since: number; result: Promise<RescueResult> } | null = null;
-  return async (error) => {
-    if (error === null) current = null;
-    if (key === null || !isLost(error)) return error;
+  return async (cause) => {
+    if (cause === null) current = null;
+    if (key === null || !isLost(cause)) return cause;
     const lastResult = await current?.result;
     if (lastResult?.file === null && monotonicMs() - current!.since > rescueRetryMs) current = null;
     current ??= {
       since: monotonicMs(),
-      result: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(error, { ...record, key, now: now() })),
+      result: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(cause, { ...record, key, now: now() })),
     };
     return (await current.result).error;
   };

@@ -56,7 +56,7 @@ describe("continues the chain, and reports it from then on, when", () => {
       writeFileSync(auditHeadFile(directory), head);
     }
     await write(directory, 1);
-    await expectRecorded(directory, 7, "not the one of its head when row 7 was written");
+    await expectRecorded(directory, 7, "did not match its head when row 7 was written");
   });
 
   it("the tail was truncated under a long-lived process", async () => {
@@ -170,7 +170,7 @@ it("keeps recording while audit.head is unusable, warns, and compares once it is
   rmdirSync(auditHeadFile(directory));
   writeFileSync(auditHeadFile(directory), head);
   await recordRuns(store, 1);
-  await expectRecorded(directory, 7, "not the one of its head when row 7 was written");
+  await expectRecorded(directory, 7, "did not match its head when row 7 was written");
 });
 
 async function trail(runs: number): Promise<string> {
