@@ -11,7 +11,7 @@ import type { SystemDeps } from "../serve/deps.ts";
 /** `keySource` is the secret of a fleet, or the directory with the key and the head. */
 export function openAudit(
   { engine }: Pick<RecordStore, "engine">,
-  keySource: Uint8Array | Pick<KeptHeads, "directory" | "headCopy">,
+  keySource: Uint8Array | Pick<StoredHeads, "directory" | "headCopy">,
 ): SystemDeps["audit"] {
   const directory = "directory" in keySource ? keySource.directory : null;
   return {

@@ -4,7 +4,7 @@ import { first, type Work } from "../query.ts";
 const selectBody = `select body from agent_revs where agent_rev_id = ?`;
 
 /** The agent as it was when the run was submitted; null for a run that runners do not claim. */
-export function* agentOf({ agent_rev_id }: { agent_rev_id: number | null }): Work<Agent | null> {
+export function* readAgentSnapshot({ agent_rev_id }: { agent_rev_id: number | null }): Work<Agent | null> {
   if (agent_rev_id === null) return null;
   const [row] = yield first(selectBody, agent_rev_id);
   // create_run wrote it from an Agent.

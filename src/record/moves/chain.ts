@@ -4,11 +4,11 @@ import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
-import { agentOf } from "./agent-snapshot.ts";
+import { readAgentSnapshot } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
 /** How many runs may follow each other through `on_finish`. The same limit as for nested submits. */
-const longestChain = 8;
+const maxChainLength = 8;
 
 const selectRun = `
   select runs.agent_name, runs.session_id, runs.summary, run_bodies.parameters, run_bodies.prompt,
@@ -22,14 +22,14 @@ const insertChain = `
  * Stores the follow-up that the agent's `on_finish` demands, in the transaction that ends the run, with the values taken from
  * the result. A coordinator turns it into a run later, see docs/decisions/0027-webhooks-and-chains.md.
  */
-export function* chainOn(
+export function* storeChain(
   tx: Transaction,
   run: StoredRun,
   result: ResultEvent,
   at: string,
   summary: string | null,
 ): Work<void> {
-  const chain = (yield* agentOf(run))?.on_finish;
+  const chain = (yield* readAgentSnapshot(run))?.on_finish;
   if (typeof chain !== "object" || (chain.when !== "always" && chain.when !== result.status)) return;
   const [row = {}] = yield first(selectRun, run.run_no);
   const { type: _, ...ended } = result;
@@ -45,8 +45,8 @@ export function* chainOn(
   const depth = Number(row["depth"] ?? 0) + 1;
   const { values, missing } = resolveValues(chain.parameters ?? {}, document);
   const fault =
-    depth > longestChain
-      ? `${longestChain} runs have followed each other through on_finish, which is the limit.`
+    depth > maxChainLength
+      ? `${maxChainLength} runs have followed each other through on_finish, which is the limit.`
       : missing.length > 0
         ? `The finished run has nothing at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
         : null;

@@ -22,8 +22,8 @@ const maxFreeLosses = 3;
 /** Returns a run to pending, for any matching runner. Its attempt number stays used. A run that was stopping ends instead. */
 export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled"> {
   if (run.status === "stopping") {
-    if (run.asked === 1 && (yield* hasExpired(run))) yield* end(tx, run, "failed", "approval_expired", why);
-    else yield* end(tx, run, "cancelled", null, why);
+    if (run.asked === 1 && (yield* hasExpired(run))) yield* endRun(tx, run, "failed", "approval_expired", why);
+    else yield* endRun(tx, run, "cancelled", null, why);
     return "cancelled";
   }
   yield* giveBack(tx, run, why);
@@ -36,21 +36,21 @@ export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"re
  */
 export function* loseRun(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
   if (run.status === "stopping") return yield* requeue(tx, run, why);
-  const cost = yield* lossCounters(run);
-  if (cost !== null) {
-    yield* giveBack(tx, run, why, cost);
+  const counters = yield* readLossCounters(run);
+  if (counters !== null) {
+    yield* giveBack(tx, run, why, counters);
     return "requeued";
   }
-  yield* end(tx, run, "failed", "runner_lost", why, run.failures + 1);
+  yield* endRun(tx, run, "failed", "runner_lost", why, run.failures + 1);
   return "failed";
 }
 
 /** The counters that a lost attempt increments; null if the run has no attempts left. */
-export function* lossCounters(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
-  const state = run.continued < maxFreeLosses ? yield* stateOf(run) : undefined;
+export function* readLossCounters(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
+  const state = run.continued < maxFreeLosses ? yield* findSavedState(run) : undefined;
   if (state?.["run_id"] === toColumn(run.run_id)) return { continued: run.continued + 1 };
   const failures = run.failures + 1;
-  return (yield* attemptsLeft(run, failures)) ? { failures } : null;
+  return (yield* hasAttemptsLeft(run, failures)) ? { failures } : null;
 }
 
 /** Returns a run to pending, for the runners that can continue from its saved state. */
@@ -60,18 +60,18 @@ export function* giveBack(
   why: string,
   columns: Record<string, SqlValue> = {},
 ): Work<void> {
-  const state = yield* stateOf(run);
-  const placed = state === undefined ? null : yield* placeInSession(tx, run.run_no, String(state["session_id"]));
-  const moved = placed?.columns == null ? run : { ...run, demand_id: placed.columns.demand_id };
-  yield* move(tx, moved, "pending", { why, columns: { ...columns, ...placed?.columns } });
+  const state = yield* findSavedState(run);
+  const placement = state === undefined ? null : yield* placeInSession(tx, run.run_no, String(state["session_id"]));
+  const movedRun = placement?.columns == null ? run : { ...run, demand_id: placement.columns.demand_id };
+  yield* move(tx, movedRun, "pending", { why, columns: { ...columns, ...placement?.columns } });
 }
 
-function* stateOf(run: StoredRun & Partial<EndingRun>): Work<Row | undefined> {
+function* findSavedState(run: StoredRun & Partial<EndingRun>): Work<Row | undefined> {
   if (run.session_id === null || run.agent_type === "procedural") return undefined;
   return (yield first(selectState, run.run_no))[0];
 }
 
-export function* attemptsLeft(run: StoredRun & Partial<EndingRun>, failures: number): Work<boolean> {
+export function* hasAttemptsLeft(run: StoredRun & Partial<EndingRun>, failures: number): Work<boolean> {
   if (run.agent_rev_id === null) return false;
   if (typeof run.max_attempts === "number") return failures < run.max_attempts;
   const [row] = yield first(selectMaxAttempts, run.agent_rev_id);
@@ -79,7 +79,7 @@ export function* attemptsLeft(run: StoredRun & Partial<EndingRun>, failures: num
 }
 
 /** Ends a run without a runner. */
-export function* end(
+export function* endRun(
   tx: Transaction,
   run: StoredRun,
   status: "failed" | "cancelled",
@@ -87,6 +87,9 @@ export function* end(
   error: string | null,
   failures = run.failures,
 ): Work<void> {
-  const none = { exit_code: null, result_text: null, result_data: null };
-  yield* move(tx, run, status, { why: { type: "result", status, reason, error, ...none }, columns: { failures } });
+  const emptyResult = { exit_code: null, result_text: null, result_data: null };
+  yield* move(tx, run, status, {
+    why: { type: "result", status, reason, error, ...emptyResult },
+    columns: { failures },
+  });
 }

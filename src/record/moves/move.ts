@@ -7,9 +7,9 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
-import { chainOn } from "./chain.ts";
+import { storeChain } from "./chain.ts";
 import { notifyClaimable, releaseCap, releaseDirectory, releaseSchedule, releaseSession } from "./release.ts";
-import { isNotified, notify } from "./notify.ts";
+import { isWebhookEvent, notify } from "./notify.ts";
 import { supersede } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
@@ -42,7 +42,7 @@ const effects: Record<RunStatus, Effects> = {
 };
 
 /** The first event of a run that runners claim. */
-export const submitted = { type: "status", status: "pending" } as const satisfies RunEvent;
+export const submittedEvent = { type: "status", status: "pending" } as const satisfies RunEvent;
 
 export interface Move {
   /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner caused the move and is already stored. */
@@ -63,7 +63,7 @@ const upsertResult = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, '{}', null, ?, ?)
   on conflict (run_no) do update set result_text = excluded.result_text, result_data = excluded.result_data`;
 
-const forgetSealed = `update run_bodies set sealed = null where run_no = ?`;
+const clearSealed = `update run_bodies set sealed = null where run_no = ?`;
 
 /** The only function that changes the status of a stored run. `run` is as stored, advanced by the events stored since. */
 export function* move(
@@ -80,7 +80,7 @@ export function* move(
   if (run.asked === 1 && closesQuestions(to)) yield* supersede(tx, run);
   const ends = result !== null && isTerminal(to);
   // Before the result, which has to be the last event.
-  if (ends && run.chained === 1) yield* chainOn(tx, run, result, at, summaryIn(columns));
+  if (ends && run.chained === 1) yield* storeChain(tx, run, result, at, summaryIn(columns));
   if (why !== undefined)
     yield* storeEvent(tx, run, null, at, result ?? { type: "status", status: to, reason: String(reason) });
   if (time === "started_at") run.started_at ??= toColumn(at);
@@ -104,9 +104,9 @@ export function* move(
       reason: result.reason,
     });
     yield* storeResult(run.run_no, result);
-    if (run.sealed === 1) yield write(forgetSealed, run.run_no);
+    if (run.sealed === 1) yield write(clearSealed, run.run_no);
   }
-  if (run.agent_rev_id !== null && isNotified(to)) {
+  if (run.agent_rev_id !== null && isWebhookEvent(to)) {
     const { reason: failure = null, error = null, exit_code = null } = result ?? {};
     const parked = { parked_why: columns["parked_why"] ?? null, parked_until: columns["parked_until"] ?? null };
     yield* notify(tx, run, to, at, { reason: failure, error, exit_code, waiting_for: waitingFor, ...parked });
@@ -151,14 +151,15 @@ export function followEvents(
     if (time === "started_at") run.started_at ??= toColumn(when);
     else if (time !== undefined) columns[time] = toColumn(when);
   };
-  for (const { at: given, event } of events) {
-    const when = clampTime(given, run, now);
+  for (const { at: reportedAt, event } of events) {
+    const when = clampTime(reportedAt, run, now);
     if (event.type === "progress") columns["progress"] = event.percent;
     // Only finish_run ends a run. A status event that is not a valid move only stays in the log.
-    if (event.type === "status" && mayMove(run, to, event.status)) enter(event.status, when, event.reason ?? null);
+    if (event.type === "status" && canRunnerMove(run, to, event.status))
+      enter(event.status, when, event.reason ?? null);
     if (run.agent_rev_id === null) continue;
     // Executions reported by a command do not describe the run itself.
-    const execution = ownExecution(event);
+    const execution = findOwnExecution(event);
     // The runner knows the repository; the submitter may not.
     if (execution?.repo_sha) columns["repo_sha"] = toColumn(execution.repo_sha);
     if (execution?.isolation) columns["isolation"] = execution.isolation;
@@ -174,33 +175,33 @@ export function followEvents(
   return { to, via, at, waitingFor, columns };
 }
 
-function ownExecution(event: RunEvent): { repo_sha?: string | null; isolation?: Isolation | null } | null {
+function findOwnExecution(event: RunEvent): { repo_sha?: string | null; isolation?: Isolation | null } | null {
   if (event.type !== "execution_started" && event.type !== "execution_ended") return null;
   if (event.execution.reported_by !== undefined) return null;
   return event.type === "execution_started" ? event.execution.correlation : event.execution;
 }
 
 /** Clamps a runner's timestamp: not before the claim, not after the store's current time. */
-function clampTime(given: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
-  if (agent_rev_id === null) return given;
-  const at = Date.parse(given);
+function clampTime(reportedAt: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
+  if (agent_rev_id === null) return reportedAt;
+  const at = Date.parse(reportedAt);
   if (!(at <= now.getTime())) return now.toISOString();
-  return claimed_at !== null && at < Date.parse(claimed_at) ? claimed_at : given;
+  return claimed_at !== null && at < Date.parse(claimed_at) ? claimed_at : reportedAt;
 }
 
 /** A runner may only move its run between running and waiting; the store decides everything else. */
-function mayMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
+function canRunnerMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
   if (!canMove(from, to) || isTerminal(to)) return false;
   return run.agent_rev_id === null || to === "running" || to === "waiting";
 }
 
 /** Updates columns of the run together with its position in the log. */
 export function* updateRun(run: StoredRun, columns: Columns): Work<void> {
-  const all: Columns = { last_n: run.last_n, last_seq: run.last_seq, started_at: run.started_at, ...columns };
-  const text = `update runs set ${Object.keys(all)
+  const allColumns: Columns = { last_n: run.last_n, last_seq: run.last_seq, started_at: run.started_at, ...columns };
+  const text = `update runs set ${Object.keys(allColumns)
     .map((name) => `${name} = ?`)
     .join(", ")} where run_no = ?`;
-  yield write(text, ...Object.values(all), run.run_no);
+  yield write(text, ...Object.values(allColumns), run.run_no);
 }
 
 function* storeResult(run_no: number, { result_text, result_data }: ResultEvent): Work<void> {

@@ -5,7 +5,7 @@ import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./stored-run.ts";
 
 /** How long a delivery is retried. */
-export const deliverForMs = 24 * 60 * 60 * 1000;
+export const deliveryWindowMs = 24 * 60 * 60 * 1000;
 
 /** `events` is a JSON list, so each name is in quotes. Returns no rows, so PostgreSQL does not wait for it. */
 const insertDeliveries = `
@@ -18,7 +18,7 @@ const insertDeliveries = `
       select 1 from run_webhooks where run_webhooks.run_no = runs.run_no and run_webhooks.name = webhooks.name))`;
 
 /** Whether webhooks can subscribe to this status. */
-export function isNotified(status: string): status is WebhookEvent {
+export function isWebhookEvent(status: string): status is WebhookEvent {
   return (webhookEvents as readonly string[]).includes(status);
 }
 
@@ -41,7 +41,7 @@ export function* notify(
     toColumn(at),
     JSON.stringify({ status: event, ...state }),
     now,
-    now + deliverForMs,
+    now + deliveryWindowMs,
     run.run_no,
     `%"${event}"%`,
   );

@@ -12,7 +12,7 @@ interface MoveExtras {
   columns?: Record<string, SqlValue>;
 }
 
-export interface Parked extends MoveExtras {
+export interface ParkOptions extends MoveExtras {
   why: ParkReason;
   /** When it resumes by itself; null if a person has to resume it. */
   until: string | null;
@@ -23,7 +23,7 @@ export interface Parked extends MoveExtras {
 export function* park(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
-  { why, until, message, via = run.status, columns = {} }: Parked,
+  { why, until, message, via = run.status, columns = {} }: ParkOptions,
 ): Work<void> {
   const parked = { ...columns, parked_why: why, parked_until: until };
   yield* move(tx, run, "parked", { why: message, waitingFor: message, via, columns: parked, settled: true });
@@ -39,9 +39,9 @@ export function* continueRun(
   why: string,
   { atOnce, via = run.status, columns = {} }: MoveExtras & { atOnce: boolean },
 ): Work<void> {
-  const placed =
+  const placement =
     run.continues === 1 && run.session_id !== null ? yield* placeInSession(tx, run.run_no, run.session_id) : null;
-  const moved = placed?.columns == null ? run : { ...run, demand_id: placed.columns.demand_id };
-  const resumedColumns = { ...columns, ...placed?.columns, resumed: atOnce ? 1 : 0 };
-  yield* move(tx, moved, "pending", { why, via, columns: resumedColumns });
+  const movedRun = placement?.columns == null ? run : { ...run, demand_id: placement.columns.demand_id };
+  const resumedColumns = { ...columns, ...placement?.columns, resumed: atOnce ? 1 : 0 };
+  yield* move(tx, movedRun, "pending", { why, via, columns: resumedColumns });
 }

@@ -1,27 +1,27 @@
 import type { NumberedEvent, PermissionRequestEvent } from "../../model/event.ts";
 import type { Decision, Invocation } from "../../model/executor.ts";
-import { giveOrder } from "../ops/orders.ts";
+import { sendOrder } from "../ops/orders.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { agentOf } from "./agent-snapshot.ts";
+import { readAgentSnapshot } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
 /** Recorded as the decider when no person decided. */
-const drover = "drover";
+const systemDecider = "drover";
 const defaultAnswerSeconds = 7 * 24 * 60 * 60;
 
-const insert = `
+const insertQuestion = `
   insert into questions (run_no, request_id, attempt, created_by, tool, input, effect, input_schema, asked_at, expires_at)
   select run_no, ?, ?, created_by, ?, ?, ?, ?, ?, ? from runs where run_no = ?
   on conflict (run_no, request_id, attempt) do nothing returning question_no`;
-const selectOne = `select * from questions where run_no = ? and request_id = ? and attempt = ?`;
+const selectQuestion = `select * from questions where run_no = ? and request_id = ? and attempt = ?`;
 const selectOpen = `select * from questions where run_no = ? and decision is null order by question_no`;
 const selectDecided = `
   select * from questions where run_no = ? and attempt < ? and decision in ('allow', 'deny', 'stop') order by attempt`;
 const selectOfAttempt = `select decision, answered_by from questions where run_no = ? and attempt = ?`;
-const close = `
+const closeQuestion = `
   update questions set decision = ?, answered_by = ?, answered_at = ?, message = ?, edited_input = ?, remember = ?
   where question_no = ?`;
 
@@ -35,38 +35,47 @@ export function* storeQuestions(
   events: readonly NumberedEvent[],
 ): Work<string | null | undefined> {
   if (run.attended !== 1 || run.agent_rev_id === null || run.status === "stopping") return undefined;
-  const asked = events.flatMap(({ event }) => (event.type === "permission_request" ? [event] : []));
-  if (asked.length === 0 && run.asked === 0) return undefined;
-  const within = asked.length === 0 ? 0 : yield* answerSeconds(run);
-  for (const event of asked) yield* ask(tx, run, event, tx.now.getTime() + within * 1000);
+  const requests = events.flatMap(({ event }) => (event.type === "permission_request" ? [event] : []));
+  if (requests.length === 0 && run.asked === 0) return undefined;
+  const secondsToAnswer = requests.length === 0 ? 0 : yield* readAnswerSeconds(run);
+  for (const event of requests) yield* ask(tx, run, event, tx.now.getTime() + secondsToAnswer * 1000);
   for (const { event } of events)
     if (event.type === "permission_decision" && event.decision === "superseded") yield* withdraw(tx, run, event);
   const [open] = yield first(selectOpen, run.run_no);
   return open === undefined ? null : fromColumn(String(open["tool"]));
 }
 
-function* answerSeconds(run: StoredRun): Work<number> {
-  return (yield* agentOf(run))?.answer_within_seconds ?? defaultAnswerSeconds;
+function* readAnswerSeconds(run: StoredRun): Work<number> {
+  return (yield* readAgentSnapshot(run))?.answer_within_seconds ?? defaultAnswerSeconds;
 }
 
 function* ask(tx: Transaction, run: StoredRun, event: PermissionRequestEvent, expires_at: number): Work<void> {
   const { request_id, tool, input = null, effect = null, input_schema } = event;
   const schema = input_schema === undefined ? null : JSON.stringify(input_schema);
-  const of = [toColumn(request_id), run.attempt, toColumn(tool), JSON.stringify(input), effect, schema];
-  const [inserted] = yield first(insert, ...of, tx.now.toISOString(), expires_at, run.run_no);
+  const columns = [toColumn(request_id), run.attempt, toColumn(tool), JSON.stringify(input), effect, schema];
+  const [inserted] = yield first(insertQuestion, ...columns, tx.now.toISOString(), expires_at, run.run_no);
   run.asked = 1;
   if (inserted !== undefined) return;
   // A repeated question: send the existing answer instead of asking again.
-  const [known = {}] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
-  const answer = decisionOf(known);
-  if (answer !== null) yield* giveOrder(tx, run, { answer: { request_id, answer } });
+  const [existing = {}] = yield first(selectQuestion, run.run_no, toColumn(request_id), run.attempt);
+  const answer = decisionOf(existing);
+  if (answer !== null) yield* sendOrder(tx, run, { answer: { request_id, answer } });
 }
 
 /** Closes a question that the executor no longer waits for. */
 function* withdraw(tx: Transaction, run: StoredRun, { request_id }: { request_id: string }): Work<void> {
-  const [row] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
+  const [row] = yield first(selectQuestion, run.run_no, toColumn(request_id), run.attempt);
   if (row === undefined || row["decision"] !== null) return;
-  yield write(close, "superseded", drover, tx.now.toISOString(), null, null, null, Number(row["question_no"]));
+  yield write(
+    closeQuestion,
+    "superseded",
+    systemDecider,
+    tx.now.toISOString(),
+    null,
+    null,
+    null,
+    Number(row["question_no"]),
+  );
 }
 
 export function* openQuestions(run: StoredRun): Work<Row[]> {
@@ -74,7 +83,7 @@ export function* openQuestions(run: StoredRun): Work<Row[]> {
 }
 
 /** Summarizes the questions of the run's last attempt. */
-export function* decisionsOf(run: StoredRun): Work<{ open: boolean; decided: boolean; stopped: string | null }> {
+export function* summarizeDecisions(run: StoredRun): Work<{ open: boolean; decided: boolean; stopped: string | null }> {
   const rows = yield all(selectOfAttempt, run.run_no, run.attempt);
   const stopped = rows.find(({ decision }) => decision === "stop");
   return {
@@ -99,7 +108,7 @@ export function* decide(
   run: StoredRun,
   question: Row,
   answer: Decision | { decision: "expired" | "superseded" },
-  by = drover,
+  by = systemDecider,
 ): Work<void> {
   const at = tx.now.toISOString();
   const request_id = fromColumn(String(question["request_id"]));
@@ -109,17 +118,17 @@ export function* decide(
   const edited = input === undefined ? null : JSON.stringify(input);
   const { decision } = answer;
   const columns = [decision, toColumn(by), at, toColumn(message ?? null), edited, remember ?? null];
-  yield write(close, ...columns, Number(question["question_no"]));
-  const decided = {
+  yield write(closeQuestion, ...columns, Number(question["question_no"]));
+  const decisionFields = {
     decision,
     by,
     ...(message === undefined ? {} : { message }),
     ...(input === undefined ? {} : { input }),
     ...(remember === undefined ? {} : { remember }),
   };
-  yield* storeEvent(tx, run, null, at, { type: "permission_decision", request_id, ...decided });
+  yield* storeEvent(tx, run, null, at, { type: "permission_decision", request_id, ...decisionFields });
   if (decision === "superseded") return;
-  const asked = {
+  const questionFields = {
     request_id,
     tool: fromColumn(String(question["tool"])),
     asked: JSON.parse(String(question["input"])),
@@ -130,7 +139,7 @@ export function* decide(
     run_id: run.run_id,
     attempt: Number(question["attempt"]),
     at,
-    body: JSON.stringify({ ...asked, ...decided }),
+    body: JSON.stringify({ ...questionFields, ...decisionFields }),
   });
 }
 
@@ -140,7 +149,7 @@ export function* supersede(tx: Transaction, run: StoredRun): Work<void> {
 }
 
 /** Decisions of people on questions of earlier attempts. For a repeated request id the latest decision counts. */
-export function* answersOf(run_no: number, attempt: number): Work<Invocation["answers"]> {
+export function* readAnswers(run_no: number, attempt: number): Work<Invocation["answers"]> {
   const answers = new Map<string, Invocation["answers"][number]>();
   for (const row of yield all(selectDecided, run_no, attempt)) {
     const [answer, request_id] = [decisionOf(row), fromColumn(String(row["request_id"]))];

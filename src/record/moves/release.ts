@@ -8,19 +8,19 @@ import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 const selectSharers = `
   select other.body from demands own join demands other on other.cap_agent = own.cap_agent where own.demand_id = ?`;
-const waits = `status = 'pending' and blocked_by = 'session'`;
+const isWaiting = `status = 'pending' and blocked_by = 'session'`;
 const selectNext = `
-  select run_no, run_id from runs where session_id = ? and ${waits} order by run_id limit 1`;
+  select run_no, run_id from runs where session_id = ? and ${isWaiting} order by run_id limit 1`;
 /** A fork that waits for its origin still counts as the first run of its own session. */
 const selectHolder = `
   select 1 from runs where session_id = ? and ${statusIn("open")}
-    and not (${waits} and mode = 'resume') limit 1`;
+    and not (${isWaiting} and mode = 'resume') limit 1`;
 /** Scans all blocked runs, so it skips procedural agents: they have many runs, and none of them is ever forked. */
 const selectForks = `
   select run_no from agent_revs cross join runs indexed by runs_blocked
   where agent_revs.agent_rev_id = ?1 and agent_revs.type <> 'procedural'
-    and forked_from = ?2 and mode = 'fork' and ${waits} and (run_id < ?3 or ?3 is null)`;
-const selectBefore = `
+    and forked_from = ?2 and mode = 'fork' and ${isWaiting} and (run_id < ?3 or ?3 is null)`;
+const selectWaitingDemands = `
   select distinct demand_id from runs indexed by runs_before_directory
   where directory = ? and status = 'pending' and blocked_by = 'directory'`;
 const selectFirst = `
@@ -63,7 +63,7 @@ export function* releaseSession(tx: Transaction, run: StoredRun & Partial<Ending
  */
 export function* releaseDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
   if (run.directory === null || run.blocked_by === "directory") return;
-  for (const row of yield all(selectBefore, run.directory)) {
+  for (const row of yield all(selectWaitingDemands, run.directory)) {
     const [next] = yield first(selectFirst, run.directory, Number(row["demand_id"]));
     if (next === undefined) continue;
     yield write(unblock, Number(next["run_no"]));

@@ -4,7 +4,7 @@ import type { Row, SqlValue } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 
 /** Text columns named after a field of Run, with values from outside. */
-const texts = [
+const textColumns = [
   "run_id",
   "agent_name",
   "created_by",
@@ -33,7 +33,7 @@ const texts = [
 ] as const;
 
 /** Numbers and words of closed lists, stored without encoding. */
-const plain = [
+const plainColumns = [
   "mode",
   "status",
   "reason",
@@ -48,7 +48,7 @@ const plain = [
 ] as const;
 
 /** Fields of Run that are columns of its row. */
-export const runFields = [...texts, ...plain, "attended", "usage"] as const;
+export const runFields = [...textColumns, ...plainColumns, "attended", "usage"] as const;
 
 /** In the order of runValues. */
 export const runColumns = [
@@ -71,7 +71,7 @@ export const insertRun = `
 
 /** Selects what a list shows, including demands. Bodies are read separately. */
 export const selectRuns = `
-  select runs.run_no, ${[...texts, ...plain].map((name) => `runs.${name}`).join(", ")},
+  select runs.run_no, ${[...textColumns, ...plainColumns].map((name) => `runs.${name}`).join(", ")},
     runs.attended, runs.usage, demands.body as demands
   from runs join demands using (demand_id)`;
 
@@ -94,8 +94,8 @@ export interface HiddenColumns {
 export function runValues(run: Run, hidden: HiddenColumns): SqlValue[] {
   const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained, sealed } = hidden;
   return [
-    ...texts.map((name) => toColumn(run[name])),
-    ...plain.map((name) => run[name]),
+    ...textColumns.map((name) => toColumn(run[name])),
+    ...plainColumns.map((name) => run[name]),
     run.attended ? 1 : 0,
     run.usage === null ? null : JSON.stringify(run.usage),
     demandId,
@@ -113,8 +113,8 @@ export function runValues(run: Run, hidden: HiddenColumns): SqlValue[] {
 
 export function runFromRow(row: Row): RunRow {
   const run: Record<string, unknown> = {};
-  for (const name of texts) run[name] = textOrNull(row[name]);
-  for (const name of plain) run[name] = row[name];
+  for (const name of textColumns) run[name] = textOrNull(row[name]);
+  for (const name of plainColumns) run[name] = row[name];
   run["attended"] = row["attended"] === 1;
   run["usage"] = typeof row["usage"] === "string" ? JSON.parse(row["usage"]) : null;
   run["demands"] = JSON.parse(String(row["demands"]));

@@ -100,13 +100,13 @@ export const selectStored = `
   select ${storedColumns.join(", ")}
   from runs`;
 const selectPosition = `${selectStored} where run_id = ?`;
-const written = `
+const writtenColumns = `
   ${storedColumns.map((name) => `runs.${name}`).join(", ")},
   runners.epoch as holder_epoch, runners.status as holder_status, runners.owner as holder_owner`;
 const selectWritten = `
-  select ${written} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
+  select ${writtenColumns} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 /** Columns of an EndingRun, from `runs` and `runners`. */
-export const ending = `${written},
+export const endingColumns = `${writtenColumns},
     (select cap_agent from demands where demands.demand_id = runs.demand_id) as cap_agent,
     (select type from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as agent_type,
     (select max_attempts from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as max_attempts,
@@ -115,17 +115,17 @@ export const ending = `${written},
     ) as awaited,
     exists (select 1 from schedule_slots where schedule_slots.waits_for = runs.run_id) as followed`;
 const selectEnding = `
-  select ${ending} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
+  select ${endingColumns} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 
 export function findRun(run_id: string): Work<StoredRun | null> {
   return find(selectPosition, run_id);
 }
 
-export function findWritten(run_id: string): Work<WrittenRun | null> {
+export function findWrittenRun(run_id: string): Work<WrittenRun | null> {
   return find(selectWritten, run_id);
 }
 
-export function findEnding(run_id: string): Work<EndingRun | null> {
+export function findEndingRun(run_id: string): Work<EndingRun | null> {
   return find(selectEnding, run_id);
 }
 

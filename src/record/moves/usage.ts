@@ -31,33 +31,33 @@ export function* addUsage(
 ): Work<Record<string, string>> {
   const turns = events.flatMap(({ event }) => (event.type === "usage" ? [event.usage] : []));
   if (turns.length === 0) return {};
-  const used = turns.reduce(sum, none);
+  const total = turns.reduce(addUsages, noUsage);
   // This function wrote it.
-  const before = run.usage === null ? null : (JSON.parse(run.usage) as Usage);
+  const previous = run.usage === null ? null : (JSON.parse(run.usage) as Usage);
   if (run.agent_rev_id !== null) {
-    const { input_tokens, output_tokens, cost_usd } = used;
-    const counts = [before === null ? 1 : 0, turns.length, input_tokens, output_tokens, cost_usd];
+    const { input_tokens, output_tokens, cost_usd } = total;
+    const counts = [previous === null ? 1 : 0, turns.length, input_tokens, output_tokens, cost_usd];
     yield write(addToDay, dayOf(tx.now), ...counts, run.run_no);
     if (run.session_id !== null) yield write(addToSession, dayOf(tx.now), ...counts, run.run_no);
   }
-  run.usage = JSON.stringify(sum(before ?? none, used));
+  run.usage = JSON.stringify(addUsages(previous ?? noUsage, total));
   return { usage: run.usage };
 }
 
-const none: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: null };
+const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: null };
 
-function sum(one: Usage, other: Usage): Usage {
+function addUsages(a: Usage, b: Usage): Usage {
   return {
-    input_tokens: one.input_tokens + counted(other.input_tokens),
-    output_tokens: one.output_tokens + counted(other.output_tokens),
-    cost_usd: other.cost_usd === null ? one.cost_usd : (one.cost_usd ?? 0) + counted(other.cost_usd),
+    input_tokens: a.input_tokens + clampCount(b.input_tokens),
+    output_tokens: a.output_tokens + clampCount(b.output_tokens),
+    cost_usd: b.cost_usd === null ? a.cost_usd : (a.cost_usd ?? 0) + clampCount(b.cost_usd),
   };
 }
 
 /** Far more than anyone uses, and small enough that sums fit into a number of every engine. */
-const mostCounted = 1e15;
+const maxCount = 1e15;
 
 /** Ignores negative and invalid values, so that no runner can reduce recorded usage. */
-function counted(value: number): number {
-  return Number.isFinite(value) && value > 0 ? Math.min(value, mostCounted) : 0;
+function clampCount(value: number): number {
+  return Number.isFinite(value) && value > 0 ? Math.min(value, maxCount) : 0;
 }

@@ -3,14 +3,14 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { findWritten, type StoredRun } from "../moves/stored-run.ts";
+import { findWrittenRun, type StoredRun } from "../moves/stored-run.ts";
 
 const selectUpload = `select size from uploads where run_no = ? and attempt = ? and sha256 = ?`;
 const insertUpload = `
   insert into uploads (run_no, attempt, sha256, size) values (?, ?, ?, ?) on conflict do nothing`;
 
 export function* addUpload(tx: Transaction, op: AddUpload): Work<FileResult> {
-  const run = yield* findWritten(op.run_id);
+  const run = yield* findWrittenRun(op.run_id);
   if (run === null || !isSha256(op.sha256)) return { ok: false, conflict: "not_found" };
   const fenced = isFenced(run, op);
   // A repeated upload: it is already stored.

@@ -3,7 +3,7 @@ import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
-const known = `select 1 from agents where name = ?`;
+const selectAgent = `select 1 from agents where name = ?`;
 const upsert = `
   insert into agents (name, owner, updated_at, body) values (?, ?, ?, ?)
   on conflict (name) do update set updated_at = excluded.updated_at, body = excluded.body`;
@@ -11,12 +11,12 @@ const remove = `delete from agents where name = ? returning name`;
 
 /** An update keeps the original owner. */
 export function* putAgent(tx: Transaction, { agent, by }: PutAgent): Work<AgentResult> {
-  const [before] = yield first(known, toColumn(agent.name));
+  const [existing] = yield first(selectAgent, toColumn(agent.name));
   yield write(upsert, toColumn(agent.name), toColumn(by), tx.now.toISOString(), JSON.stringify(agent));
-  return { ok: true, op: "put_agent", created: before === undefined };
+  return { ok: true, op: "put_agent", created: existing === undefined };
 }
 
 export function* deleteAgent({ name }: DeleteAgent): Work<AgentResult> {
-  const [found] = yield first(remove, toColumn(name));
-  return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_agent" };
+  const [deleted] = yield first(remove, toColumn(name));
+  return deleted === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_agent" };
 }

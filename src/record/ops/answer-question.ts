@@ -1,17 +1,17 @@
 import type { AnswerQuestion, QuestionResult, ResumeRun, SendInput } from "../../model/question.ts";
 import { isHeld } from "../../model/states.ts";
-import { end } from "../moves/lose-run.ts";
+import { endRun } from "../moves/lose-run.ts";
 import { move, updateRun } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
 import { decide, openQuestions, stopMessage } from "../moves/questions.ts";
-import { findEnding, type EndingRun } from "../moves/stored-run.ts";
+import { findEndingRun, type EndingRun } from "../moves/stored-run.ts";
 import { first, type Work } from "../query.ts";
 import { readQuestion } from "../reads/questions.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { grant } from "./grants.ts";
-import { inputEvent } from "./inputs.ts";
-import { giveOrder } from "./orders.ts";
+import { grantTool } from "./grants.ts";
+import { createInputEvent } from "./inputs.ts";
+import { sendOrder } from "./orders.ts";
 import { executorOf } from "./runner-row.ts";
 import { storeEvent } from "./store-events.ts";
 
@@ -20,40 +20,44 @@ const selectNewest = `select * from questions where run_no = ? and request_id = 
 const selectExecutor = `select executor from runners where runner_id = ?`;
 
 export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<QuestionResult> {
-  const run = yield* findEnding(op.run_id);
-  const [asked] = run === null ? [] : yield first(selectNewest, run.run_no, toColumn(op.request_id));
-  if (run === null || asked === undefined) return { ok: false, conflict: "not_found" };
-  const { decision: before } = asked;
-  if (before === null) {
-    yield* decide(tx, run, asked, op.answer, op.by);
+  const run = yield* findEndingRun(op.run_id);
+  const [row] = run === null ? [] : yield first(selectNewest, run.run_no, toColumn(op.request_id));
+  if (run === null || row === undefined) return { ok: false, conflict: "not_found" };
+  const { decision: previousDecision } = row;
+  if (previousDecision === null) {
+    yield* decide(tx, run, row, op.answer, op.by);
     if ("remember" in op.answer && run.session_id !== null)
-      yield* grant(run.session_id, fromColumn(String(asked["tool"])));
+      yield* grantTool(run.session_id, fromColumn(String(row["tool"])));
     yield* applyAnswer(tx, run, op);
   }
   const question = yield* readQuestion(op.run_id, op.request_id);
   if (question === null) return { ok: false, conflict: "not_found" };
-  if (before === null) return { ok: true, op: "answer_question", question };
-  return { ok: false, conflict: before === "expired" || before === "superseded" ? "closed" : "answered", question };
+  if (previousDecision === null) return { ok: true, op: "answer_question", question };
+  return {
+    ok: false,
+    conflict: previousDecision === "expired" || previousDecision === "superseded" ? "closed" : "answered",
+    question,
+  };
 }
 
 /** Applies the answer to the run: resumes it, stops it or passes the answer on to its runner. */
 function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
-  if (isHeld(run.status)) yield* giveOrder(tx, run, { answer: { request_id, answer } });
-  else if (answer.decision === "stop") return yield* end(tx, run, "failed", "permission_denied", stopMessage(by));
-  const open = (yield* openQuestions(run)).length > 0;
-  if (!open && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
-  else if (!open && run.status === "parked" && run.parked_why === "approval")
+  if (isHeld(run.status)) yield* sendOrder(tx, run, { answer: { request_id, answer } });
+  else if (answer.decision === "stop") return yield* endRun(tx, run, "failed", "permission_denied", stopMessage(by));
+  const isOpen = (yield* openQuestions(run)).length > 0;
+  if (!isOpen && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
+  else if (!isOpen && run.status === "parked" && run.parked_why === "approval")
     yield* continueRun(tx, run, `Answered by ${by}.`, { atOnce: true });
   // The next attempt gets the answer.
   else yield* updateRun(run, {});
 }
 
 export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult> {
-  const run = yield* findEnding(op.run_id);
+  const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
-  const open = run.status === "parked" && run.asked === 1 && (yield* openQuestions(run)).length > 0;
-  if (run.status !== "parked" || open)
-    return { ok: false, conflict: "wrong_state", status: run.status, waits_for: open ? "answer" : null };
+  const isOpen = run.status === "parked" && run.asked === 1 && (yield* openQuestions(run)).length > 0;
+  if (run.status !== "parked" || isOpen)
+    return { ok: false, conflict: "wrong_state", status: run.status, waits_for: isOpen ? "answer" : null };
   // A person who resumes it overrides the daily budget.
   const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
   yield* continueRun(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
@@ -61,15 +65,15 @@ export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult>
 }
 
 export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Work<QuestionResult> {
-  const run = yield* findEnding(run_id);
+  const run = yield* findEndingRun(run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
   const isActive = isHeld(run.status) && run.status !== "stopping";
   const [runner] = isActive ? yield first(selectExecutor, run.runner_id) : [];
   const executor = runner && executorOf(runner);
   if (executor?.can?.input === false) return { ok: false, conflict: "no_input", executor: executor.type };
-  if (!isActive || !(yield* giveOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
+  if (!isActive || !(yield* sendOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: null };
-  yield* storeEvent(tx, run, null, tx.now.toISOString(), inputEvent(text, by));
+  yield* storeEvent(tx, run, null, tx.now.toISOString(), createInputEvent(text, by));
   yield* updateRun(run, {});
   return { ok: true, op: "send_input" };
 }

@@ -3,7 +3,7 @@ import { first, write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { move } from "../moves/move.ts";
-import { claimedRun, selectInvocation } from "./invocation.ts";
+import { buildClaimedRun, selectInvocation } from "./invocation.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
@@ -13,18 +13,18 @@ const placeSession = `
   where session_id = ?`;
 
 /** Assigns the run to this runner, with a new attempt number. */
-export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
+export function* assignRun(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
   const attempt = head.attempt + 1;
   const run = { ...head, run_id: fromColumn(head.run_id), attempt, last_n: 0 };
-  const columns = { attempt, runner_id: runner.column, claim_no, prefer_until: null };
-  yield* move(tx, run, "claimed", { why: fromColumn(runner.column), columns });
+  const columns = { attempt, runner_id: runner.storedId, claim_no, prefer_until: null };
+  yield* move(tx, run, "claimed", { why: fromColumn(runner.storedId), columns });
   if (head.session_id !== null) {
     const { hostname = null, executor_profile = null, place_id = null, project_dir = null } = runner.row;
     // Another runner in the same place may use another directory.
-    const worksIn = head.in_place === null ? null : project_dir;
-    const values = [hostname, executor_profile, place_id, runner.column, project_dir, worksIn];
+    const sessionProjectDir = head.in_place === null ? null : project_dir;
+    const values = [hostname, executor_profile, place_id, runner.storedId, project_dir, sessionProjectDir];
     yield write(placeSession, ...values, head.session_id);
   }
   const [details = {}] = head.row === null ? yield first(selectInvocation, run.run_no) : [head.row];
-  return yield* claimedRun(runner, details, attempt);
+  return yield* buildClaimedRun(runner, details, attempt);
 }

@@ -3,10 +3,10 @@ import { first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { enterDirectory } from "./enter-directory.ts";
-import { handOut } from "./assign-run.ts";
-import { runsOfClaim } from "./held-runs.ts";
-import { claimedRun } from "./invocation.ts";
-import { ackOrders, openOrders } from "./orders.ts";
+import { assignRun } from "./assign-run.ts";
+import { findRunsOfClaim } from "./held-runs.ts";
+import { buildClaimedRun } from "./invocation.ts";
+import { ackOrders, readOpenOrders } from "./orders.ts";
 import { hasResumed, pickResumed, pickRuns } from "./pick-runs.ts";
 import { checkRunner, type StoredRunner } from "./runner-row.ts";
 import { hasLimits, parkIfLimited } from "./spending.ts";
@@ -26,49 +26,49 @@ const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = 
 const runsPerClaim = 50;
 
 /** A poll that this many newer claims overtook counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
-const claimsKept = 128;
+const maxClaimsKept = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
   const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id), tx.now.getTime());
   const runner = checkRunner(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const hasOrders = runner.row["has_orders"] === 1;
-  if (hasOrders) yield* ackOrders(runner.column, op.ack_order);
-  const claim_no = yield* claimNo(runner, op.claim_id);
+  if (hasOrders) yield* ackOrders(runner.storedId, op.ack_order);
+  const claim_no = yield* resolveClaimNo(runner, op.claim_id);
   const newest = Math.max(claim_no, runner.claim_no);
   if (op.again === undefined || newest > runner.claim_no) {
     const now = tx.now.getTime();
-    yield write(renew, now + op.lease_ms, now, newest, runner.column);
+    yield write(renew, now + op.lease_ms, now, newest, runner.storedId);
   }
   return {
     ok: true,
     op: "claim_runs",
-    claims: yield* claimsOf(tx, runner, op, claim_no, newest),
-    orders: hasOrders ? yield* openOrders(runner.column) : [],
+    claims: yield* giveClaims(tx, runner, op, claim_no, newest),
+    orders: hasOrders ? yield* readOpenOrders(runner.storedId) : [],
     draining: runner.status === "draining",
   };
 }
 
 /** The number of this claim: its existing one, or the next. */
-function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
-  const { known_claim_no: known = null } = runner.row;
-  if (known !== null) return Number(known);
+function* resolveClaimNo(runner: StoredRunner, claim_id: string): Work<number> {
+  const { known_claim_no: knownClaimNo = null } = runner.row;
+  if (knownClaimNo !== null) return Number(knownClaimNo);
   const claim_no = runner.claim_no + 1;
-  yield write(insertClaim, runner.column, claim_no, toColumn(claim_id));
-  yield write(deleteOldClaims, runner.column, claim_no - claimsKept);
+  yield write(insertClaim, runner.storedId, claim_no, toColumn(claim_id));
+  yield write(deleteOldClaims, runner.storedId, claim_no - maxClaimsKept);
   return claim_no;
 }
 
 /** Repeats what this claim was given before and still holds. Only the newest claim gets new runs, while it is open and has none. */
-function* claimsOf(
+function* giveClaims(
   tx: Transaction,
   runner: StoredRunner,
   op: ClaimRuns,
   claim_no: number,
   newest: number,
 ): Work<ClaimedRun[]> {
-  const given = yield* repeatedClaims(runner, claim_no);
-  if (given.length > 0) return given;
+  const repeated = yield* repeatedClaims(runner, claim_no);
+  if (repeated.length > 0) return repeated;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining") return [];
   const claims = yield* takeResumed(tx, runner, op, claim_no);
   const want = Math.min(op.want, runsPerClaim) - claims.length;
@@ -80,21 +80,21 @@ function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, clai
   const claims: ClaimedRun[] = [];
   if (runner.row["has_resumed"] !== 1 || op.shortage !== undefined) return claims;
   for (const head of yield* pickResumed(runner, runsPerClaim))
-    if (yield* enterDirectory(tx, runner, head)) claims.push(yield* handOut(tx, runner, head, claim_no));
+    if (yield* enterDirectory(tx, runner, head)) claims.push(yield* assignRun(tx, runner, head, claim_no));
   return claims;
 }
 
 function* repeatedClaims(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
-  const given: ClaimedRun[] = [];
+  const repeated: ClaimedRun[] = [];
   // A new claim was given nothing yet.
-  if (runner.row["known_claim_no"] === null) return given;
-  for (const row of yield* runsOfClaim(runner.column, claim_no))
-    if (row["status"] !== "stopping") given.push(yield* claimedRun(runner, row, Number(row["attempt"])));
-  return given;
+  if (runner.row["known_claim_no"] === null) return repeated;
+  for (const row of yield* findRunsOfClaim(runner.storedId, claim_no))
+    if (row["status"] !== "stopping") repeated.push(yield* buildClaimedRun(runner, row, Number(row["attempt"])));
+  return repeated;
 }
 
 /** Runs that one claim blocks or parks at most. The runner is notified and continues with its next claim. */
-const mostBlocked = 500;
+const maxBlocked = 500;
 
 /** Skips runs whose directory is taken or whose budget or usage limit is reached, and tries the next ones. */
 function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): Work<ClaimedRun[]> {
@@ -104,12 +104,12 @@ function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no
     const before = claims.length;
     for (const head of heads)
       if (!(yield* parkIfLimited(tx, runner, head)) && (yield* enterDirectory(tx, runner, head)))
-        claims.push(yield* handOut(tx, runner, head, claim_no));
-    const aside = heads.length - (claims.length - before);
-    if (aside === 0 || claims.length === want) return claims;
-    blocked += aside;
-    if (blocked < mostBlocked) continue;
-    tx.changes.ordered.add(fromColumn(runner.column));
+        claims.push(yield* assignRun(tx, runner, head, claim_no));
+    const skippedCount = heads.length - (claims.length - before);
+    if (skippedCount === 0 || claims.length === want) return claims;
+    blocked += skippedCount;
+    if (blocked < maxBlocked) continue;
+    tx.changes.ordered.add(fromColumn(runner.storedId));
     return claims;
   }
 }

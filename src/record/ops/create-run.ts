@@ -5,15 +5,15 @@ import type { CreateRun, OpResult } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
-import { demandOf } from "./demands.ts";
+import { canonicalJson } from "./canonical-json.ts";
+import { findOrCreateDemand } from "./demands.ts";
 import { insertRun, runValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
-import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
-import { isSettled, nameWebhooks, settle } from "./settle-trigger.ts";
+import { selectNewEvents, storeEvent, storeEvents } from "./store-events.ts";
+import { isSettled, storeWebhookNames, settle } from "./settle-trigger.ts";
 import { pinToSession } from "./place-run.ts";
 import { isPortable } from "./save-session.ts";
-import { findByIdempotencyKey, sourceSession, isSessionMissing, submit, type Submitted } from "./submit.ts";
+import { findByIdempotencyKey, sourceSession, isSessionMissing, submit, type SubmittedColumns } from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data, sealed) values (?, ?, ?, ?, ?, ?)`;
@@ -25,18 +25,19 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   const { run, events } = op;
   if (isTerminal(run.status))
     throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
-  const earlier = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
-  if (earlier !== null) return earlier;
+  const repeatedResult = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
+  if (repeatedResult !== null) return repeatedResult;
   const stored = yield* findRun(run.run_id);
   if (stored !== null) return yield* answerRepeat(stored, run);
   if (op.inside !== undefined && !(yield* isActive(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
-  if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
+  if (selectNewEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
   if (op.agent !== undefined && run.mode !== "start" && (yield* isSessionMissing(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
   if (op.settles !== undefined && (yield* isSettled(op.settles))) return { ok: false, conflict: "repeated", last_n: 0 };
-  const submitted = op.agent === undefined ? yield* localRun(tx, run) : yield* submit(tx, op, op.agent, waits);
-  const last = { n: events.length, seq: events.length + submitted.before.length };
+  const submitted =
+    op.agent === undefined ? yield* createLocalColumns(tx, run) : yield* submit(tx, op, op.agent, waits);
+  const last = { n: events.length, seq: events.length + submitted.initialEvents.length };
   const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
   const position = {
     run_no: Number(inserted?.["run_no"]),
@@ -45,10 +46,10 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
     last_n: 0,
     last_seq: 0,
   };
-  if (op.agent !== undefined && submitted.blockedBy === null) yield* preferSessionPlace(tx, run, position.run_no);
-  for (const event of submitted.before) yield* storeEvent(tx, position, null, run.created_at, event);
+  if (op.agent !== undefined && submitted.blockedBy === null) yield* preferSessionRunner(tx, run, position.run_no);
+  for (const event of submitted.initialEvents) yield* storeEvent(tx, position, null, run.created_at, event);
   yield* storeEvents(tx, position, events);
-  if (op.webhooks !== undefined) yield* nameWebhooks(position.run_no, op.webhooks);
+  if (op.webhooks !== undefined) yield* storeWebhookNames(position.run_no, op.webhooks);
   if (op.settles !== undefined) yield* settle(op.settles, run.run_id);
   const body = bodyOf(run);
   const { sealed = null } = op;
@@ -63,16 +64,16 @@ function* isActive({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<
 }
 
 /** A portable session can continue on any runner, but the run prefers the one that already has it. */
-function* preferSessionPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
+function* preferSessionRunner(tx: Transaction, run: Run, run_no: number): Work<void> {
   const from = sourceSession(run);
   if (from === null || !(yield* isPortable(toColumn(from)))) return;
   tx.changes.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
 /** A run that its creator executes itself (`drover exec`); runners never claim it. */
-function* localRun(tx: Transaction, run: Run): Work<Submitted> {
+function* createLocalColumns(tx: Transaction, run: Run): Work<SubmittedColumns> {
   return {
-    demandId: yield* demandOf(tx, run.demands),
+    demandId: yield* findOrCreateDemand(tx, run.demands),
     agentRevId: null,
     timeoutSeconds: null,
     blockedBy: null,
@@ -80,7 +81,7 @@ function* localRun(tx: Transaction, run: Run): Work<Submitted> {
     budgeted: false,
     chained: false,
     sealed: false,
-    before: [],
+    initialEvents: [],
   };
 }
 
@@ -98,12 +99,12 @@ export function bodyOf(run: Run): (string | null)[] {
 /** A repeated request gets the same answer. A different run with the same id is a conflict. */
 function* answerRepeat(stored: StoredRun, run: Run): Work<OpResult> {
   const [row] = yield first(selectIdentity, stored.run_no);
-  const same =
+  const isSame =
     row?.["agent_name"] === toColumn(run.agent_name) &&
     row["created_by"] === toColumn(run.created_by) &&
     row["created_at"] === toColumn(run.created_at) &&
     (row["prompt"] ?? null) === toColumn(run.prompt) &&
-    canonical(JSON.parse(String(row["parameters"] ?? "{}"))) === canonical(run.parameters);
-  if (same) return { ok: true, last_n: stored.last_n, repeated: true };
+    canonicalJson(JSON.parse(String(row["parameters"] ?? "{}"))) === canonicalJson(run.parameters);
+  if (isSame) return { ok: true, last_n: stored.last_n, repeated: true };
   return { ok: false, conflict: "exists", last_n: stored.last_n };
 }

@@ -5,7 +5,7 @@ import type {
   SettleDelivery,
   TriggerResult,
 } from "../../model/trigger-ops.ts";
-import { deliverForMs } from "../moves/notify.ts";
+import { deliveryWindowMs } from "../moves/notify.ts";
 import { all, first, type Row, write, type Work } from "../query.ts";
 import { readRun } from "../reads/runs.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -20,12 +20,12 @@ const selectDue = `
   select delivery_no, delivery_id, event, at, body, attempts,
     (select run_id from runs where runs.run_no = deliveries.run_no) as run_id
   from deliveries where webhook_no = ? and status = 'pending' and next_at <= ? order by next_at limit ?`;
-const lease = `update deliveries set attempts = attempts + 1, next_at = ? where delivery_no = ?`;
-const selectOne = `select delivery_no, status, attempts, give_up_at from deliveries where delivery_id = ?`;
-const settleOne = `
+const leaseDelivery = `update deliveries set attempts = attempts + 1, next_at = ? where delivery_no = ?`;
+const selectDelivery = `select delivery_no, status, attempts, give_up_at from deliveries where delivery_id = ?`;
+const updateDelivery = `
   update deliveries set status = ?, next_at = ?, response_status = ?, response = ?, error = ?, settled_at = ?
   where delivery_no = ?`;
-const sendAgain = `
+const resetDelivery = `
   update deliveries set status = 'pending', next_at = ?, give_up_at = ?, settled_at = null
   where delivery_id = ? returning delivery_no`;
 
@@ -35,23 +35,23 @@ export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<Tri
   for (const webhook of yield all(selectDueWebhooks, now)) {
     if (deliveries.length >= op.limit) break;
     const owner = fromColumn(String(webhook["created_by"]));
-    const ofOwner = (op.in_progress ?? []).filter((name) => name === owner).length + countOf(deliveries, owner);
-    const room = Math.min(op.of_one, op.limit - deliveries.length, (op.of_owner ?? op.limit) - ofOwner);
-    if (room <= 0) continue;
+    const ownerCount = (op.in_progress ?? []).filter((name) => name === owner).length + countByOwner(deliveries, owner);
+    const maxCount = Math.min(op.of_one, op.limit - deliveries.length, (op.of_owner ?? op.limit) - ownerCount);
+    if (maxCount <= 0) continue;
     if (op.busy.includes(fromColumn(String(webhook["name"])))) continue;
-    for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, room)) {
-      yield write(lease, now + op.lease_ms, Number(row["delivery_no"]));
-      deliveries.push(yield* claimed(webhook, row));
+    for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, maxCount)) {
+      yield write(leaseDelivery, now + op.lease_ms, Number(row["delivery_no"]));
+      deliveries.push(yield* readClaimed(webhook, row));
     }
   }
   return { ok: true, op: "claim_deliveries", deliveries };
 }
 
-function countOf(deliveries: readonly ClaimedDelivery[], owner: string): number {
+function countByOwner(deliveries: readonly ClaimedDelivery[], owner: string): number {
   return deliveries.filter((delivery) => delivery.owner === owner).length;
 }
 
-function* claimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
+function* readClaimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
   const text = (value: unknown): string => fromColumn(String(value));
   return {
     delivery_id: text(row["delivery_id"]),
@@ -70,7 +70,7 @@ function* claimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
 }
 
 export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<TriggerResult> {
-  const [row] = yield first(selectOne, toColumn(op.delivery_id));
+  const [row] = yield first(selectDelivery, toColumn(op.delivery_id));
   if (row === undefined) return { ok: false, conflict: "not_found" };
   if (row["status"] !== "pending" || row["attempts"] !== op.attempt) return { ok: false, conflict: "stale" };
   const { outcome } = op;
@@ -79,7 +79,7 @@ export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<Trigg
   const status =
     next !== null && next <= Number(row["give_up_at"]) ? "pending" : outcome.delivered ? "delivered" : "failed";
   yield write(
-    settleOne,
+    updateDelivery,
     status,
     next ?? now,
     op.response_status,
@@ -93,6 +93,6 @@ export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<Trigg
 
 export function* redeliver(tx: Transaction, { delivery_id }: Redeliver): Work<TriggerResult> {
   const now = tx.now.getTime();
-  const [found] = yield first(sendAgain, now, now + deliverForMs, toColumn(delivery_id));
-  return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "redeliver" };
+  const [updated] = yield first(resetDelivery, now, now + deliveryWindowMs, toColumn(delivery_id));
+  return updated === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "redeliver" };
 }

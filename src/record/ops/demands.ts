@@ -4,7 +4,7 @@ import { unmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
+import { canonicalJson } from "./canonical-json.ts";
 import { factsFromRow } from "./runner-row.ts";
 
 /** max_concurrent of an agent. With `runner_id`, of an agent that only this runner offers. */
@@ -22,16 +22,16 @@ const insertDemand = `
   on conflict (key) do update set key = excluded.key returning demand_id`;
 const setUnmatched = `
   update demands set unmatched_since = ? where demand_id = ?`;
-const liveRunners = `
+const selectLiveRunners = `
   select * from runners where status <> 'lost'`;
 const insertMatch = `
   insert into demand_matches (runner_id, demand_id) values (?, ?) on conflict do nothing`;
 const deleteMatches = `
   delete from demand_matches where runner_id = ?`;
-const nowMatched = `
+const clearUnmatched = `
   update demands set unmatched_since = null
   where unmatched_since is not null and demand_id in (select demand_id from demand_matches where runner_id = ?)`;
-const nowUnmatched = `
+const markUnmatched = `
   update demands set unmatched_since = ?
   where unmatched_since is null and demand_id in (select demand_id from demand_matches where runner_id = ?)
     and not exists (select 1 from demand_matches m where m.demand_id = demands.demand_id and m.runner_id <> ?)`;
@@ -42,21 +42,21 @@ const noDemand = 1;
 const maxKeyLength = 800;
 
 /** Runs with equal demands share one row, so that a claim checks a few queue heads instead of all runs. */
-export function* demandOf(tx: Transaction, demands: Demands): Work<number> {
-  const body = canonical(demands);
+export function* findOrCreateDemand(tx: Transaction, demands: Demands): Work<number> {
+  const body = canonicalJson(demands);
   if (body === "{}") return noDemand;
   const key = keyOf(body);
-  const [known] = yield first(selectDemand, key);
-  return known === undefined ? yield* newDemand(tx, key, demands, null) : Number(known["demand_id"]);
+  const [existing] = yield first(selectDemand, key);
+  return existing === undefined ? yield* createDemand(tx, key, demands, null) : Number(existing["demand_id"]);
 }
 
-/** Like demandOf, for a run that runners claim. Also records since when no runner matches. */
-export function* claimableDemandOf(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
-  const key = keyOf(canonical(cap === null ? demands : { demands, cap }));
-  const [known] = yield first(selectDemand, key);
-  if (known === undefined) return yield* newDemand(tx, key, demands, cap);
-  const demandId = Number(known["demand_id"]);
-  if (known["matched"] === 0 && known["unmatched_since"] === null)
+/** Like findOrCreateDemand, for a run that runners claim. It also records since when no runner matches. */
+export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
+  const key = keyOf(canonicalJson(cap === null ? demands : { demands, cap }));
+  const [existing] = yield first(selectDemand, key);
+  if (existing === undefined) return yield* createDemand(tx, key, demands, cap);
+  const demandId = Number(existing["demand_id"]);
+  if (existing["matched"] === 0 && existing["unmatched_since"] === null)
     yield write(setUnmatched, tx.now.getTime(), demandId);
   return demandId;
 }
@@ -66,10 +66,10 @@ function keyOf(body: string): string {
   return body.length <= maxKeyLength ? body : `sha256:${createHash("sha256").update(body).digest("hex")}`;
 }
 
-function* newDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): Work<number> {
+function* createDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): Work<number> {
   const values = [
     key,
-    canonical(demands),
+    canonicalJson(demands),
     cap?.max ?? null,
     toColumn(cap?.agent_name ?? null),
     toColumn(cap?.runner_id ?? null),
@@ -77,31 +77,32 @@ function* newDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | n
   const [inserted] = yield first(insertDemand, ...values);
   const demandId = Number(inserted?.["demand_id"]);
   let matched = false;
-  for (const runner of yield all(liveRunners)) matched = (yield* matchOne(runner, demandId, demands)) || matched;
+  for (const runner of yield all(selectLiveRunners))
+    matched = (yield* matchDemand(runner, demandId, demands)) || matched;
   if (!matched) yield write(setUnmatched, tx.now.getTime(), demandId);
   return demandId;
 }
 
-function* matchOne(runner: Row, demandId: number, demands: Demands): Work<boolean> {
+function* matchDemand(runner: Row, demandId: number, demands: Demands): Work<boolean> {
   if (unmetDemands(demands, factsFromRow(runner)).length > 0) return false;
   yield write(insertMatch, runner["runner_id"]!, demandId);
   return true;
 }
 
-const allDemands = `select demand_id, body from demands`;
+const selectDemands = `select demand_id, body from demands`;
 
 /** Matches a new runner, or one that registered again with other facts, against all demands. */
 export function* matchRunner(tx: Transaction, runner: Row): Work<void> {
   yield* unmatchRunner(tx, String(runner["runner_id"]));
-  for (const row of yield all(allDemands)) {
-    // newDemand wrote it from a run's demands.
-    yield* matchOne(runner, Number(row["demand_id"]), JSON.parse(String(row["body"])) as Demands);
+  for (const row of yield all(selectDemands)) {
+    // createDemand wrote it from a run's demands.
+    yield* matchDemand(runner, Number(row["demand_id"]), JSON.parse(String(row["body"])) as Demands);
   }
-  yield write(nowMatched, runner["runner_id"]!);
+  yield write(clearUnmatched, runner["runner_id"]!);
 }
 
 /** Removes a runner's matches. `runnerId` is the stored text. */
 export function* unmatchRunner(tx: Transaction, runnerId: string): Work<void> {
-  yield write(nowUnmatched, tx.now.getTime(), runnerId, runnerId);
+  yield write(markUnmatched, tx.now.getTime(), runnerId, runnerId);
   yield write(deleteMatches, runnerId);
 }

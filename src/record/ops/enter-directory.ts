@@ -5,10 +5,10 @@ import { statusIn } from "../moves/statuses.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
-const working = `directory is not null and ${statusIn("held")}`;
-const selectHolder = `select 1 from runs indexed by runs_in_directory where directory = ? and ${working} limit 1`;
-const block = `update runs set blocked_by = 'directory', directory = ? where run_no = ?`;
-const enter = `update runs set directory = ? where run_no = ?`;
+const isWorking = `directory is not null and ${statusIn("held")}`;
+const selectHolder = `select 1 from runs indexed by runs_in_directory where directory = ? and ${isWorking} limit 1`;
+const blockRun = `update runs set blocked_by = 'directory', directory = ? where run_no = ?`;
+const setDirectory = `update runs set directory = ? where run_no = ?`;
 
 /**
  * Gives a run that works in place exclusive use of its directory on that host. If another run has the directory, this one is
@@ -18,12 +18,12 @@ export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Hea
   if (head.in_place === null) return true;
   const directory = directoryOf(runner, head);
   const [holder] = yield first(selectHolder, directory);
-  const busy = holder !== undefined;
-  yield write(busy ? block : enter, directory, head.run_no);
+  const isBusy = holder !== undefined;
+  yield write(isBusy ? blockRun : setDirectory, directory, head.run_no);
   // It had been released for a directory on another host: pass that one on to the next run.
   if (head.directory !== null && head.directory !== directory)
     yield* releaseDirectory(tx, { directory: head.directory, blocked_by: null });
-  return !busy;
+  return !isBusy;
 }
 
 /** Built from stored texts. */

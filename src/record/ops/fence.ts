@@ -29,13 +29,13 @@ export function isFenced(run: WrittenRun, op: Write): boolean {
 export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
   // Keep only the executions it started without permission, not its other events.
-  audit(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
+  addAuditRow(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
 }
 
 /** Audits events that an otherwise valid writer was not allowed to report. */
 export function auditForged(tx: Transaction, run: StoredRun, op: Write, events: readonly RunEvent[]): void {
   const kinds = events.map(({ type }) => type);
-  audit(
+  addAuditRow(
     tx,
     run,
     op,
@@ -49,33 +49,33 @@ function isExecution({ type }: RunEvent): boolean {
 }
 
 /** Limits how much refused data a runner can put into the audit trail. */
-const mostKept = 64 * 1024;
+const maxAuditChars = 64 * 1024;
 
 /** Adds one row per run and runner, with the attempt that was refused first, however many writes a report contains. */
-function audit(
+function addAuditRow(
   tx: Transaction,
   run: StoredRun,
   op: Write,
   kinds: readonly string[],
   events: readonly RunEvent[],
 ): void {
-  const all = (tx.refused ??= new Map<string, RefusedWrites>());
+  const refusals = (tx.refused ??= new Map<string, RefusedWrites>());
   const key = JSON.stringify([run.run_id, op.runner ?? null]);
-  const known = all.get(key);
-  const refused = known ?? {
+  const existing = refusals.get(key);
+  const refused = existing ?? {
     kinds: new Set(),
     writes: 0,
     executions: [],
     decisions: [],
     omitted: 0,
-    remainingChars: mostKept,
+    remainingChars: maxAuditChars,
   };
   refused.writes += 1;
   for (const kind of kinds) refused.kinds.add(kind);
-  for (const event of events) keep(refused, event);
-  if (known !== undefined) return;
-  all.set(key, refused);
-  const about = {
+  for (const event of events) addEvent(refused, event);
+  if (existing !== undefined) return;
+  refusals.set(key, refused);
+  const context = {
     runner_id: op.runner?.runner_id ?? null,
     epoch: op.runner?.epoch ?? null,
     current_attempt: run.attempt,
@@ -90,12 +90,12 @@ function audit(
     at: tx.now.toISOString(),
     // Evaluated when the chain appends the row, after every write of the transaction.
     get body() {
-      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...about, ...refusedBody(refused) });
+      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...context, ...refusedBody(refused) });
     },
   });
 }
 
-function keep(refused: RefusedWrites, event: RunEvent): void {
+function addEvent(refused: RefusedWrites, event: RunEvent): void {
   const [list, value] = "execution" in event ? [refused.executions, event.execution] : [refused.decisions, event];
   const length = JSON.stringify(value).length;
   if (length > refused.remainingChars) {

@@ -3,14 +3,14 @@ import type { FinishRun, OpResult } from "../../model/store.ts";
 import { first, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
+import { canonicalJson } from "./canonical-json.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { lossCounters, giveBack } from "../moves/lose-run.ts";
+import { readLossCounters, giveBack } from "../moves/lose-run.ts";
 import { move, type Move } from "../moves/move.ts";
-import { findEnding, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
+import { findEndingRun, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 import { applyEvents } from "./append-events.ts";
 import { parkRun } from "./park-run.ts";
-import { newEvents } from "./store-events.ts";
+import { selectNewEvents } from "./store-events.ts";
 
 const selectFinish = `
   select events.body, runs.summary, runs.isolation
@@ -19,18 +19,18 @@ const selectFinish = `
 
 /** Accepted in any state that is not final. The attempt number decides whether the writer is still entitled. */
 export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
-  const run = yield* findEnding(op.run_id);
+  const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (isFenced(run, op)) return refused(tx, run, op);
+  if (isFenced(run, op)) return answerFenced(tx, run, op);
   if (isTerminal(run.status)) return yield* answerRepeat(tx, run, op);
-  const fresh = newEvents(op.events, run.last_n);
-  if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
+  const newEvents = selectNewEvents(op.events, run.last_n);
+  if (newEvents === null || (op.last_n ?? 0) > (newEvents.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  const { to: via, columns } = yield* applyEvents(tx, run, fresh, op);
+  const { to: via, columns } = yield* applyEvents(tx, run, newEvents, op);
   if (op.give_back !== undefined) yield* takeBack(tx, run, op, columns);
   else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { via, columns });
-  else yield* endWith(tx, run, op, { via, columns });
+  else yield* endWithResult(tx, run, op, { via, columns });
   return { ok: true, last_n: run.last_n };
 }
 
@@ -43,17 +43,18 @@ function* parkOrEnd(
 ): Work<void> {
   if (run.status === "stopping") return yield* cancel(tx, run, op, { ...how.columns, given_back: run.attempt });
   const refusal = yield* parkRun(tx, run, op, how);
-  if (refusal !== null) yield* endWith(tx, run, { ...op, result: refusal }, how);
+  if (refusal !== null) yield* endWithResult(tx, run, { ...op, result: refusal }, how);
 }
 
 /** Requeues a run that its runner could not finish, or ends it if it has no attempts left. */
 function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
   const why = op.result.error ?? String(op.give_back);
-  const given = { ...columns, given_back: run.attempt };
-  if (run.status === "stopping") return yield* cancel(tx, run, op, given);
-  const cost = op.give_back === "at_no_cost" ? {} : yield* lossCounters(run);
-  if (cost === null) yield* endWith(tx, run, op, { columns: { ...given, failures: run.failures + 1 } });
-  else yield* giveBack(tx, run, why, { ...given, ...cost });
+  const returnedColumns = { ...columns, given_back: run.attempt };
+  if (run.status === "stopping") return yield* cancel(tx, run, op, returnedColumns);
+  const counters = op.give_back === "at_no_cost" ? {} : yield* readLossCounters(run);
+  if (counters === null)
+    yield* endWithResult(tx, run, op, { columns: { ...returnedColumns, failures: run.failures + 1 } });
+  else yield* giveBack(tx, run, why, { ...returnedColumns, ...counters });
 }
 
 function* cancel(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
@@ -61,7 +62,12 @@ function* cancel(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record
   yield* move(tx, run, "cancelled", { why: { ...op.result, status: "cancelled", ...empty }, columns });
 }
 
-function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, how: Pick<Move, "via" | "columns">): Work<void> {
+function* endWithResult(
+  tx: Transaction,
+  run: StoredRun,
+  op: FinishRun,
+  how: Pick<Move, "via" | "columns">,
+): Work<void> {
   const columns = {
     ...how.columns,
     ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
@@ -70,7 +76,7 @@ function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, how: Pick<Move
   yield* move(tx, run, op.result.status, { ...how, why: op.result, at: op.at, columns, settled: true });
 }
 
-function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
+function answerFenced(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   // The same finish again, after it gave the run back.
   if (run.given_back === op.attempt && (op.give_back !== undefined || op.parked !== undefined))
     return { ok: true, last_n: run.last_n, repeated: true };
@@ -80,11 +86,11 @@ function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
 
 function* answerRepeat(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
   const [row] = yield first(selectFinish, run.run_no);
-  const same =
-    canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&
+  const isSame =
+    canonicalJson(JSON.parse(String(row?.["body"]))) === canonicalJson(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&
     (op.runner !== undefined || row?.["isolation"] === op.isolation);
-  if (same || ((op.give_back !== undefined || op.parked !== undefined) && run.given_back === op.attempt))
+  if (isSame || ((op.give_back !== undefined || op.parked !== undefined) && run.given_back === op.attempt))
     return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "finished", last_n: run.last_n };

@@ -24,7 +24,7 @@ const setLast = `
 
 /** Rows per insert statement. */
 const slotsPerInsert = 100;
-const mostQueued = 100;
+const maxQueued = 100;
 
 /** Decision of the overlap policy: skip the slot, or create a run that may have to wait for another. */
 type OverlapDecision = { skip: SkipReason; detail: string } | { waitsFor: string | null };
@@ -44,24 +44,29 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
   const schedule = scheduleFromRow(row);
   if (op.due !== undefined && (schedule.rev !== op.due.rev || schedule.due_at !== op.due.at))
     return { ok: false, conflict: "changed" };
-  const line = yield* fire(tx, op, schedule);
-  if (line === "session") return { ok: false, conflict: "session" };
-  const skipped = op.skipped.map((one): SlotRow => ({ ...one, outcome: "skipped", run_id: null, waits_for: null }));
+  const slotRow = yield* fire(tx, op, schedule);
+  if (slotRow === "session") return { ok: false, conflict: "session" };
+  const skipped = op.skipped.map((skippedSlot): SlotRow => ({
+    ...skippedSlot,
+    outcome: "skipped",
+    run_id: null,
+    waits_for: null,
+  }));
   let decided = 0;
   for (let from = 0; from < skipped.length; from += slotsPerInsert)
     decided += yield* insertSlots(op, skipped.slice(from, from + slotsPerInsert));
-  if (line !== null) decided += yield* insertSlots(op, [line]);
+  if (slotRow !== null) decided += yield* insertSlots(op, [slotRow]);
   if (op.due !== undefined) yield write(advanceDue, op.due.next, toColumn(op.schedule_id));
   // Stop it only now: when it ends, it looks for the slot that waits for it.
-  if (typeof line?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
+  if (typeof slotRow?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
     yield* stopRuns(tx, {
       op: "stop_runs",
-      run_ids: [line.waits_for],
+      run_ids: [slotRow.waits_for],
       reason: "user",
       by: actorOf(schedule.definition),
     });
   tx.changes.schedules = true;
-  return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
+  return { ok: true, op: "fire_schedule", run_id: slotRow?.run_id ?? null, decided };
 }
 
 /** Returns null if the slot was decided before or there is none to fire. Stores nothing if the session no longer exists. */
@@ -72,8 +77,8 @@ function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Wor
   const decision: OverlapDecision = op.due === undefined ? { waitsFor: null } : yield* applyOverlapPolicy(schedule);
   if ("skip" in decision)
     return { slot, outcome: "skipped", why: decision.skip, detail: decision.detail, run_id: null, waits_for: null };
-  const made = yield* createRun(tx, create, decision.waitsFor !== null);
-  if (!made.ok) return "session";
+  const created = yield* createRun(tx, create, decision.waitsFor !== null);
+  if (!created.ok) return "session";
   const { run_id, session_id } = create.run;
   yield write(setLast, toColumn(run_id), toColumn(session_id), toColumn(op.schedule_id));
   return { slot, outcome: "fired", why: null, detail: null, run_id, waits_for: decision.waitsFor };
@@ -89,8 +94,8 @@ function* applyOverlapPolicy({ schedule_id, definition, last_run_id }: StoredSch
   if (overlap === "skip") return { skip: "overlap", detail: `Run ${last_run_id} is ${status}.` };
   if (overlap === "cancel_previous") return { waitsFor: last_run_id };
   const [count] = yield first(countQueued, toColumn(schedule_id));
-  if (Number(count?.["queued"]) < mostQueued) return { waitsFor: last_run_id };
-  return { skip: "queue_full", detail: `${mostQueued} runs are already queued behind run ${last_run_id}.` };
+  if (Number(count?.["queued"]) < maxQueued) return { waitsFor: last_run_id };
+  return { skip: "queue_full", detail: `${maxQueued} runs are already queued behind run ${last_run_id}.` };
 }
 
 function actorOf({ name }: ScheduleDefinition): string {

@@ -7,11 +7,11 @@ import { auditForged, type Write } from "./fence.ts";
 
 type ExecutionEvent = Extract<RunEvent, { type: "execution_started" | "execution_ended" }>;
 
-const selectKnown = `select kind, run_id, attempt from audit_rows where execution_id = ? and kind in ('start', 'end')`;
+const selectExecution = `select kind, run_id, attempt from audit_rows where execution_id = ? and kind in ('start', 'end')`;
 
 /** Names under which a runner may decide a question itself. Decisions of people come from the store only. */
 const runnerDeciders: ReadonlySet<string> = new Set(["unattended", "session", "drover"]);
-const longestId = 200;
+const maxIdLength = 200;
 
 /**
  * Replaces each event that the attempt may not report with an error: an end without a start of the same attempt, a second end,
@@ -25,16 +25,16 @@ export function* replaceForgedEvents(
   op: Write,
 ): Work<readonly NumberedEvent[]> {
   if (!events.some(({ event }) => needsCheck(run, event))) return events;
-  const kept: NumberedEvent[] = [];
+  const checkedEvents: NumberedEvent[] = [];
   const forged: RunEvent[] = [];
   for (const numbered of events) {
     const { event } = numbered;
-    const fault = needsCheck(run, event) ? yield* faultOf(tx, run, event) : null;
-    if (fault !== null) forged.push(event);
-    kept.push(fault === null ? numbered : { ...numbered, event: fault });
+    const errorEvent = needsCheck(run, event) ? yield* checkEvent(tx, run, event) : null;
+    if (errorEvent !== null) forged.push(event);
+    checkedEvents.push(errorEvent === null ? numbered : { ...numbered, event: errorEvent });
   }
   if (forged.length > 0) auditForged(tx, run, op, forged);
-  return kept;
+  return checkedEvents;
 }
 
 /** `exec` records one execution with the id of its run, from its own process; that one is exempt. */
@@ -47,39 +47,39 @@ function isExecution(event: RunEvent): event is ExecutionEvent {
   return event.type === "execution_started" || event.type === "execution_ended";
 }
 
-function* faultOf(tx: Transaction, run: StoredRun, event: RunEvent): Work<RunEvent | null> {
+function* checkEvent(tx: Transaction, run: StoredRun, event: RunEvent): Work<RunEvent | null> {
   if (event.type === "permission_decision") {
     // Nobody decides a superseded question.
     if (event.decision === "superseded" || runnerDeciders.has(event.by)) return null;
     return { type: "error", code: "refused_decision", message: "A runner cannot decide in a person's name." };
   }
   if (!isExecution(event)) return null;
-  const message = yield* executionFault(tx, run, event);
+  const message = yield* checkExecution(tx, run, event);
   return message === null ? null : { type: "error", code: "refused_execution", message };
 }
 
-function* executionFault(tx: Transaction, run: StoredRun, event: ExecutionEvent): Work<string | null> {
+function* checkExecution(tx: Transaction, run: StoredRun, event: ExecutionEvent): Work<string | null> {
   const { execution_id } = event.execution;
-  const shown = execution_id.slice(0, longestId);
-  if (execution_id === "" || execution_id.length > longestId || execution_id === run.run_id)
-    return `A runner may not use the execution id "${shown}".`;
+  const shortId = execution_id.slice(0, maxIdLength);
+  if (execution_id === "" || execution_id.length > maxIdLength || execution_id === run.run_id)
+    return `A runner may not use the execution id "${shortId}".`;
   const executions = (tx.executions ??= new Map<string, ExecutionState>());
-  const stored = executions.has(execution_id) ? [] : yield all(selectKnown, toColumn(execution_id));
+  const stored = executions.has(execution_id) ? [] : yield all(selectExecution, toColumn(execution_id));
   // Check the map again: another run of this transaction may have taken the id during the query.
-  const known = executions.get(execution_id) ?? knownFrom(stored);
+  const state = executions.get(execution_id) ?? toExecutionState(stored);
   if (event.type === "execution_started") {
-    if (known !== null) return `The execution id ${shown} is already in use.`;
+    if (state !== null) return `The execution id ${shortId} is already in use.`;
     executions.set(execution_id, { run_id: run.run_id, attempt: run.attempt, ended: false });
     return null;
   }
-  if (known === null || known.run_id !== run.run_id || known.attempt !== run.attempt)
-    return `This attempt did not start the execution ${shown}.`;
-  if (known.ended) return `The execution ${shown} has already ended.`;
-  executions.set(execution_id, { ...known, ended: true });
+  if (state === null || state.run_id !== run.run_id || state.attempt !== run.attempt)
+    return `This attempt did not start the execution ${shortId}.`;
+  if (state.ended) return `The execution ${shortId} has already ended.`;
+  executions.set(execution_id, { ...state, ended: true });
   return null;
 }
 
-function knownFrom(rows: readonly Row[]): ExecutionState | null {
+function toExecutionState(rows: readonly Row[]): ExecutionState | null {
   const [row] = rows;
   if (row === undefined) return null;
   return {

@@ -4,7 +4,7 @@ const selectGrants = `select granted_tools from sessions where session_id = ?`;
 const setGrants = `update sessions set granted_tools = ? where session_id = ?`;
 
 /** Allows a tool for the rest of a session. `session` is the stored text. */
-export function* grant(session: string, tool: string): Work<void> {
+export function* grantTool(session: string, tool: string): Work<void> {
   const [row = {}] = yield first(selectGrants, session);
   const granted = grantsOf(row);
   if (!granted.includes(tool)) yield write(setGrants, JSON.stringify([...granted, tool]), session);
@@ -12,6 +12,6 @@ export function* grant(session: string, tool: string): Work<void> {
 
 /** Tools that a person allowed for the rest of the session. */
 export function grantsOf({ granted_tools }: Row): string[] {
-  // grant wrote it.
+  // grantTool wrote it.
   return typeof granted_tools === "string" ? (JSON.parse(granted_tools) as string[]) : [];
 }

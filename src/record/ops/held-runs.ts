@@ -2,7 +2,7 @@ import { all, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
 import { isAssigned } from "../moves/statuses.ts";
-import { ending, selectStored, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
+import { endingColumns, selectStored, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 
 const selectHeld = `${selectStored} where runner_id = ? and ${isAssigned} order by claim_no, run_no limit ?`;
 const selectOfClaim = `
@@ -10,29 +10,29 @@ const selectOfClaim = `
 const selectGiven = `${withInvocations(selectOfClaim)} order by run_no`;
 /** Starts from the few lost runners, so its cost does not grow with the number of runs. */
 const selectOfLost = `
-  select ${ending} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
+  select ${endingColumns} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
   where runners.status = 'lost' and runs.runner_id = runners.runner_id
     and ${isAssigned}
   order by runners.runner_id, runs.claim_no, runs.run_no limit ?`;
 
 /** The runs that lost runners still hold. One statement for all runners, because there may be thousands. */
-export function* runsOfLostRunners(limit: number): Work<EndingRun[]> {
+export function* findRunsOfLostRunners(limit: number): Work<EndingRun[]> {
   // The statement selects exactly the columns of an EndingRun.
-  return (yield all(selectOfLost, limit)).map((row) => storedRun(row) as EndingRun);
+  return (yield all(selectOfLost, limit)).map((row) => toStoredRun(row) as EndingRun);
 }
 
 /** The unfinished runs of a runner. `runner` is the stored text. */
-export function* heldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun[]> {
-  return (yield all(selectHeld, runner, limit)).map(storedRun);
+export function* findHeldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun[]> {
+  return (yield all(selectHeld, runner, limit)).map(toStoredRun);
 }
 
 /** The runs that this claim was given, with their invocations. */
-export function* runsOfClaim(runner: string, claim_no: number): Work<Row[]> {
+export function* findRunsOfClaim(runner: string, claim_no: number): Work<Row[]> {
   return yield all(selectGiven, runner, claim_no);
 }
 
 /** Converts a row of selectStored. */
-export function storedRun(row: object): StoredRun {
+export function toStoredRun(row: object): StoredRun {
   // The statements select exactly these columns.
   const run = row as StoredRun;
   return { ...run, run_id: fromColumn(run.run_id) };

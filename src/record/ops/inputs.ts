@@ -12,15 +12,15 @@ const selectInputs = `
   select seq, body from events
   where run_no = ? and attempt < ? and n is null and body like '{"type":"system","subtype":"user_input",%' order by seq`;
 
-/** The event that records a person's message to a run. `inputsBefore` relies on the order of its first fields. */
-export function inputEvent(text: string, by: string): UserInputEvent {
+/** The event that records a person's message to a run. `readEarlierInputs` relies on the order of its first fields. */
+export function createInputEvent(text: string, by: string): UserInputEvent {
   return { type: "system", subtype: "user_input", data: { text, by } };
 }
 
 /** Messages that people sent to earlier attempts of a run. A lost runner may not have saved them. */
-export function* inputsBefore(run_no: number, attempt: number): Work<UserInput[]> {
+export function* readEarlierInputs(run_no: number, attempt: number): Work<UserInput[]> {
   return (yield all(selectInputs, run_no, attempt)).map(({ seq = null, body = null }) => {
-    // inputEvent created it.
+    // createInputEvent created it.
     const { data } = JSON.parse(String(body)) as UserInputEvent;
     return { text: data.text, seq: Number(seq) };
   });

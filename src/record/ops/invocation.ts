@@ -1,11 +1,11 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ClaimedRun } from "../../model/dispatch-ops.ts";
 import type { Invocation } from "../../model/executor.ts";
-import { answersOf } from "../moves/questions.ts";
+import { readAnswers } from "../moves/questions.ts";
 import type { Row, Work } from "../query.ts";
 import { fromColumn, textOrNull } from "../text.ts";
 import { grantsOf } from "./grants.ts";
-import { inputsBefore } from "./inputs.ts";
+import { readEarlierInputs } from "./inputs.ts";
 import { executorOf, type StoredRunner } from "./runner-row.ts";
 
 /** Columns of `runs` that an invocation needs. */
@@ -28,7 +28,7 @@ export function withInvocations(runs: string): string {
 export const selectInvocation = withInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
 
 /** Builds the claimed run from a row of `withInvocations`. */
-export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
+export function* buildClaimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
   // create_run wrote both from the model's types.
   const snapshot = JSON.parse(String(row["agent"])) as Agent;
@@ -55,8 +55,8 @@ export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Wo
     prompt: textOrNull(row["prompt"]),
     project_dir: textOrNull(row["project_dir"]),
     attended: row["attended"] === 1,
-    answers: row["asked"] === 1 ? yield* answersOf(Number(row["run_no"]), attempt) : [],
-    inputs: attempt > 1 ? yield* inputsBefore(Number(row["run_no"]), attempt) : [],
+    answers: row["asked"] === 1 ? yield* readAnswers(Number(row["run_no"]), attempt) : [],
+    inputs: attempt > 1 ? yield* readEarlierInputs(Number(row["run_no"]), attempt) : [],
     granted_tools: grantsOf(row),
     executor_config: executorOf(runner.row).config,
   };

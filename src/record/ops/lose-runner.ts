@@ -4,7 +4,7 @@ import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { unmatchRunner } from "./demands.ts";
 import { loseRun, requeue } from "../moves/lose-run.ts";
-import { heldRuns } from "./held-runs.ts";
+import { findHeldRuns } from "./held-runs.ts";
 import { findCallingRunner, type StoredRunner } from "./runner-row.ts";
 
 const setLost = `update runners set status = 'lost' where runner_id = ?`;
@@ -16,7 +16,7 @@ const deleteRunner = `delete from runners where runner_id = ?`;
 /** Marks a runner as lost, so that it has to register again. Its runs are released separately. */
 export function* markLost(tx: Transaction, column: string): Work<void> {
   yield write(setLost, column);
-  yield* forget(tx, column);
+  yield* deleteRunnerRows(tx, column);
 }
 
 export function lostMessage(column: string): string {
@@ -24,9 +24,9 @@ export function lostMessage(column: string): string {
 }
 
 /** Marks a runner as lost and releases all its runs at once, because another process replaces it. */
-export function* loseRunner(tx: Transaction, { column }: StoredRunner): Work<void> {
+export function* loseRunner(tx: Transaction, { storedId: column }: StoredRunner): Work<void> {
   yield* markLost(tx, column);
-  for (const run of yield* heldRuns(column)) yield* loseRun(tx, run, lostMessage(column));
+  for (const run of yield* findHeldRuns(column)) yield* loseRun(tx, run, lostMessage(column));
 }
 
 export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {
@@ -36,14 +36,14 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   const message = `Its runner ${op.runner_id} left.`;
   // No other runner may take the runs of a runner that only takes pinned runs.
   const giveBack = runner.row["only_pinned"] === 1 ? loseRun : requeue;
-  for (const run of yield* heldRuns(runner.column))
+  for (const run of yield* findHeldRuns(runner.storedId))
     if ((yield* giveBack(tx, run, message)) === "requeued") requeued.push(run.run_id);
-  yield* forget(tx, runner.column);
-  yield write(deleteRunner, runner.column);
+  yield* deleteRunnerRows(tx, runner.storedId);
+  yield write(deleteRunner, runner.storedId);
   return { ok: true, op: "leave_runner", requeued };
 }
 
-function* forget(tx: Transaction, column: string): Work<void> {
+function* deleteRunnerRows(tx: Transaction, column: string): Work<void> {
   yield* unmatchRunner(tx, column);
   for (const text of [deleteAgents, deleteOrders, deleteClaims]) yield write(text, column);
 }

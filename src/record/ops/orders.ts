@@ -26,7 +26,7 @@ const selectOpen = `
   order by orders.no`;
 
 /** Sends an order to the runner that holds the run, for this attempt only. Returns false if no runner holds it. */
-export function* giveOrder(tx: Transaction, run: StoredRun, body: OrderBody): Work<boolean> {
+export function* sendOrder(tx: Transaction, run: StoredRun, body: OrderBody): Work<boolean> {
   if (run.runner_id === null) return false;
   const [numbered] = yield first(nextNo, run.runner_id);
   if (numbered === undefined) return false;
@@ -39,13 +39,13 @@ export function* ackOrders(runner: string, upTo: number): Work<void> {
   if (upTo > 0) yield write(deleteAcked, runner, upTo);
 }
 
-export function* openOrders(runner: string): Work<Order[]> {
+export function* readOpenOrders(runner: string): Work<Order[]> {
   const rows = yield all(selectOpen, runner);
   return rows.map((row) => ({
     no: Number(row["no"]),
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
-    // giveOrder wrote it from an OrderBody.
+    // sendOrder wrote it from an OrderBody.
     ...(JSON.parse(String(row["body"])) as OrderBody),
   }));
 }

@@ -2,13 +2,13 @@ import type { Agent } from "../../model/agent.ts";
 import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import type { FinishRun } from "../../model/store.ts";
-import { agentOf } from "../moves/agent-snapshot.ts";
+import { readAgentSnapshot } from "../moves/agent-snapshot.ts";
 import { continueRun, park } from "../moves/park.ts";
-import { decisionsOf, stopMessage } from "../moves/questions.ts";
+import { summarizeDecisions, stopMessage } from "../moves/questions.ts";
 import type { EndingRun } from "../moves/stored-run.ts";
 import type { SqlValue, Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { nextDay, shareLimit, spentToday } from "./spending.ts";
+import { nextDay, shareLimit, findSpentBudget } from "./spending.ts";
 
 type Parking = NonNullable<FinishRun["parked"]>;
 
@@ -25,32 +25,38 @@ export function* parkRun(
   { parked, result }: FinishRun,
   { via, columns: columnsBefore }: { via: RunStatus; columns: Record<string, SqlValue> },
 ): Work<FinishRun["result"] | null> {
-  const agent = yield* agentOf(run);
-  if (parked === undefined || agent === null || wantsToFail(parked.why, agent)) return result;
+  const agent = yield* readAgentSnapshot(run);
+  if (parked === undefined || agent === null || failsOn(parked.why, agent)) return result;
   const columns = { ...columnsBefore, given_back: run.attempt, continues: 1 };
-  const began = { ...run, continues: 1 };
+  const startedRun = { ...run, continues: 1 };
   if (parked.why === "approval") {
-    const { open, decided, stopped } = yield* decisionsOf(run);
+    const { open, decided, stopped } = yield* summarizeDecisions(run);
     if (stopped !== null)
       return { ...result, status: "failed", reason: "permission_denied", error: stopMessage(stopped) };
     // A person answered before the run was parked.
     if (!open && decided) {
-      yield* continueRun(tx, began, "Answered.", { atOnce: true, via, columns });
+      yield* continueRun(tx, startedRun, "Answered.", { atOnce: true, via, columns });
       return null;
     }
   }
-  const until = yield* untilWhen(tx, run, parked);
+  const until = yield* findResumeTime(tx, run, parked);
   if (parked.why === "usage_limit" && until !== null) yield* shareLimit(tx, run, agent, until);
-  yield* park(tx, began, { why: parked.why, until, message: parked.message ?? messages[parked.why], via, columns });
+  yield* park(tx, startedRun, {
+    why: parked.why,
+    until,
+    message: parked.message ?? messages[parked.why],
+    via,
+    columns,
+  });
   return null;
 }
 
-function wantsToFail(why: ParkReason, { budget, on_usage_limit }: Agent): boolean {
+function failsOn(why: ParkReason, { budget, on_usage_limit }: Agent): boolean {
   return why === "budget" ? budget?.when_spent === "fail" : why === "usage_limit" && on_usage_limit === "fail";
 }
 
 /** The executor does not know when the record's day ends, so the store decides. */
-function* untilWhen(tx: Transaction, run: EndingRun, { why, until }: Parking): Work<string | null> {
+function* findResumeTime(tx: Transaction, run: EndingRun, { why, until }: Parking): Work<string | null> {
   if (until !== undefined) return new Date(until).toISOString();
-  return why === "budget" && (yield* spentToday(tx, run)) !== null ? nextDay(tx.now) : null;
+  return why === "budget" && (yield* findSpentBudget(tx, run)) !== null ? nextDay(tx.now) : null;
 }

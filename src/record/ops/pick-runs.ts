@@ -17,20 +17,20 @@ export interface Head extends StoredRun {
 const headColumns = [...new Set([...storedColumns, "priority", "in_place", ...invocationColumns.split(/,\s+/)])].join(
   ", ",
 );
-const selectRows = `
+const selectDemands = `
   select demand_id, cap, cap_agent, cap_runner from demand_matches join demands using (demand_id)
   where runner_id = ? and exists (
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and ${isClaimable})`;
-const selectHeads = headsBy("runs_to_claim", "");
+const selectHeads = headStatements("runs_to_claim", "");
 /** For a runner that takes runs of one agent only; skips any number of other runs. */
-const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
+const selectHeadsOf = headStatements("runs_to_claim_of", "and agent_name = ?");
 
 /**
  * The variant with invocations saves one statement per run. The plain one is better with several demands: most heads are
  * then not taken, and their invocations may be large.
  */
-function headsBy(index: string, agent: string): { plain: string; detailed: string } {
+function headStatements(index: string, agent: string): { plain: string; detailed: string } {
   const plain = `
     select ${headColumns} from runs indexed by ${index}
     where demand_id = ? and ${isClaimable} ${agent}
@@ -51,64 +51,72 @@ const selectResumed = `
   where ${isResumed} and demand_matches.demand_id = runs.demand_id and demand_matches.runner_id = ?1 and (runs.agent_name = ?2 or ?2 is null)
   order by runs.run_id limit ?3`;
 
-const busy = `agent_rev_id is not null and ${statusIn("busy")}`;
-const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
-const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
+const isBusy = `agent_rev_id is not null and ${statusIn("busy")}`;
+const countBusy = `select count(*) as busy from runs where agent_name = ? and ${isBusy}`;
+const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${isBusy}`;
 
 /** Picks runs by priority, then age, across all demands the runner meets and within the agents' caps. */
-export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
-  const rows = yield all(selectRows, column);
-  const only = typeof only_agent === "string" ? [only_agent] : [];
-  const { plain, detailed } = only.length === 0 ? selectHeads : selectHeadsOf;
+export function* pickRuns({ storedId: column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
+  const rows = yield all(selectDemands, column);
+  const agentFilter = typeof only_agent === "string" ? [only_agent] : [];
+  const { plain, detailed } = agentFilter.length === 0 ? selectHeads : selectHeadsOf;
   const wantsDetails = rows.length === 1;
-  const room = new Map<string, number>();
-  const capOf = new Map<number, string>();
+  const freeByCap = new Map<string, number>();
+  const capByDemand = new Map<number, string>();
   const heads: Head[] = [];
   for (const row of rows) {
-    const free = yield* freeUnder(row, room, capOf);
+    const free = yield* readFreeCapacity(row, freeByCap, capByDemand);
     if (free < 1) continue;
-    const found = yield all(wantsDetails ? detailed : plain, Number(row["demand_id"]), ...only, Math.min(want, free));
+    const headRows = yield all(
+      wantsDetails ? detailed : plain,
+      Number(row["demand_id"]),
+      ...agentFilter,
+      Math.min(want, free),
+    );
     // The statement selects the columns of Head.
-    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: wantsDetails ? its : null });
+    for (const head of headRows)
+      heads.push({ ...(head as unknown as Omit<Head, "row">), row: wantsDetails ? head : null });
   }
   if (rows.length > 1) heads.sort(byPriority);
-  return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
+  return capByDemand.size === 0 ? heads.slice(0, want) : limitByCaps(heads, want, freeByCap, capByDemand);
 }
 
 /** Picks resumed runs, ignoring the runner's slots and the agents' caps. */
-export function* pickResumed({ column, row }: StoredRunner, most: number): Work<Head[]> {
+export function* pickResumed({ storedId: column, row }: StoredRunner, limit: number): Work<Head[]> {
   const { only_agent = null } = row;
-  const found = yield all(selectResumed, column, only_agent, most);
+  const headRows = yield all(selectResumed, column, only_agent, limit);
   // The statement selects the columns of Head.
-  return found.map((its) => ({ ...(its as unknown as Omit<Head, "row">), row: null }));
+  return headRows.map((head) => ({ ...(head as unknown as Omit<Head, "row">), row: null }));
 }
 
 /** How many more runs the cap of this row allows. Rows of one agent share its cap. */
-function* freeUnder(row: Row, room: Map<string, number>, capOf: Map<number, string>): Work<number> {
-  const { cap, cap_agent: agent, cap_runner: on } = row;
+function* readFreeCapacity(row: Row, room: Map<string, number>, capOf: Map<number, string>): Work<number> {
+  const { cap, cap_agent: agent, cap_runner: capRunner } = row;
   if (typeof cap !== "number" || typeof agent !== "string") return Number.POSITIVE_INFINITY;
-  const key = JSON.stringify([agent, on, cap]);
+  const key = JSON.stringify([agent, capRunner, cap]);
   capOf.set(Number(row["demand_id"]), key);
   let free = room.get(key);
   if (free === undefined) {
-    const [count] = yield typeof on === "string" ? first(countBusyOn, agent, on) : first(countBusy, agent);
+    const [count] = yield typeof capRunner === "string"
+      ? first(countBusyOn, agent, capRunner)
+      : first(countBusy, agent);
     free = cap - Number(count?.["busy"]);
     room.set(key, free);
   }
   return free;
 }
 
-function underCaps(heads: Head[], want: number, room: Map<string, number>, capOf: Map<number, string>): Head[] {
-  const taken: Head[] = [];
+function limitByCaps(heads: Head[], want: number, room: Map<string, number>, capOf: Map<number, string>): Head[] {
+  const picked: Head[] = [];
   for (const head of heads) {
-    if (taken.length === want) break;
+    if (picked.length === want) break;
     const key = capOf.get(head.demand_id);
     const free = key === undefined ? Number.POSITIVE_INFINITY : (room.get(key) ?? 0);
     if (free < 1) continue;
     if (key !== undefined) room.set(key, free - 1);
-    taken.push(head);
+    picked.push(head);
   }
-  return taken;
+  return picked;
 }
 
 function byPriority(a: Head, b: Head): number {

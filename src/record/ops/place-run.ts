@@ -4,8 +4,8 @@ import { all, first, write, type Row, type SqlValue, type Work } from "../query.
 import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
-import { type Cap, claimableDemandOf } from "./demands.ts";
+import { canonicalJson } from "./canonical-json.ts";
+import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
 
 /** How long a run waits for a runner that already has its session before any runner may take it. */
 export const preferMs = 5000;
@@ -18,15 +18,15 @@ const selectDemand = `
   select demands.body, cap, cap_agent, cap_runner, demands_after
   from runs join demands using (demand_id) where run_no = ?`;
 const isMatched = `select 1 from demand_matches where demand_id = ? limit 1`;
-const place = `update runs set demand_id = ?, prefer_until = ?, demands_after = ? where run_no = ?`;
+const updatePlacement = `update runs set demand_id = ?, prefer_until = ?, demands_after = ? where run_no = ?`;
 
 const isRegistered = `select 1 from runners where runner_id = ? and status <> 'lost'`;
-/** Finds demands for a short-lived runner by the look of its id. `releaseFromCommand` checks them exactly. */
+/** Finds demands for a short-lived runner by the prefix of its id. `releaseFromCommand` checks them exactly. */
 const selectStranded = `
   select run_no, session_id, resumed from runs indexed by runs_to_claim
   where demand_id in (select demand_id from demands where unmatched_since is not null and body like '%"runner_id":"run-%')
     and ${isClaimable} and session_id is not null limit ?`;
-const mostReleased = 100;
+const maxReleased = 100;
 
 /** The columns of a run that decide which runners may take it. */
 export interface Placement extends Record<string, SqlValue> {
@@ -47,29 +47,30 @@ export function* placeInSession(
 ): Work<{ demands: Demands; columns: Placement | null }> {
   const [row = {}] = yield first(selectDemand, run_no);
   // Both columns hold a run's demands.
-  const own = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
-  const [where] = yield first(selectPlace, session);
-  if (where === undefined || own.place_id !== undefined) return { demands: own, columns: null };
+  const runDemands = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
+  const [location] = yield first(selectPlace, session);
+  if (location === undefined || runDemands.place_id !== undefined) return { demands: runDemands, columns: null };
   const cap = capOf(row);
-  if (own.runner_id !== undefined)
-    return (yield* releaseFromCommand(tx, own, where, cap)) ?? { demands: own, columns: null };
-  const pinned = { ...own };
-  const there = where["place_id"] === null ? "runner_id" : "place_id";
-  for (const name of ["hostname", "executor_profile", there] as const) pinned[name] = fromColumn(String(where[name]));
-  const demand_id = yield* claimableDemandOf(tx, pinned, cap);
-  if (where["portable"] !== 1) {
+  if (runDemands.runner_id !== undefined)
+    return (yield* releaseFromCommand(tx, runDemands, location, cap)) ?? { demands: runDemands, columns: null };
+  const pinned = { ...runDemands };
+  const pinKey = location["place_id"] === null ? "runner_id" : "place_id";
+  for (const name of ["hostname", "executor_profile", pinKey] as const)
+    pinned[name] = fromColumn(String(location[name]));
+  const demand_id = yield* findOrCreateClaimableDemand(tx, pinned, cap);
+  if (location["portable"] !== 1) {
     // Without a saved state the conversation exists only there, so the demand must not be widened.
-    const demands_after = where["portable"] === null ? null : canonical(own);
+    const demands_after = location["portable"] === null ? null : canonicalJson(runDemands);
     return { demands: pinned, columns: { demand_id, prefer_until: null, demands_after } };
   }
-  const anywhere = { ...own, executor_profile: fromColumn(String(where["executor_profile"])) };
+  const portableDemands = { ...runDemands, executor_profile: fromColumn(String(location["executor_profile"])) };
   const [matched] = yield first(isMatched, demand_id);
   if (matched === undefined) {
-    const wider = yield* claimableDemandOf(tx, anywhere, cap);
-    return { demands: anywhere, columns: { demand_id: wider, prefer_until: null, demands_after: null } };
+    const wider = yield* findOrCreateClaimableDemand(tx, portableDemands, cap);
+    return { demands: portableDemands, columns: { demand_id: wider, prefer_until: null, demands_after: null } };
   }
   const prefer_until = tx.now.getTime() + preferMs;
-  return { demands: pinned, columns: { demand_id, prefer_until, demands_after: canonical(anywhere) } };
+  return { demands: pinned, columns: { demand_id, prefer_until, demands_after: canonicalJson(portableDemands) } };
 }
 
 /**
@@ -88,18 +89,18 @@ function* releaseFromCommand(
   const demands = { ...own };
   for (const name of ["hostname", "executor_profile", "place_id"] as const)
     demands[name] = fromColumn(String(where[name]));
-  const demand_id = yield* claimableDemandOf(tx, demands, cap);
+  const demand_id = yield* findOrCreateClaimableDemand(tx, demands, cap);
   const [matched] = yield first(isMatched, demand_id);
   return matched === undefined ? null : { demands, columns: { demand_id, prefer_until: null, demands_after: null } };
 }
 
 /** Releases runs that were answered or resumed while no runner could take them. */
 export function* releaseStranded(tx: Transaction): Work<void> {
-  for (const row of yield all(selectStranded, mostReleased)) {
+  for (const row of yield all(selectStranded, maxReleased)) {
     const run_no = Number(row["run_no"]);
     const { demands, columns } = yield* placeInSession(tx, run_no, String(row["session_id"]));
     if (columns === null) continue;
-    yield write(place, columns.demand_id, columns.prefer_until, columns.demands_after, run_no);
+    yield write(updatePlacement, columns.demand_id, columns.prefer_until, columns.demands_after, run_no);
     (row["resumed"] === 1 ? (tx.changes.resumed ??= []) : tx.changes.claimable).push(demands);
   }
 }
@@ -109,7 +110,7 @@ export function* pinToSession(tx: Transaction, run_no: number, session: string):
   const { demands, columns } = yield* placeInSession(tx, run_no, session);
   if (columns !== null) {
     const { demand_id, prefer_until, demands_after } = columns;
-    yield write(place, demand_id, prefer_until, demands_after, run_no);
+    yield write(updatePlacement, demand_id, prefer_until, demands_after, run_no);
   }
   return demands;
 }
@@ -119,7 +120,7 @@ export function* widen(tx: Transaction, run_no: number): Work<Demands> {
   const [row = {}] = yield first(selectDemand, run_no);
   // placeInSession wrote it.
   const demands = JSON.parse(String(row["demands_after"])) as Demands;
-  yield write(place, yield* claimableDemandOf(tx, demands, capOf(row)), null, null, run_no);
+  yield write(updatePlacement, yield* findOrCreateClaimableDemand(tx, demands, capOf(row)), null, null, run_no);
   return demands;
 }
 
@@ -129,15 +130,15 @@ const selectHost = `
   where runs.run_no = ? and (runs.mode <> 'start' or runs.demands_after is not null) and runs.prefer_until is null`;
 
 /** The host of the session that a run continues, if the run has to continue there; null if it may go elsewhere. */
-export function* hostOfSession(run_no: number): Work<string | null> {
+export function* findSessionHost(run_no: number): Work<string | null> {
   const [row] = yield first(selectHost, run_no);
   if (row === undefined || row["hostname"] === null) return null;
   // create_run wrote it from a run's demands.
   const { place_id, runner_id } = JSON.parse(String(row["body"])) as Demands;
-  const isThere = [place_id, runner_id].some(
-    (demanded, at) => demanded !== undefined && toColumn(demanded) === row[["place_id", "runner_id"][at]!],
+  const isPinned = [place_id, runner_id].some(
+    (demanded, index) => demanded !== undefined && toColumn(demanded) === row[["place_id", "runner_id"][index]!],
   );
-  return isThere ? fromColumn(String(row["hostname"])) : null;
+  return isPinned ? fromColumn(String(row["hostname"])) : null;
 }
 
 export function pinnedSessionMessage(hostname: string): string {

@@ -1,6 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { RefuseChain, TriggerResult } from "../../model/trigger-ops.ts";
-import { end } from "../moves/lose-run.ts";
+import { endRun } from "../moves/lose-run.ts";
 import { notify } from "../moves/notify.ts";
 import { findRun } from "../moves/stored-run.ts";
 import type { Work } from "../query.ts";
@@ -12,10 +12,10 @@ import { isSettled, settle } from "./settle-trigger.ts";
 export function* refuseChain(tx: Transaction, { parent_run_id, run, why }: RefuseChain): Work<TriggerResult> {
   const chain = { chain_of: parent_run_id };
   if (yield* isSettled(chain)) return { ok: false, conflict: "repeated" };
-  const made = yield* createRun(tx, { op: "create_run", run, events: [] });
+  const created = yield* createRun(tx, { op: "create_run", run, events: [] });
   const stored = yield* findRun(run.run_id);
-  if (!made.ok || stored === null) throw new BugError("the id of a new run was taken");
-  yield* end(tx, stored, "failed", "refused", why);
+  if (!created.ok || stored === null) throw new BugError("the id of a new run was taken");
+  yield* endRun(tx, stored, "failed", "refused", why);
   yield* settle(chain, run.run_id, "refused");
   yield* notify(tx, stored, "failed", tx.now.toISOString(), { reason: "refused", error: why });
   return { ok: true, op: "refuse_chain" };

@@ -44,16 +44,17 @@ const insertAgent = `
   on conflict (runner_id, name) do update set body = excluded.body`;
 
 export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<DispatchResult> {
-  const known = yield* findRunner(op.runner_id);
-  if (known !== null && !maySucceed(known, op)) return { ok: false, conflict: "duplicate_runner" };
-  const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
-  if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
+  const existing = yield* findRunner(op.runner_id);
+  if (existing !== null && !canTakeOver(existing, op)) return { ok: false, conflict: "duplicate_runner" };
+  const isSameProcess =
+    existing !== null && existing.row["key_hash"] === toColumn(op.key_hash) && existing.status !== "lost";
+  if (isSameProcess && isRepeated(existing, op)) return { ok: true, op: "register_runner", epoch: existing.epoch };
   // A new process takes over this runner id. The runs of the old one are lost.
-  if (known !== null && !same) yield* loseRunner(tx, known);
+  if (existing !== null && !isSameProcess) yield* loseRunner(tx, existing);
 
   const now = tx.now.getTime();
   // Derived from the time, so that it also increases if the runner's row was deleted in between.
-  const epoch = Math.max(now, (known?.epoch ?? 0) + 1);
+  const epoch = Math.max(now, (existing?.epoch ?? 0) + 1);
   const { registration } = op;
   yield write(
     upsertRunner,
@@ -69,12 +70,12 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
     JSON.stringify(registration.tags),
     registration.require_matching_tags ? 1 : 0,
     registration.slots,
-    same && known.status === "draining" ? "draining" : "online",
+    isSameProcess && existing.status === "draining" ? "draining" : "online",
     epoch,
     now + op.lease_ms,
-    known?.claim_no ?? 0,
-    known?.claim_no ?? 0,
-    Number(known?.row["order_no"] ?? 0),
+    existing?.claim_no ?? 0,
+    existing?.claim_no ?? 0,
+    Number(existing?.row["order_no"] ?? 0),
     now,
     now,
     toColumn(registration.only_agent ?? null),
@@ -92,13 +93,13 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
 }
 
 /** Reports whether the same request arrived twice. A second epoch would fence the runner that received the first. */
-function isRepeated(known: StoredRunner, { registration: { registration_id } }: RegisterRunner): boolean {
-  return registration_id !== undefined && known.row["registration_id"] === toColumn(registration_id);
+function isRepeated(existing: StoredRunner, { registration: { registration_id } }: RegisterRunner): boolean {
+  return registration_id !== undefined && existing.row["registration_id"] === toColumn(registration_id);
 }
 
 /** The same runner (same key) registering again, or another process of the same owner once the old one is lost. */
-function maySucceed(known: StoredRunner, op: RegisterRunner): boolean {
-  if (known.row["owner"] !== toColumn(op.owner)) return false;
-  if (known.row["key_hash"] === toColumn(op.key_hash)) return true;
-  return known.status === "lost";
+function canTakeOver(existing: StoredRunner, op: RegisterRunner): boolean {
+  if (existing.row["owner"] !== toColumn(op.owner)) return false;
+  if (existing.row["key_hash"] === toColumn(op.key_hash)) return true;
+  return existing.status === "lost";
 }

@@ -2,17 +2,17 @@ import type { DispatchResult, DrainRunner, Rescue } from "../../model/dispatch-o
 import { all, first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { end, loseRun } from "../moves/lose-run.ts";
-import { runsOfLostRunners, storedRun } from "./held-runs.ts";
+import { endRun, loseRun } from "../moves/lose-run.ts";
+import { findRunsOfLostRunners, toStoredRun } from "./held-runs.ts";
 import { lostMessage, markLost } from "./lose-runner.ts";
 import { isClaimable } from "../moves/statuses.ts";
-import { hostOfSession, pinnedSessionMessage, widen } from "./place-run.ts";
+import { findSessionHost, pinnedSessionMessage, widen } from "./place-run.ts";
 import { expireQuestions, resumeDue } from "./due-runs.ts";
 import { selectStored } from "../moves/stored-run.ts";
 
 const selectExpired = `
   select runner_id from runners where lease_until < ? and status <> 'lost' order by lease_until limit ?`;
-const forgetLost = `delete from runners where status = 'lost' and last_seen_at < ?`;
+const deleteLost = `delete from runners where status = 'lost' and last_seen_at < ?`;
 const setDraining = `update runners set status = ? where runner_id = ? and status <> 'lost' returning runner_id`;
 
 const selectUnmatched = `
@@ -29,24 +29,26 @@ const selectPreferring = `
   select run_no, status, resumed from runs where prefer_until is not null and prefer_until <= ? order by prefer_until limit ?`;
 
 /** How long a lost runner stays listed. */
-const keptLostMs = 24 * 60 * 60 * 1000;
+const lostRetentionMs = 24 * 60 * 60 * 1000;
 
 /** Runs per call: each takes several statements while other writers wait. */
-const mostRuns = 100;
+const maxRuns = 100;
 
 export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const now = tx.now.getTime();
   const since = listeningSince(now, op);
-  const mayJudge = op.listening === undefined || now - since >= op.listening.lease_ms;
-  const expired = mayJudge ? (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"])) : [];
+  const canExpireLeases = op.listening === undefined || now - since >= op.listening.lease_ms;
+  const expired = canExpireLeases
+    ? (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]))
+    : [];
   for (const column of expired) yield* markLost(tx, column);
 
-  const progress = { requeued: [] as string[], failed: [] as string[], left: Math.min(op.limit, mostRuns) };
+  const progress = { requeued: [] as string[], failed: [] as string[], remaining: Math.min(op.limit, maxRuns) };
   yield* releaseLost(tx, progress);
   yield* releasePreferring(tx, progress);
   yield* processDue(tx, progress);
   if (now - since >= op.unmatched_ms) yield* failUnmatched(tx, op, progress);
-  yield write(forgetLost, now - keptLostMs);
+  yield write(deleteLost, now - lostRetentionMs);
   return {
     ok: true,
     op: "rescue",
@@ -55,7 +57,7 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
     lost_runners: expired.map(fromColumn),
     requeued: progress.requeued,
     failed: progress.failed,
-    more: progress.left <= 0 || expired.length === op.limit,
+    more: progress.remaining <= 0 || expired.length === op.limit,
   };
 }
 
@@ -69,56 +71,56 @@ function listeningSince(now: number, { listening }: Rescue): number {
 interface Progress {
   requeued: string[];
   failed: string[];
-  left: number;
+  remaining: number;
 }
 
 function* releaseLost(tx: Transaction, progress: Progress): Work<void> {
-  for (const run of yield* runsOfLostRunners(progress.left)) {
-    const became = yield* loseRun(tx, run, lostMessage(String(run.runner_id)));
-    if (became === "requeued") progress.requeued.push(run.run_id);
-    if (became === "failed") progress.failed.push(run.run_id);
-    progress.left -= 1;
+  for (const run of yield* findRunsOfLostRunners(progress.remaining)) {
+    const outcome = yield* loseRun(tx, run, lostMessage(String(run.runner_id)));
+    if (outcome === "requeued") progress.requeued.push(run.run_id);
+    if (outcome === "failed") progress.failed.push(run.run_id);
+    progress.remaining -= 1;
   }
 }
 
 /** Resumes parked runs that are due and expires unanswered questions. */
 function* processDue(tx: Transaction, progress: Progress): Work<void> {
-  if (progress.left <= 0) return;
-  const resumed = yield* resumeDue(tx, progress.left);
+  if (progress.remaining <= 0) return;
+  const resumed = yield* resumeDue(tx, progress.remaining);
   progress.requeued.push(...resumed);
-  progress.left -= resumed.length;
-  if (progress.left <= 0) return;
-  const { failed, expired } = yield* expireQuestions(tx, progress.left);
+  progress.remaining -= resumed.length;
+  if (progress.remaining <= 0) return;
+  const { failed, expired } = yield* expireQuestions(tx, progress.remaining);
   progress.failed.push(...failed);
-  progress.left -= expired;
+  progress.remaining -= expired;
 }
 
 /** Releases runs that no preferred runner took in time, so that any runner may take them. */
 function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
-  if (progress.left <= 0) return;
-  for (const row of yield all(selectPreferring, tx.now.getTime(), progress.left)) {
+  if (progress.remaining <= 0) return;
+  for (const row of yield all(selectPreferring, tx.now.getTime(), progress.remaining)) {
     const demands = yield* widen(tx, Number(row["run_no"]));
     const list = row["resumed"] === 1 ? (tx.changes.resumed ??= []) : tx.changes.claimable;
     if (row["status"] === "pending") list.push(demands);
-    progress.left -= 1;
+    progress.remaining -= 1;
   }
 }
 
 function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Progress): Work<void> {
   const before = tx.now.getTime() - unmatched_ms;
   for (const row of yield all(selectUnmatched, before)) {
-    if (progress.left <= 0) return;
+    if (progress.remaining <= 0) return;
     const demandId = Number(row["demand_id"]);
-    const old = yield all(selectTooOld, demandId, new Date(before).toISOString(), progress.left);
-    for (const run of old.map(storedRun)) {
-      const none = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
-      const hostname = yield* hostOfSession(run.run_no);
-      if (hostname === null) yield* end(tx, run, "failed", "no_matching_runner", none);
-      else yield* end(tx, run, "failed", "session_not_found", `${none} ${pinnedSessionMessage(hostname)}`);
+    const rows = yield all(selectTooOld, demandId, new Date(before).toISOString(), progress.remaining);
+    for (const run of rows.map(toStoredRun)) {
+      const message = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
+      const hostname = yield* findSessionHost(run.run_no);
+      if (hostname === null) yield* endRun(tx, run, "failed", "no_matching_runner", message);
+      else yield* endRun(tx, run, "failed", "session_not_found", `${message} ${pinnedSessionMessage(hostname)}`);
       progress.failed.push(run.run_id);
     }
-    progress.left -= old.length;
-    if (progress.left > 0) yield* postponeCheck(demandId);
+    progress.remaining -= rows.length;
+    if (progress.remaining > 0) yield* postponeCheck(demandId);
   }
 }
 

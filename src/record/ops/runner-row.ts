@@ -6,7 +6,7 @@ import { fromColumn, textOrNull, toColumn } from "../text.ts";
 /** A runner as the operations need it. */
 export interface StoredRunner {
   /** The runner's id as stored. */
-  column: string;
+  storedId: string;
   status: RunnerRow["status"];
   epoch: number;
   claim_no: number;
@@ -18,12 +18,12 @@ const selectRunner = `select * from runners where runner_id = ?`;
 
 export function* findRunner(runner_id: string): Work<StoredRunner | null> {
   const [row] = yield first(selectRunner, toColumn(runner_id));
-  return row === undefined ? null : storedRunner(row);
+  return row === undefined ? null : toStoredRunner(row);
 }
 
-function storedRunner(row: Row): StoredRunner {
+function toStoredRunner(row: Row): StoredRunner {
   return {
-    column: String(row["runner_id"]),
+    storedId: String(row["runner_id"]),
     // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],
     epoch: Number(row["epoch"]),
@@ -43,7 +43,7 @@ export function* findCallingRunner(caller: RunnerIdentity): Work<CheckedRunner> 
 
 /** Like `findCallingRunner`, for a row from a statement that selects more columns. */
 export function checkRunner(row: Row | undefined, { epoch, owner }: RunnerIdentity): CheckedRunner {
-  const runner = row === undefined ? null : storedRunner(row);
+  const runner = row === undefined ? null : toStoredRunner(row);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
   if (runner.epoch !== epoch) return "old_epoch";
   return runner.status === "lost" ? "unknown_runner" : runner;
@@ -51,11 +51,11 @@ export function checkRunner(row: Row | undefined, { epoch, owner }: RunnerIdenti
 
 export function factsFromRow(row: Row): RunnerFacts {
   return {
-    runner_id: text(row, "runner_id"),
-    hostname: text(row, "hostname"),
+    runner_id: textColumn(row, "runner_id"),
+    hostname: textColumn(row, "hostname"),
     place_id: textOrNull(row["place_id"]),
-    project_dir: text(row, "project_dir"),
-    executor_profile: text(row, "executor_profile"),
+    project_dir: textColumn(row, "project_dir"),
+    executor_profile: textColumn(row, "executor_profile"),
     executor_type: executorOf(row).type,
     // register_runner wrote it from a registration.
     tags: JSON.parse(String(row["tags"])) as string[],
@@ -69,6 +69,6 @@ export function executorOf(row: Row): RunnerRow["executor"] {
   return JSON.parse(String(row["executor"])) as RunnerRow["executor"];
 }
 
-export function text(row: Row, name: string): string {
+export function textColumn(row: Row, name: string): string {
   return fromColumn(String(row[name]));
 }

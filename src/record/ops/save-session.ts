@@ -11,11 +11,11 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { findWritten, type StoredRun } from "../moves/stored-run.ts";
+import { findWrittenRun, type StoredRun } from "../moves/stored-run.ts";
 import { recordEvents } from "./append-events.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { spentToday } from "./spending.ts";
-import { newEvents } from "./store-events.ts";
+import { findSpentBudget } from "./spending.ts";
+import { selectNewEvents } from "./store-events.ts";
 
 const selectSaved = `select run_id, attempt, n from session_states where session_id = ?`;
 const upsertState = `
@@ -36,33 +36,33 @@ const deleteWorkFiles = `delete from session_files where session_id = ? and path
 
 /** Stores the state together with the events it covers, so that neither gets ahead of the other. */
 export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult> {
-  const run = yield* findWritten(op.run_id);
+  const run = yield* findWrittenRun(op.run_id);
   if (run === null || run.session_id === null) return { ok: false, conflict: "fenced", last_n: 0 };
   if (isFenced(run, op) || isTerminal(run.status)) {
     auditRefused(tx, run, op);
     return { ok: false, conflict: "fenced", last_n: run.last_n };
   }
-  const fresh = newEvents(op.events, run.last_n);
-  if (fresh === null || op.n > (fresh.at(-1)?.n ?? run.last_n))
+  const newEvents = selectNewEvents(op.events, run.last_n);
+  if (newEvents === null || op.n > (newEvents.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
   if (yield* isTooLarge(run.session_id, op)) return { ok: false, conflict: "too_large", last_n: run.last_n };
-  if (fresh.length > 0) yield* recordEvents(tx, run, fresh, op);
+  if (newEvents.length > 0) yield* recordEvents(tx, run, newEvents, op);
   const { bytes } = op;
   // A part is named by its content, so it never replaces anything, and an unused one does no harm.
   if (bytes === null) yield* storeFiles(run.session_id, op);
-  else if (!(yield* isOvertaken(run, run.session_id, op))) yield* store(tx, run, run.session_id, { ...op, bytes });
-  const spent = (yield* spentToday(tx, run)) === null ? {} : { budget: "spent" as const };
+  else if (!(yield* isOvertaken(run, run.session_id, op))) yield* storeState(tx, run, run.session_id, { ...op, bytes });
+  const spent = (yield* findSpentBudget(tx, run)) === null ? {} : { budget: "spent" as const };
   return { ok: true, op: "save_session", last_n: run.last_n, ...spent };
 }
 
 /** A replaced file counts twice here, so the limit is twice that of the runners. */
 function* isTooLarge(session: string, { bytes, files, all_files }: SaveSession): Work<boolean> {
-  const uploaded = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
+  const uploadedBytes = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
   const state = bytes?.length ?? 0;
-  if (state > maxStateBytes || state + uploaded > maxSaveBytes) return true;
-  if (uploaded === 0 || all_files === true) return false;
+  if (state > maxStateBytes || state + uploadedBytes > maxSaveBytes) return true;
+  if (uploadedBytes === 0 || all_files === true) return false;
   const [row] = yield first(sumFiles, session);
-  return Number(row?.["size"]) + uploaded > 2 * (maxSessionFileBytes + maxWholeStateBytes);
+  return Number(row?.["size"]) + uploadedBytes > 2 * (maxSessionFileBytes + maxWholeStateBytes);
 }
 
 /** A repeated or late save must not replace a newer one of the same attempt. */
@@ -78,9 +78,9 @@ function* isOvertaken(run: StoredRun, session: string, { n }: SaveSession): Work
 
 type WithState = SaveSession & { bytes: Uint8Array };
 
-function* store(tx: Transaction, run: StoredRun, session: string, op: WithState): Work<void> {
-  const of = [session, toColumn(run.run_id), run.attempt, op.n, toColumn(op.format), op.portable ? 1 : 0];
-  yield write(upsertState, ...of, run.runner_id, tx.now.toISOString(), op.bytes);
+function* storeState(tx: Transaction, run: StoredRun, session: string, op: WithState): Work<void> {
+  const columns = [session, toColumn(run.run_id), run.attempt, op.n, toColumn(op.format), op.portable ? 1 : 0];
+  yield write(upsertState, ...columns, run.runner_id, tx.now.toISOString(), op.bytes);
   yield* storeFiles(session, op);
 }
 

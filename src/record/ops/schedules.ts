@@ -4,7 +4,7 @@ import { all, first, type Row, type SqlValue, write, type Work } from "../query.
 import { scheduleFromRow } from "../reads/schedules.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
+import { canonicalJson } from "./canonical-json.ts";
 
 const selectSchedule = `
   select * from schedules where schedule_id = ?`;
@@ -27,8 +27,13 @@ export function* putSchedule(tx: Transaction, { schedule, rev }: PutSchedule): W
   const [row] = yield first(selectSchedule, toColumn(schedule.schedule_id));
   if (rev !== undefined && row === undefined) return { ok: false, conflict: "not_found" };
   if (row !== undefined && row["rev"] !== rev) return { ok: false, conflict: "changed" };
-  if (schedule.source === "api" && (yield* isTaken(schedule))) return { ok: false, conflict: "name_taken" };
-  yield* store(tx, row === undefined ? schedule : keepTiming(scheduleFromRow(row), schedule), schedule.enabled, row);
+  if (schedule.source === "api" && (yield* isNameTaken(schedule))) return { ok: false, conflict: "name_taken" };
+  yield* storeSchedule(
+    tx,
+    row === undefined ? schedule : keepTiming(scheduleFromRow(row), schedule),
+    schedule.enabled,
+    row,
+  );
   return { ok: true, op: "put_schedule" };
 }
 
@@ -36,18 +41,24 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
   let changed = 0;
   for (const schedule of op.schedules) {
     const [row] = yield first(selectSchedule, toColumn(schedule.schedule_id));
-    if (row !== undefined && canonical(JSON.parse(String(row["body"]))) === canonical(schedule.definition)) continue;
+    if (row !== undefined && canonicalJson(JSON.parse(String(row["body"]))) === canonicalJson(schedule.definition))
+      continue;
     changed += 1;
     const before = row === undefined ? null : scheduleFromRow(row);
     if (before === null) {
-      yield* store(tx, schedule, schedule.definition.enabled, undefined);
+      yield* storeSchedule(tx, schedule, schedule.definition.enabled, undefined);
       continue;
     }
     const isUnchanged = before.definition.enabled === schedule.definition.enabled;
-    yield* store(tx, keepTiming(before, schedule), isUnchanged ? before.enabled : schedule.definition.enabled, row);
+    yield* storeSchedule(
+      tx,
+      keepTiming(before, schedule),
+      isUnchanged ? before.enabled : schedule.definition.enabled,
+      row,
+    );
   }
   const kept = new Set(op.schedules.map(({ schedule_id }) => schedule_id));
-  for (const schedule_id of yield* ofAgents(op)) {
+  for (const schedule_id of yield* findScheduleIds(op)) {
     if (kept.has(schedule_id)) continue;
     changed += 1;
     yield write(remove, toColumn(schedule_id));
@@ -57,18 +68,18 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
 }
 
 export function* deleteSchedule(tx: Transaction, { schedule_id }: DeleteSchedule): Work<ScheduleResult> {
-  const [gone] = yield first(remove, toColumn(schedule_id));
-  if (gone === undefined) return { ok: false, conflict: "not_found" };
+  const [deleted] = yield first(remove, toColumn(schedule_id));
+  if (deleted === undefined) return { ok: false, conflict: "not_found" };
   tx.changes.schedules = true;
   return { ok: true, op: "delete_schedule" };
 }
 
-function* isTaken({ schedule_id, agent_name, created_by, definition: { name } }: NewSchedule): Work<boolean> {
+function* isNameTaken({ schedule_id, agent_name, created_by, definition: { name } }: NewSchedule): Work<boolean> {
   const names = [agent_name, created_by, name, schedule_id].map((text) => toColumn(text));
   return (yield first(selectNamesake, ...names)).length > 0;
 }
 
-function* store(tx: Transaction, schedule: NewSchedule, enabled: boolean, row: Row | undefined): Work<void> {
+function* storeSchedule(tx: Transaction, schedule: NewSchedule, enabled: boolean, row: Row | undefined): Work<void> {
   const { schedule_id, agent_name, created_by, source, definition, anchor, due_at } = schedule;
   const id = toColumn(schedule_id);
   const names = [toColumn(agent_name), toColumn(definition.name)] as const;
@@ -87,7 +98,7 @@ function keepTiming(before: NewSchedule, after: NewSchedule): NewSchedule {
   return isSame ? { ...after, anchor: before.anchor, due_at: before.due_at } : after;
 }
 
-function* ofAgents({ agents, source }: SyncSchedules): Work<string[]> {
+function* findScheduleIds({ agents, source }: SyncSchedules): Work<string[]> {
   const rows: Row[] = [];
   if (agents === null) rows.push(...(yield all(selectOfSource, source)));
   else for (const name of agents) rows.push(...(yield all(selectOfAgent, toColumn(name), source)));

@@ -5,7 +5,7 @@ import { toColumn } from "../text.ts";
 import { deleteSessionState } from "./save-session.ts";
 import type { Transaction } from "../transaction.ts";
 
-const bound = `select executor_session_id from sessions where session_id = ?`;
+const selectBinding = `select executor_session_id from sessions where session_id = ?`;
 const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
 const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
@@ -16,12 +16,12 @@ const selectFork = `
     and ${statusIn("open")} limit 1`;
 
 export function* bindSessionId(tx: Transaction, op: BindSession): Work<SessionResult> {
-  const [row] = yield first(bound, toColumn(op.session_id));
+  const [row] = yield first(selectBinding, toColumn(op.session_id));
   if (row === undefined) return { ok: false, conflict: "not_found" };
-  const given = toColumn(op.executor_session_id);
-  if (row["executor_session_id"] === given) return { ok: true, op: "bind_session" };
+  const executorSessionId = toColumn(op.executor_session_id);
+  if (row["executor_session_id"] === executorSessionId) return { ok: true, op: "bind_session" };
   if (row["executor_session_id"] !== null) return { ok: false, conflict: "bound_otherwise" };
-  yield write(bind, given, tx.now.toISOString(), toColumn(op.session_id));
+  yield write(bind, executorSessionId, tx.now.toISOString(), toColumn(op.session_id));
   return { ok: true, op: "bind_session" };
 }
 
@@ -38,7 +38,7 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
 
 /** `session` is the stored text. */
 export function* sessionExists(session: string): Work<boolean> {
-  const [row] = yield first(bound, session);
+  const [row] = yield first(selectBinding, session);
   return row !== undefined;
 }
 

@@ -22,14 +22,14 @@ export function* isSettled(settles: Settles): Work<boolean> {
     return row?.["status"] !== "pending";
   }
   for (const key of settles.keys) {
-    const [known] = yield first(selectKey, toColumn(settles.hook), toColumn(key));
-    if (known !== undefined) return true;
+    const [existing] = yield first(selectKey, toColumn(settles.hook), toColumn(key));
+    if (existing !== undefined) return true;
   }
   return false;
 }
 
-export function* settle(settles: Settles, run_id: string, as: "submitted" | "refused" = "submitted"): Work<void> {
-  if ("chain_of" in settles) yield write(settleChain, as, toColumn(run_id), toColumn(settles.chain_of));
+export function* settle(settles: Settles, run_id: string, status: "submitted" | "refused" = "submitted"): Work<void> {
+  if ("chain_of" in settles) yield write(settleChain, status, toColumn(run_id), toColumn(settles.chain_of));
   else for (const key of settles.keys) yield write(insertKey, toColumn(settles.hook), toColumn(key), settles.until);
 }
 
@@ -37,12 +37,12 @@ export function* settle(settles: Settles, run_id: string, as: "submitted" | "ref
 export function* unknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
   const events: RunEvent[] = [];
   for (const name of new Set(names)) {
-    const [known] = yield first(selectWebhook, toColumn(name));
-    if (known === undefined) events.push({ type: "system", subtype: "unknown_webhook", data: { webhook: name } });
+    const [existing] = yield first(selectWebhook, toColumn(name));
+    if (existing === undefined) events.push({ type: "system", subtype: "unknown_webhook", data: { webhook: name } });
   }
   return events;
 }
 
-export function* nameWebhooks(run_no: number, names: readonly string[]): Work<void> {
+export function* storeWebhookNames(run_no: number, names: readonly string[]): Work<void> {
   for (const name of new Set(names)) yield write(insertName, run_no, toColumn(name));
 }

@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
-import { agentOf } from "../moves/agent-snapshot.ts";
-import { end } from "../moves/lose-run.ts";
+import { readAgentSnapshot } from "../moves/agent-snapshot.ts";
+import { endRun } from "../moves/lose-run.ts";
 import { park } from "../moves/park.ts";
 import type { StoredRun } from "../moves/stored-run.ts";
 import { dayOf } from "../moves/usage.ts";
@@ -25,9 +25,9 @@ export const hasLimits = (now: string): string => `exists (
       select 1 from usage_limits where usage_limits.place = coalesce(runners.place_id, runners.runner_id) and until > ${now})`;
 
 /** Explains how the agent's daily budget is spent; null if it is not, or if there is no daily budget. */
-export function* spentToday(tx: Transaction, run: StoredRun): Work<{ message: string; agent: Agent } | null> {
+export function* findSpentBudget(tx: Transaction, run: StoredRun): Work<{ message: string; agent: Agent } | null> {
   if (run.budgeted !== 1) return null;
-  const agent = yield* agentOf(run);
+  const agent = yield* readAgentSnapshot(run);
   const limit = agent?.budget?.per_day;
   if (agent === null || limit === undefined) return null;
   const [spent = {}] = yield first(selectSpent, run.run_no, dayOf(tx.now));
@@ -49,22 +49,26 @@ export function* parkIfLimited(tx: Transaction, runner: StoredRunner, head: Head
   const isLimited = runner.row["has_limits"] === 1;
   if (head.budgeted !== 1 && !isLimited) return false;
   const run = { ...head, run_id: fromColumn(head.run_id) };
-  const spent = yield* spentToday(tx, run);
+  const spent = yield* findSpentBudget(tx, run);
   if (spent !== null) {
-    if (spent.agent.budget?.when_spent === "fail") yield* end(tx, run, "failed", "budget_exceeded", spent.message);
+    if (spent.agent.budget?.when_spent === "fail") yield* endRun(tx, run, "failed", "budget_exceeded", spent.message);
     else yield* park(tx, run, { why: "budget", until: nextDay(tx.now), message: spent.message });
     return true;
   }
-  const limit = isLimited ? yield* limitOn(tx, runner.row, yield* agentOf(run)) : null;
+  const limit = isLimited ? yield* findLimit(tx, runner.row, yield* readAgentSnapshot(run)) : null;
   if (limit === null) return false;
   yield* park(tx, run, { why: "usage_limit", ...limit });
   return true;
 }
 
-function* limitOn(tx: Transaction, runner: Row, agent: Agent | null): Work<{ until: string; message: string } | null> {
+function* findLimit(
+  tx: Transaction,
+  runner: Row,
+  agent: Agent | null,
+): Work<{ until: string; message: string } | null> {
   if (agent === null || agent.on_usage_limit === "fail") return null;
   const provider = providerOf(agent, runner);
-  const [row] = yield first(selectLimit, provider, placeOf(runner), tx.now.getTime());
+  const [row] = yield first(selectLimit, provider, limitKeyOf(runner), tx.now.getTime());
   if (row === undefined) return null;
   const until = new Date(Number(row["until"])).toISOString();
   return { until, message: limitMessage(fromColumn(provider), until) };
@@ -74,7 +78,7 @@ function* limitOn(tx: Transaction, runner: Row, agent: Agent | null): Work<{ unt
 export function* shareLimit(tx: Transaction, run: StoredRun, agent: Agent, until: string): Work<void> {
   if (run.runner_id === null) return;
   const [runner] = yield first(selectHolder, run.runner_id);
-  if (runner !== undefined) yield write(setLimit, providerOf(agent, runner), placeOf(runner), Date.parse(until));
+  if (runner !== undefined) yield write(setLimit, providerOf(agent, runner), limitKeyOf(runner), Date.parse(until));
 }
 
 export function limitMessage(provider: string, until: string): string {
@@ -89,6 +93,6 @@ function providerOf(agent: Agent, runner: Row): string {
 }
 
 /** The stored id of the runner's place. */
-function placeOf({ place_id, runner_id }: Row): string {
+function limitKeyOf({ place_id, runner_id }: Row): string {
   return String(place_id ?? runner_id);
 }

@@ -18,9 +18,9 @@ const insertEvent = `
   insert into events (run_no, seq, attempt, n, at, body, received_at) values (?, ?, ?, ?, ?, ?, ?)`;
 
 /** The events that are not stored yet, or null if there is a gap after the last stored one. */
-export function newEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
-  const fresh = events.filter((event) => event.n > last_n);
-  return fresh.every((event, index) => event.n === last_n + 1 + index) ? fresh : null;
+export function selectNewEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
+  const unstored = events.filter((event) => event.n > last_n);
+  return unstored.every((event, index) => event.n === last_n + 1 + index) ? unstored : null;
 }
 
 /** Stores events of the current attempt and advances the position. */

@@ -7,16 +7,16 @@ import { sha256 } from "../../model/hmac.ts";
 import { first, type SqlValue, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonical } from "./canonical-json.ts";
-import { type Cap, claimableDemandOf } from "./demands.ts";
-import { submitted } from "../moves/move.ts";
+import { canonicalJson } from "./canonical-json.ts";
+import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
+import { submittedEvent } from "../moves/move.ts";
 import type { HiddenColumns } from "../moves/run-columns.ts";
 import { unknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
-export interface Submitted extends Omit<HiddenColumns, "last"> {
+export interface SubmittedColumns extends Omit<HiddenColumns, "last"> {
   /** Events that the store itself puts first. */
-  before: RunEvent[];
+  initialEvents: RunEvent[];
 }
 
 export const sessionColumns = [
@@ -59,9 +59,9 @@ export function* findByIdempotencyKey({
 }
 
 /** Stores everything a run needs before it can be claimed: agent, session, demand and idempotency key. */
-export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<Submitted> {
+export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<SubmittedColumns> {
   const { run } = op;
-  if (run.status !== submitted.status) throw new BugError("a submitted run must be created as pending");
+  if (run.status !== submittedEvent.status) throw new BugError("a submitted run must be created as pending");
   const blockedBy = (yield* storeSession(run, agent)) ?? (waits ? "schedule" : null);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
@@ -69,7 +69,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
   }
   if (blockedBy === null) tx.changes.claimable.push(run.demands);
   return {
-    demandId: yield* claimableDemandOf(tx, run.demands, capOf(op, agent)),
+    demandId: yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)),
     agentRevId: yield* storeAgentRev(agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
@@ -77,7 +77,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
     budgeted: agent.budget?.per_day !== undefined,
     chained: typeof agent.on_finish === "object",
     sealed: op.sealed !== undefined,
-    before: [submitted, ...(yield* unknownWebhooks(op.webhooks ?? []))],
+    initialEvents: [submittedEvent, ...(yield* unknownWebhooks(op.webhooks ?? []))],
   };
 }
 
@@ -104,10 +104,10 @@ export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): 
 
 /** Stores each distinct agent definition once, however many runs use it. */
 export function* storeAgentRev(agent: Agent): Work<number> {
-  const body = canonical(agent);
+  const body = canonicalJson(agent);
   const hash = sha256(Buffer.from(body));
-  const [known] = yield first(selectRev, hash);
-  if (known !== undefined) return Number(known["agent_rev_id"]);
+  const [existing] = yield first(selectRev, hash);
+  if (existing !== undefined) return Number(existing["agent_rev_id"]);
   const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, body);
   return Number(inserted?.["agent_rev_id"]);
 }
@@ -119,9 +119,9 @@ export function* storeAgentRev(agent: Agent): Work<number> {
 function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
   const from = sourceSession(run);
-  const busy = from !== null && (yield* sessionIsBusy(toColumn(from)));
+  const isBusy = from !== null && (yield* sessionIsBusy(toColumn(from)));
   yield write(insertSession, ...sessionColumns.map((name) => sessionRow(run, agent)[name]));
-  return busy ? "session" : null;
+  return isBusy ? "session" : null;
 }
 
 /** The session row for the first run of a session. */

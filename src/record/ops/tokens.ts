@@ -15,7 +15,7 @@ import { all, first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
-const texts = [
+const textColumns = [
   "token_id",
   "kind",
   "role",
@@ -28,9 +28,9 @@ const texts = [
   "used_at",
 ] as const;
 
-const known = `select 1 from tokens where token_id = ? or hash = ?`;
+const selectExisting = `select 1 from tokens where token_id = ? or hash = ?`;
 const insert = `
-  insert into tokens (hash, ${texts.join(", ")}) values (?, ${texts.map(() => "?").join(", ")})`;
+  insert into tokens (hash, ${textColumns.join(", ")}) values (?, ${textColumns.map(() => "?").join(", ")})`;
 const revoke = `
   update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
   where token_id = ?2 returning revoked_at`;
@@ -40,13 +40,13 @@ const revokeDerived = `
   where token_id > ?2 || '.' and token_id < ?2 || '/'`;
 const selectById = `select * from tokens where token_id = ?`;
 const selectOfSubject = `select * from tokens where subject = ? order by token_id`;
-const use = `update tokens set used_at = ? where hash = ?`;
+const markUsed = `update tokens set used_at = ? where hash = ?`;
 export const selectToken = `select * from tokens where hash = ?`;
 
 export function* putToken({ token, hash }: PutToken): Work<TokenResult> {
-  const [before] = yield first(known, toColumn(token.token_id), hash);
-  if (before !== undefined) return { ok: false, conflict: "exists" };
-  yield write(insert, hash, ...texts.map((name) => toColumn(token[name])));
+  const [existing] = yield first(selectExisting, toColumn(token.token_id), hash);
+  if (existing !== undefined) return { ok: false, conflict: "exists" };
+  yield write(insert, hash, ...textColumns.map((name) => toColumn(token[name])));
   return { ok: true, op: "put_token" };
 }
 
@@ -70,12 +70,12 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  const ended = tokenRejection(enrolment, latest(tx, op.at));
-  if (ended !== null) return { ok: false, conflict: ended };
+  const rejection = tokenRejection(enrolment, latest(tx, op.at));
+  if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject } = enrolment;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
   if (!put.ok) return put;
-  yield write(use, toColumn(op.at), op.hash);
+  yield write(markUsed, toColumn(op.at), op.hash);
   return { ok: true, op: "use_enrolment", subject };
 }
 
@@ -88,8 +88,8 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   if (rootRow === undefined) return { ok: false, conflict: "revoked" };
   const root = tokenFromRow(rootRow);
   const at = latest(tx, op.at);
-  const ended = tokenRejection(root, at) ?? tokenRejection(link, at);
-  if (ended !== null) return { ok: false, conflict: ended };
+  const rejection = tokenRejection(root, at) ?? tokenRejection(link, at);
+  if (rejection !== null) return { ok: false, conflict: rejection };
   const token: Token = {
     ...op.token,
     token_id: derivedTokenId(root.token_id, op.id),
@@ -100,7 +100,7 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   };
   const put = yield* putToken({ op: "put_token", token, hash: op.token_hash });
   if (!put.ok) return put;
-  yield write(use, toColumn(op.at), op.hash);
+  yield write(markUsed, toColumn(op.at), op.hash);
   return { ok: true, op: "use_link", token };
 }
 
@@ -108,8 +108,8 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
   if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
-  const ended = tokenRejection(old, latest(tx, op.at));
-  if (ended !== null) return { ok: false, conflict: ended };
+  const rejection = tokenRejection(old, latest(tx, op.at));
+  if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });
   if (!put.ok) return put;
@@ -124,9 +124,9 @@ function* revokeWithDerived(token_id: string, at: string): Work<Row | undefined>
   return found;
 }
 
-function earliest(one: string | null, other: string | null): string | null {
-  if (one === null || other === null) return one ?? other;
-  return one < other ? one : other;
+function earliest(a: string | null, other: string | null): string | null {
+  if (a === null || other === null) return a ?? other;
+  return a < other ? a : other;
 }
 
 /** Uses the later time: a coordinator with a slow clock must not derive a new token from one that has ended. */
@@ -137,7 +137,7 @@ function latest({ now }: Transaction, at: string): string {
 
 export function tokenFromRow(row: Row): Token {
   const token: Record<string, string | null> = {};
-  for (const name of texts) {
+  for (const name of textColumns) {
     const value = row[name];
     token[name] = typeof value === "string" ? fromColumn(value) : null;
   }

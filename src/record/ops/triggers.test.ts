@@ -6,7 +6,7 @@ import type { Agent } from "../../model/agent.ts";
 import { newRun } from "../../model/new-run.ts";
 import type { CreateRun } from "../../model/store.ts";
 import type { Webhook } from "../../model/webhook.ts";
-import { deliverForMs } from "../moves/notify.ts";
+import { deliveryWindowMs } from "../moves/notify.ts";
 import { pruneDispatch } from "../retention-dispatch.ts";
 
 const lease_ms = 60_000;
@@ -215,13 +215,13 @@ eachEngine("deliveries", (record) => {
     expect((await fail(1000)).settled).toMatchObject({ status: "pending" });
     expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: false, chains: false });
     record.advance(1000);
-    const { delivery_id, settled } = await fail(deliverForMs);
+    const { delivery_id, settled } = await fail(deliveryWindowMs);
     expect(settled).toMatchObject({ status: "failed" });
     expect((await all("failed")).items).toMatchObject([{ attempts: 2, error: "refused", response: "no" }]);
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [] }]);
     expect(await record.store.apply([{ op: "redeliver", delivery_id }])).toMatchObject([{ ok: true }]);
     expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: true, chains: false });
-    expect((await fail(deliverForMs)).settled).toMatchObject({ status: "pending" });
+    expect((await fail(deliveryWindowMs)).settled).toMatchObject({ status: "pending" });
   });
 
   it("of a busy webhook, or beyond its share, do not hold up the others", async () => {

@@ -11,8 +11,11 @@ import type { Webhook } from "../../model/webhook.ts";
 import { first, type Row, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
-const known = { hooks: `select 1 from hooks where name = ?`, webhooks: `select 1 from webhooks where name = ?` };
-const countOwn = {
+const selectExisting = {
+  hooks: `select 1 from hooks where name = ?`,
+  webhooks: `select 1 from webhooks where name = ?`,
+};
+const countByOwner = {
   hooks: `select count(*) as count from hooks where created_by = ?`,
   webhooks: `select count(*) as count from webhooks where created_by = ?`,
 };
@@ -32,8 +35,8 @@ const removeWebhook = `delete from webhooks where name = ? returning name`;
 export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> {
   const secret = op.secret ?? null;
   const name = toColumn(hook.name);
-  const [before] = yield first(known.hooks, name);
-  if (create !== (before === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
+  const [existing] = yield first(selectExisting.hooks, name);
+  if (create !== (existing === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
   if (create) {
     const owner = toColumn(hook.created_by);
     if (yield* isFull("hooks", owner)) return { ok: false, conflict: "too_many" };
@@ -44,8 +47,8 @@ export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> 
 
 /** Deletes its keys too: a new hook of the same name has another secret and therefore other signatures. */
 export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
-  const [gone] = yield first(removeHook, toColumn(name));
-  if (gone === undefined) return { ok: false, conflict: "not_found" };
+  const [deleted] = yield first(removeHook, toColumn(name));
+  if (deleted === undefined) return { ok: false, conflict: "not_found" };
   yield write(deleteHookKeys, toColumn(name));
   return { ok: true, op: "delete_hook" };
 }
@@ -53,8 +56,8 @@ export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
 export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<TriggerResult> {
   const secret = op.secret ?? null;
   const name = toColumn(webhook.name);
-  const [before] = yield first(known.webhooks, name);
-  if (create !== (before === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
+  const [existing] = yield first(selectExisting.webhooks, name);
+  if (create !== (existing === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
   const url = toColumn(webhook.url);
   const events = JSON.stringify(webhook.events);
   const payload = webhook.payload === undefined || webhook.payload === null ? null : JSON.stringify(webhook.payload);
@@ -71,13 +74,13 @@ export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<Trigge
 
 export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
   yield write(removeDeliveries, toColumn(name));
-  const [gone] = yield first(removeWebhook, toColumn(name));
-  return gone === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_webhook" };
+  const [deleted] = yield first(removeWebhook, toColumn(name));
+  return deleted === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_webhook" };
 }
 
-function* isFull(table: keyof typeof countOwn, owner: string): Work<boolean> {
-  const [own] = yield first(countOwn[table], owner);
-  return Number(own?.["count"]) >= maxTriggersPerOwner;
+function* isFull(table: keyof typeof countByOwner, owner: string): Work<boolean> {
+  const [row] = yield first(countByOwner[table], owner);
+  return Number(row?.["count"]) >= maxTriggersPerOwner;
 }
 
 export function hookFromRow(row: Row): Hook {

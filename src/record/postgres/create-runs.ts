@@ -2,8 +2,8 @@ import type { Agent } from "../../model/agent.ts";
 import type { Run } from "../../model/run.ts";
 import type { CreateRun, Op, OpResult } from "../../model/store.ts";
 import { bodyOf } from "../ops/create-run.ts";
-import { claimableDemandOf } from "../ops/demands.ts";
-import { submitted } from "../moves/move.ts";
+import { findOrCreateClaimableDemand } from "../ops/demands.ts";
+import { submittedEvent } from "../moves/move.ts";
 import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
 import { capOf, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
@@ -26,7 +26,7 @@ export function isNewRun(op: Op): op is NewRun {
     op.sealed === undefined &&
     op.inside === undefined &&
     op.run.mode === "start" &&
-    op.run.status === submitted.status &&
+    op.run.status === submittedEvent.status &&
     op.events.length === 0 &&
     op.run.result_text === null &&
     op.run.result_data === null
@@ -162,7 +162,7 @@ function* findDemands(
   for (const op of ops) {
     const { run, agent, agent_runner_id } = op;
     const name = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentName(agent)]);
-    const demandId = known.get(name) ?? (yield* claimableDemandOf(tx, run.demands, capOf(op, agent)));
+    const demandId = known.get(name) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)));
     known.set(name, demandId);
     found.set(op, demandId);
   }
@@ -210,7 +210,7 @@ function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number
       listText(bodies.map(([parameters = null]) => parameters)),
       listText(bodies.map(([, prompt = null]) => prompt)),
       JSON.stringify(sharedRow(first, refs)),
-      JSON.stringify(submitted),
+      JSON.stringify(submittedEvent),
       first.agent.type === "procedural" ? 1 : 0,
       tx.now.getTime(),
     );

@@ -2,7 +2,7 @@ import type { Agent } from "../../model/agent.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { compareAgentPositions, positionOfAgent } from "../../model/agent-position.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
-import { text } from "../ops/runner-row.ts";
+import { textColumn } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
@@ -30,7 +30,7 @@ export function* readAgents(name: string): Work<ListedAgent[]> {
 }
 
 export function* readAgentNames(limit: number): Work<string[]> {
-  return (yield all(selectNames, limit)).map((row) => text(row, "name"));
+  return (yield all(selectNames, limit)).map((row) => textColumn(row, "name"));
 }
 
 /** Sorted by name, agents from the API first. Returns as many as fit into a page of bytes, and at least one. */
@@ -55,7 +55,11 @@ export function* readAgentPage(page: {
 
 function placeOfRow(row: Row): AgentPosition {
   const fromRunner = "runner_id" in row;
-  return { name: text(row, "name"), rank: fromRunner ? 3 : 1, runner_id: fromRunner ? text(row, "runner_id") : "" };
+  return {
+    name: textColumn(row, "name"),
+    rank: fromRunner ? 3 : 1,
+    runner_id: fromRunner ? textColumn(row, "runner_id") : "",
+  };
 }
 
 function listed(row: Row): ListedAgent {
@@ -64,7 +68,7 @@ function listed(row: Row): ListedAgent {
     // put_agent or register_runner wrote it from an Agent.
     agent: JSON.parse(String(row["body"])) as Agent,
     source: fromRunner ? "runner" : "api",
-    runner_id: fromRunner ? text(row, "runner_id") : null,
-    owner: text(row, "owner"),
+    runner_id: fromRunner ? textColumn(row, "runner_id") : null,
+    owner: textColumn(row, "owner"),
   };
 }

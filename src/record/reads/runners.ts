@@ -1,6 +1,6 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import type { DispatchReads } from "../../model/dispatch-reads.ts";
-import { executorOf, factsFromRow, text } from "../ops/runner-row.ts";
+import { executorOf, factsFromRow, textColumn } from "../ops/runner-row.ts";
 import { isAssigned, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -52,10 +52,10 @@ export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0
 function namesByRunner(rows: readonly Row[]): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const row of rows) {
-    const runner_id = text(row, "runner_id");
+    const runner_id = textColumn(row, "runner_id");
     const known = names.get(runner_id);
-    if (known === undefined) names.set(runner_id, [text(row, "name")]);
-    else known.push(text(row, "name"));
+    if (known === undefined) names.set(runner_id, [textColumn(row, "name")]);
+    else known.push(textColumn(row, "name"));
   }
   return names;
 }
@@ -65,11 +65,11 @@ function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRo
   return {
     ...facts,
     tags: [...tags],
-    owner: text(row, "owner"),
-    name: row["name"] === null ? null : text(row, "name"),
+    owner: textColumn(row, "owner"),
+    name: row["name"] === null ? null : textColumn(row, "name"),
     executor: executorOf(row),
     slots: Number(row["slots"]),
-    only_agent: row["only_agent"] === null ? null : text(row, "only_agent"),
+    only_agent: row["only_agent"] === null ? null : textColumn(row, "only_agent"),
     agents: names.get(facts.runner_id) ?? [],
     // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],

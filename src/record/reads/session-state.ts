@@ -2,7 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import type { SessionFile } from "../../model/session-state.ts";
 import type { LoadedSession, SessionStateReads } from "../../model/session-state-ops.ts";
 import { isTerminal } from "../../model/states.ts";
-import { findWritten } from "../moves/stored-run.ts";
+import { findWrittenRun } from "../moves/stored-run.ts";
 import { isFenced } from "../ops/fence.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -30,7 +30,7 @@ export function* readSessionState(
   of: Parameters<SessionStateReads["session_state"]>[0],
   files_after?: string,
 ): Work<LoadedSession | "fenced"> {
-  const run = yield* findWritten(of.run_id);
+  const run = yield* findWrittenRun(of.run_id);
   if (run === null || isTerminal(run.status) || isFenced(run, { op: "load_session", ...of })) return "fenced";
   if (files_after !== undefined) return { state: null, ...(yield* readFiles(run.run_no, files_after)) };
   const [row] = yield first(selectState, run.run_no);

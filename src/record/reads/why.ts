@@ -1,7 +1,7 @@
 import type { RunnerRow, WaitReason } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { statusIn } from "../moves/statuses.ts";
-import { hostOfSession, pinnedSessionMessage, preferMs } from "../ops/place-run.ts";
+import { findSessionHost, pinnedSessionMessage, preferMs } from "../ops/place-run.ts";
 import { unmetDemands } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
@@ -30,7 +30,7 @@ export function* readWhy(
   if (row["status"] === "parked") return [yield* parked(row)];
   if (row["status"] !== "pending") return [];
   const runners = yield* readRunners();
-  return pendingReasons({ ...row, host: yield* hostOfSession(Number(row["run_no"])) }, runners, shortages);
+  return pendingReasons({ ...row, host: yield* findSessionHost(Number(row["run_no"])) }, runners, shortages);
 }
 
 /** `row` has the columns of selectPending. `host` is where its session is, if the run can only go there. */
