@@ -160,16 +160,16 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
 
   /** Returns whether the next report should be sent at once. */
   function settle(request: ReportRequest, answer: ReportAnswer): boolean {
-    for (const run of [...answer.fenced, ...answer.abandon]) {
-      const shipment = shipments.get(keyOf(run));
+    for (const attempt of [...answer.fenced, ...answer.abandon]) {
+      const shipment = shipments.get(keyOf(attempt));
       if (!shipment) continue;
-      shipments.delete(keyOf(run));
+      shipments.delete(keyOf(attempt));
       shipment.onLost();
     }
-    for (const run of answer.over_budget ?? []) shipments.get(keyOf(run))?.onSpent?.();
+    for (const attempt of answer.over_budget ?? []) shipments.get(keyOf(attempt))?.onSpent?.();
     let hasProgressed = false;
-    for (const { n, ...run } of answer.acked) {
-      const journal = shipments.get(keyOf(run))?.journal;
+    for (const { n, ...attempt } of answer.acked) {
+      const journal = shipments.get(keyOf(attempt))?.journal;
       if (!journal || journal.ackedN === n) continue;
       journal.ack(n);
       hasProgressed = true;
