@@ -23,8 +23,8 @@ export async function growth(place: string, rounds: number, samples: number): Pr
   for (let round = 0; round < rounds; round++) {
     const durations = new Map(stores.map(({ name }) => [name, { claim: [] as number[], create: [] as number[] }]));
     // Alternate, so that disk noise hits both.
-    for (let round = 0; round < samples; round++) {
-      for (const { name, once } of round % 2 === 0 ? stores : stores.toReversed()) {
+    for (let count = 0; count < samples; count++) {
+      for (const { name, once } of count % 2 === 0 ? stores : stores.toReversed()) {
         const sample = await once();
         durations.get(name)!.claim.push(sample.claim);
         durations.get(name)!.create.push(sample.create);
