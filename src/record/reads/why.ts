@@ -166,7 +166,7 @@ function unmet(demand: keyof Demands, demands: Demands, runners: readonly Runner
   const missing = wanted.filter((tag) => !held.has(tag));
   if (missing.length === 1) return `No online runner has the tag ${missing[0]}.`;
   if (missing.length > 1) return `No online runner has any of these tags: ${missing.join(", ")}.`;
-  return `No online runner has all of these tags: ${wanted.join(", ")}.`;
+  return `No single online runner has all of these tags: ${wanted.join(", ")}.`;
 }
 
 function factsOf(runner: RunnerRow) {
