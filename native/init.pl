@@ -26,6 +26,8 @@ sub PR_SET_DUMPABLE ()        { 4 }
 sub PR_CAPBSET_DROP ()        { 24 }
 sub PR_SET_CHILD_SUBREAPER () { 36 }
 sub CAP_SYS_ADMIN ()          { 21 }
+sub SECCOMP_SET_MODE_FILTER () { 1 }
+sub SECCOMP_SPEC_ALLOW ()     { 4 }
 sub RUSAGE_CHILDREN ()        { -1 }
 sub WNOHANG ()                { 1 }
 sub O_CLOEXEC ()              { 02000000 }
@@ -323,6 +325,28 @@ sub protect_directories {
 }
 
 # A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it.
+# The command may share our terminal. Without this it could type into it, and the shell that started Drover would run
+# that. A kernel without filters leaves it possible: see the docs.
+sub forbid_typing {
+    my ($load, $jump, $return) = (0x20, 0x15, 0x06);
+    my ($allow, $eperm) = (0x7fff0000, 0x00050001);
+    my $instructions = join "", map { pack "S C C L", @$_ } (
+        [$load, 0, 0, 0],
+        (map { [$jump, 3 - $_, 0, (ioctl_numbers())[$_]] } 0 .. 2),
+        [$return, 0, 0, $allow],
+        [$load, 0, 0, 24],
+        [$jump, 2, 0, 0x5412],    # TIOCSTI
+        [$jump, 1, 0, 0x541c],    # TIOCLINUX
+        [$return, 0, 0, $allow],
+        [$return, 0, 0, $eperm],
+    );
+    my $program = pack "S x6 P", length($instructions) / 8, $instructions;
+    sys("seccomp", SECCOMP_SET_MODE_FILTER, SECCOMP_SPEC_ALLOW, $program);
+}
+
+# ioctl here, of 32-bit programs, and of those for x32.
+sub ioctl_numbers { return $number{read} == 0 ? (16, 54, 0x40000202) : (29, 54, 54) }
+
 sub forbid_unmounting { return sys("prctl", PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) }
 
 # --- from a forked child of ours to the command ------------------------------------------------
@@ -380,6 +404,7 @@ sub become_command {
     for my $limit (@{ $option{limits} }) {
         return ("rlimit", -$result) if ($result = set_limit(@$limit)) < 0;
     }
+    forbid_typing() if $in_namespace;
     # One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts.
     close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd});
     # Perl ignores SIGFPE for itself.
@@ -796,14 +821,14 @@ sub system_call_numbers {
         clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getcwd => 79, chdir => 80,
         fchdir => 81, getrusage => 98, setpgid => 109,
         rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
-        dup3 => 292, pipe2 => 293, prlimit64 => 302, close_range => 436,
+        dup3 => 292, pipe2 => 293, prlimit64 => 302, seccomp => 317, close_range => 436,
     ) if $machine == 62;
     return (
         getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, ftruncate => 46, faccessat => 48, chdir => 49,
         fchdir => 50, openat => 56, close => 57, pipe2 => 59,
         read => 63, write => 64, pwrite64 => 68, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
         rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
-        execve => 221, prlimit64 => 261, close_range => 436,
+        execve => 221, prlimit64 => 261, seccomp => 277, close_range => 436,
     ) if $machine == 183;
     return ();
 }

@@ -74,6 +74,8 @@ static struct failure become_command(const struct options *options, const struct
 	for (int i = 0; i < options->limit_count; i++)
 		if ((result = set_limit(options->limits[i])) < 0)
 			return (struct failure){ STEP_RLIMIT, (int)-result };
+	if (in_namespace)
+		forbid_typing();
 	/* One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts. */
 	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd }, 3);
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));

@@ -226,5 +226,27 @@ static long protect_directories(const struct options *options)
 	return result < 0 ? result : sys(chdir, working_directory);
 }
 
+/*
+ * The command may share our terminal. Without this it could type into it, and the shell that started Drover would run
+ * that. A kernel without filters leaves it possible: see the docs.
+ */
+static void forbid_typing(void)
+{
+	const struct filter_instruction instructions[] = {
+		{ LOAD_WORD, 0, 0, CALL_NUMBER },
+		{ JUMP_IF_EQUAL, 3, 0, IOCTL },
+		{ JUMP_IF_EQUAL, 2, 0, IOCTL_32 },
+		{ JUMP_IF_EQUAL, 1, 0, IOCTL_OTHER },
+		{ RETURN, 0, 0, SECCOMP_ALLOW },
+		{ LOAD_WORD, 0, 0, SECOND_ARGUMENT },
+		{ JUMP_IF_EQUAL, 2, 0, TIOCSTI },
+		{ JUMP_IF_EQUAL, 1, 0, TIOCLINUX },
+		{ RETURN, 0, 0, SECCOMP_ALLOW },
+		{ RETURN, 0, 0, SECCOMP_EPERM },
+	};
+	const struct filter_program program = { sizeof instructions / sizeof *instructions, instructions };
+	sys(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_SPEC_ALLOW, &program);
+}
+
 /* A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it. */
 static long forbid_unmounting(void) { return sys(prctl, PR_CAPBSET_DROP, CAP_SYS_ADMIN); }

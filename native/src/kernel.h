@@ -50,6 +50,23 @@ struct file_status {
 	char rest[226];
 };
 
+/* One instruction of a seccomp filter, and the program of several. */
+struct filter_instruction {
+	uint16_t code;
+	uint8_t if_true, if_false;
+	uint32_t value;
+};
+struct filter_program {
+	uint16_t length;
+	const struct filter_instruction *instructions;
+};
+enum { LOAD_WORD = 0x20, JUMP_IF_EQUAL = 0x15, RETURN = 0x06 };
+enum { CALL_NUMBER = 0, SECOND_ARGUMENT = 24 };
+enum { SECCOMP_SET_MODE_FILTER = 1, SECCOMP_SPEC_ALLOW = 4 };
+enum { TIOCSTI = 0x5412, TIOCLINUX = 0x541c };
+#define SECCOMP_ALLOW 0x7fff0000u
+#define SECCOMP_EPERM 0x00050001u
+
 enum { PR_SET_PDEATHSIG = 1, PR_SET_DUMPABLE = 4, PR_CAPBSET_DROP = 24, PR_SET_CHILD_SUBREAPER = 36 };
 enum { CAP_SYS_ADMIN = 21 };
 enum { PATH_MAX = 4096 };

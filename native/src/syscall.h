@@ -9,8 +9,10 @@ enum {
 	NR_getrusage = 98, NR_geteuid = 107, NR_getegid = 108, NR_setpgid = 109, NR_getppid = 110,
 	NR_rt_sigtimedwait = 128, NR_prctl = 157, NR_mount = 165, NR_getdents64 = 217, NR_exit_group = 231,
 	NR_openat = 257, NR_mkdirat = 258, NR_faccessat = 269, NR_dup3 = 292, NR_pipe2 = 293, NR_prlimit64 = 302,
-	NR_statx = 332, NR_close_range = 436,
+	NR_seccomp = 317, NR_statx = 332, NR_close_range = 436,
 };
+/* ioctl here, of 32-bit programs, and of those for x32. */
+enum { IOCTL = 16, IOCTL_32 = 54, IOCTL_OTHER = 0x40000202 };
 enum { O_DIRECTORY = 0200000 };
 
 static inline long raw_syscall(long number, long a, long b, long c, long d, long e)
@@ -42,8 +44,10 @@ enum {
 	NR_rt_sigaction = 134, NR_rt_sigprocmask = 135, NR_rt_sigtimedwait = 137, NR_setpgid = 154,
 	NR_getrusage = 165, NR_prctl = 167, NR_getpid = 172, NR_getppid = 173, NR_geteuid = 175,
 	NR_getegid = 177, NR_clone = 220, NR_execve = 221, NR_wait4 = 260, NR_prlimit64 = 261,
-	NR_statx = 291, NR_close_range = 436,
+	NR_seccomp = 277, NR_statx = 291, NR_close_range = 436,
 };
+/* ioctl here, and of 32-bit programs. */
+enum { IOCTL = 29, IOCTL_32 = 54, IOCTL_OTHER = 54 };
 enum { O_DIRECTORY = 040000 };
 
 static inline long raw_syscall(long number, long a, long b, long c, long d, long e)

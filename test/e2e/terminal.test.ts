@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { hostHas } from "../fixtures/process/host.ts";
 import { bin, drover, folder } from "./drover.ts";
 
 // util-linux's `script` gives a real terminal; without it there is none to press Ctrl-C on
@@ -30,6 +31,16 @@ onTerminal("a command may handle the first Ctrl-C; the second one kills it", asy
   // at once: it did not go on for the two seconds of a gentle end
   expect(readFileSync(join(terminal.cwd, "beats"), "utf8").split("1").length).toBeLessThan(10);
   expect((await terminal.lastRun()).status).toBe("cancelled");
+});
+
+const canType = hostHas("pid") && spawnSync("perl", ["-e", "1"]).status === 0 ? onTerminal : it.skip;
+
+canType("a command cannot type into the terminal that it shares with the shell", async () => {
+  const terminal = open(
+    `exec perl -e 'open T, "+<", "/dev/tty"; print ioctl(T, 0x5412, my $key = "x") ? "typed" : "refused: $!"'`,
+  );
+  expect(await terminal.exitCode).toBe(0);
+  expect(terminal.shown()).toContain("refused: Operation not permitted");
 });
 
 onTerminal("a command that handles Ctrl-C continues", async () => {
