@@ -176,7 +176,7 @@ it("answers questions through the coordinator, and validates edited input", asyn
   expect(bad.stderr).toContain("--input is not valid JSON");
   const unfit = await drover(["runs", "approve", run_id, "--input", '{"command": 7}'], project);
   expect(unfit.code).toBe(2);
-  expect(unfit.stderr).toContain("The edited input does not fit the tool command.run");
+  expect(unfit.stderr).toContain("The edited input does not match the schema of the tool command.run");
   const edited = await drover(
     ["runs", "approve", run_id, "--input", '{"command": "echo changed"}', "--remember"],
     project,

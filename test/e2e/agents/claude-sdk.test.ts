@@ -81,7 +81,7 @@ test("without the package, drover doctor prints the install command and everythi
   const env = { DROVER_STATE_DIR: join(alone, "state") };
   const refused = await drover(["run", "claude-sdk", "--prompt", "x"], { cwd: alone, env });
   expect(refused.code).toBe(2);
-  expect(refused.stderr).toMatch(/not offered here.*drover doctor says which.*claude-sdk/);
+  expect(refused.stderr).toMatch(/not available.*drover doctor for details.*claude-sdk/);
   const sdk = async () => {
     const { stdout } = await drover(["doctor", "--json"], { cwd: alone, env });
     return (JSON.parse(stdout) as { clients: Record<string, object> }).clients["claude-sdk"];
