@@ -142,7 +142,7 @@ it("refuses what it cannot do, with a code and exit code 2, and leaves no run an
       ["--provider", "scripted", "01a1e5df-be17"],
       '{"TASK_FILE": "t.md"}',
       "DROVER-USE-008",
-      "no session 01a1e5df-be17",
+      "Unknown session: 01a1e5df-be17",
     ],
     [["--provider", "scripted", "01a1e5df-be17", "--new"], "{}", "DROVER-USE-001", "--new"],
   ];

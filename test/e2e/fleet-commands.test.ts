@@ -140,7 +140,7 @@ test("keeps a fleet's token separate from the token of the local record", async 
   const rotated = await here(["tokens", "rotate", "self"]);
   expect(rotated).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining(`${tokenFile(recordDirectory(state()), "fleet-token")} holds`),
+    stderr: expect.stringContaining(`Stored the new token in ${tokenFile(recordDirectory(state()), "fleet-token")}`),
   });
   expect(readFileSync(tokenFile(recordDirectory(state()), "fleet-token"), "utf8")).toBe(rotated.stdout);
   expect(readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8")).toBe(own);
