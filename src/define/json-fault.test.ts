@@ -12,7 +12,7 @@ test.each([
   ["an open string", '{\n  "a": "x\n}', 2, "not closed"],
   ["an unknown word", '{\n  "a": yes\n}', 2, '"yes"'],
   ["an open brace", '{\n  "a": 1\n', 3, "never closed"],
-  ["two values", "{}\n{}", 2, "after the end"],
+  ["two values", "{}\n{}", 2, "followed by more text"],
   ["a wrong escape", '{\n"a": "\\x"}', 2, "escape"],
   ["a list that ends in a comma", "[1,\n2,\n]", 3, "comma"],
   ["an empty file", "", 1, "empty"],

@@ -131,7 +131,7 @@ test("an edit changes only the edited fields, and an unchanged interval keeps co
   await page.getByLabel("Questions from its runs").selectOption("false");
   await page.getByLabel("Each run continues").check();
   await button(page, "Save").click();
-  await expect.poll(() => card(page, "Each run").innerText()).toContain("continues the last one");
+  await expect.poll(() => card(page, "Each run").innerText()).toContain("continue the previous one");
   expect(await scheduleOf("draft")).toMatchObject({
     prompt: "two",
     catch_up: "one",

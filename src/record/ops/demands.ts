@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { sha256 } from "../../model/hmac.ts";
 import type { Demands } from "../../model/run.ts";
 import { unmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
@@ -63,7 +63,7 @@ export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, 
 
 /** PostgreSQL cannot index a text of more than about 2,700 bytes, so long demands are found by their hash. */
 function keyOf(body: string): string {
-  return body.length <= maxKeyLength ? body : `sha256:${createHash("sha256").update(body).digest("hex")}`;
+  return body.length <= maxKeyLength ? body : `sha256:${Buffer.from(sha256(Buffer.from(body))).toString("hex")}`;
 }
 
 function* createDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): Work<number> {
