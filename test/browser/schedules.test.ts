@@ -37,7 +37,7 @@ test("creates a schedule with a live preview in its timezone and the browser's, 
   await page.getByLabel("Cron", { exact: true }).fill("0 9 30 2 *");
   await text(page).toContain("never occurs: there is no such day");
   await page.getByLabel("Cron", { exact: true }).fill("30 9 * * 1");
-  const preview = card(page, "Next five");
+  const preview = card(page, "Next five slots");
   const { next } = await ui.client.schedules.preview({ cron: "30 9 * * 1", timezone: "Europe/Berlin" });
   await expect.poll(() => preview.getByRole("row").count()).toBe(1 + next.length);
   expect(await preview.getByRole("columnheader").allInnerTexts()).toEqual([
@@ -111,7 +111,7 @@ test("a skipped slot appears with its reason while the page is open, and disabli
   expect(await scheduleOf("overlapping")).toMatchObject({ enabled: false });
   await expect.poll(() => card(page, "History").innerText()).toContain("Skipped: disabled");
   await button(page, "Enable").click();
-  await expect.poll(() => card(page, "Next five").getByRole("row").count()).toBe(6);
+  await expect.poll(() => card(page, "Next five slots").getByRole("row").count()).toBe(6);
   expect(await scheduleOf("overlapping")).toMatchObject({ enabled: true });
   await button(page, "Delete").click();
   await expect.poll(() => page.url()).toMatch(/\/schedules$/);
@@ -125,7 +125,7 @@ test("an edit changes only the edited fields, and an unchanged interval keeps co
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
   await button(page, "Edit").click();
-  await expect.poll(() => card(page, "Next five").getByRole("row").count()).toBe(6);
+  await expect.poll(() => card(page, "Next five slots").getByRole("row").count()).toBe(6);
   await page.getByLabel("Prompt").fill("two");
   await page.getByLabel("After missed slots").selectOption("one");
   await page.getByLabel("Questions from its runs").selectOption("false");
@@ -161,7 +161,7 @@ test("a schedule from an agent file shows everywhere, says where to edit it, and
     .getByRole("option", { name: /nightly/ })
     .first()
     .click();
-  await text(page).toContain("The file of the agent report defines this schedule");
+  await text(page).toContain("The file of agent report defines this schedule");
   for (const name of ["Edit", "Delete"]) expect(await button(page, name).getAttribute("aria-disabled")).toBe("true");
   await button(page, "Disable").click();
   await expect.poll(async () => (await scheduleOf("nightly"))?.enabled).toBe(false);
