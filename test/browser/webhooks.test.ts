@@ -51,7 +51,9 @@ test("creates a webhook and shows its secret once, shows the response of a faile
   await expect.poll(() => row.innerText()).toMatch(/Retrying[\s\S]*503 not today/);
   await row.getByRole("link", { name: "completed to ops" }).click();
   const dialog = page.getByRole("dialog");
-  await expect.poll(() => dialog.innerText()).toMatch(/Address\s+http:\/\/127[\s\S]*Response status\s+503[\s\S]*not today/);
+  await expect
+    .poll(() => dialog.innerText())
+    .toMatch(/Address\s+http:\/\/127[\s\S]*Response status\s+503[\s\S]*not today/);
   receiver.answer = { status: 200, text: "thanks" };
   await dialog.getByRole("button", { name: "Redeliver" }).click();
   await expect.poll(() => dialog.locator('[data-status="delivered"]').count()).toBe(1);
