@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createModelExecutor } from "../src/execute/executors/loop/model-executor.ts";
-import type { ToolAnswer } from "../src/model/tool.ts";
+import type { ToolResponse } from "../src/model/tool.ts";
 import { start } from "../src/process/start.ts";
 import { callTool, fileTools } from "../src/tools/file-tools.ts";
 import { findRipgrep } from "../src/tools/ripgrep.ts";
@@ -131,7 +131,7 @@ function ripgrep(pattern: string, cwd: string): Promise<void> {
   });
 }
 
-function expectOk(answer: ToolAnswer): void {
+function expectOk(answer: ToolResponse): void {
   if (!answer.ok) throw new Error(answer.error.message);
 }
 

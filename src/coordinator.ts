@@ -13,7 +13,7 @@ import { runTriggers, type TriggerOptions } from "./trigger/run-triggers.ts";
 import { createProver } from "./serve/prover.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
 import { hashToken } from "./serve/token-text.ts";
-import { originOfSocket } from "./wire/socket-origin.ts";
+import { readSocketOrigin } from "./wire/socket-origin.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
@@ -129,7 +129,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       onSocketError,
       stalledMs,
     });
-    if (server.socket !== null) sockets.add(originOfSocket(server.socket));
+    if (server.socket !== null) sockets.add(readSocketOrigin(server.socket));
     // end streams and held polls first, because the server waits for open responses
     stops.push(async () => {
       hub.stop();

@@ -26,12 +26,12 @@ export type { Run } from "./model/run.ts";
 export type { FailureReason } from "./model/states.ts";
 export type {
   CaptureOptions,
-  Captured,
+  CapturedOutput,
   Command,
   CommandResult,
-  Ended,
+  ProcessEnd,
   Isolation,
   Limits,
-  Running,
+  RunningProcess,
   StartOptions,
 } from "./model/process.ts";

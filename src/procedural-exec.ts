@@ -6,7 +6,7 @@ import { lazySchemas } from "./compose/lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
 import type { Invocation, Outcome, RunContext } from "./model/executor.ts";
 import { toResultEvent } from "./model/outcome.ts";
-import type { Ended } from "./model/process.ts";
+import type { ProcessEnd } from "./model/process.ts";
 import { stopReasons } from "./model/states.ts";
 import { start } from "./process/start.ts";
 import { createRedactor } from "./redact/redactor.ts";
@@ -31,7 +31,7 @@ export async function main(): Promise<void> {
   }
   void dispatchOrders(lines, controller);
   const schemas = lazySchemas();
-  let ended: Ended | null = null;
+  let ended: ProcessEnd | null = null;
   const outcome = await createExecutor(schemas.check).run(
     invocation,
     createContext(invocation, controller.signal, (end) => (ended = end)),
@@ -80,7 +80,11 @@ async function dispatchOrders(lines: ReturnType<typeof readLines>, controller: A
   }
 }
 
-function createContext({ project_dir }: Invocation, signal: AbortSignal, onEnd: (ended: Ended) => void): RunContext {
+function createContext(
+  { project_dir }: Invocation,
+  signal: AbortSignal,
+  onEnd: (ended: ProcessEnd) => void,
+): RunContext {
   return {
     signal,
     overBudget: new AbortController().signal,
@@ -115,7 +119,7 @@ async function print(event: RunEvent): Promise<void> {
   await new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }
 
-function toExitCode(outcome: Outcome, ended: Ended | null): number {
+function toExitCode(outcome: Outcome, ended: ProcessEnd | null): number {
   if (ended?.exitCode !== null && ended?.exitCode !== undefined) return ended.exitCode;
   if (ended?.stopped === "timeout") return 124;
   if (ended?.signal) return 128 + (Reflect.get(constants.signals, ended.signal) as number);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { hashToken, originOf, proofOf } from "../src/wire/proof.ts";
+import { hashToken, formatOrigin, computeProof } from "../src/wire/proof.ts";
 import type { ProofRequest } from "../src/wire/proof-request.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
@@ -13,8 +13,8 @@ export function proving(token: string, listener: Listener): Listener {
     request.on("end", () => {
       // Sent by our own client.
       const { nonce } = JSON.parse(Buffer.concat(chunks).toString()) as ProofRequest;
-      const origin = originOf(request.socket.localAddress, request.socket.localPort) ?? "";
-      const body = JSON.stringify({ proof: proofOf(hashToken(token), nonce, origin).toString("hex") });
+      const origin = formatOrigin(request.socket.localAddress, request.socket.localPort) ?? "";
+      const body = JSON.stringify({ proof: computeProof(hashToken(token), nonce, origin).toString("hex") });
       response.writeHead(200, { "content-length": body.length }).end(body);
     });
   };

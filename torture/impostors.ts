@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { registration } from "../test/coordinator.ts";
 import type { Run } from "../src/model/run.ts";
-import type { Registered } from "../src/model/runner-port.ts";
+import type { RegistrationResult } from "../src/model/runner-port.ts";
 import { rawCall } from "../test/http-call.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
@@ -26,13 +26,13 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
     const ann = await enrol(ask, place.token, "ann");
     const eve = await enrol(ask, place.token, "eve");
     const annClient = registration("key of ann");
-    const { json: victim } = await ask<Registered>(
+    const { json: victim } = await ask<RegistrationResult>(
       "POST",
       "/runner/register",
       { ...annClient, name: "box" },
       ann.token,
     );
-    const own = await ask<Registered>(
+    const own = await ask<RegistrationResult>(
       "POST",
       "/runner/register",
       { ...registration("of eve"), name: "own" },

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Claim, Registered, RunnerPort } from "../../src/model/runner-port.ts";
+import type { Claim, RegistrationResult, RunnerPort } from "../../src/model/runner-port.ts";
 import { createHttpPort } from "../../src/wire/http-port.ts";
 import { announce } from "../dispatch/children.ts";
 
@@ -33,7 +33,7 @@ export async function simulatedRunners({ url, token, runners }: SimulatedOptions
   announce("ready");
 }
 
-function register(port: RunnerPort, name: string): Promise<Registered> {
+function register(port: RunnerPort, name: string): Promise<RegistrationResult> {
   return port.register({
     protocol: 1,
     runner_key: randomUUID(),
@@ -49,7 +49,7 @@ function register(port: RunnerPort, name: string): Promise<Registered> {
   });
 }
 
-async function work(port: RunnerPort, { runner_id, epoch }: Registered): Promise<never> {
+async function work(port: RunnerPort, { runner_id, epoch }: RegistrationResult): Promise<never> {
   const never = new AbortController().signal;
   let ack_order = 0;
   let claim_id = randomUUID();

@@ -11,16 +11,16 @@ import { readAnnouncement } from "./announcement.ts";
  * record, is of no use to them, so they get the port that its coordinator announces. null if there is none.
  */
 export function addressForCommands(
-  { url, shownAs = url }: Target,
+  { url, displayUrl = url }: Target,
   stateDirectory: string,
   env: Environment,
 ): string | null {
-  if (!shownAs.startsWith("unix:")) return shownAs;
-  const socket = shownAs.slice("unix:".length);
+  if (!displayUrl.startsWith("unix:")) return displayUrl;
+  const socket = displayUrl.slice("unix:".length);
   const directory = dirname(socket);
   const hidden = realPaths(protectedPaths(stateDirectory, env).hide);
   const isHidden = realPaths([directory]).some((real) => hidden.some((path) => isWithin(real, path)));
-  if (!isHidden || isNestedDirectory(directory)) return shownAs;
+  if (!isHidden || isNestedDirectory(directory)) return displayUrl;
   const announcement = readAnnouncement(dirname(directory));
   return announcement?.socket === socket ? announcement.url : null;
 }

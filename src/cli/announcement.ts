@@ -54,9 +54,9 @@ export function isAlive(pid: number): boolean {
 function readPrivateFile(path: string): string | null {
   const file = checkPrivatePath(path, "file");
   if (file === null) return null;
-  if (file.fault === null) return readFileSync(path, "utf8");
-  const { why, next } = file.fault;
-  throw new HostError({ code: "DROVER-API-027", field: path, message: `${path} is not used: ${why}.`, next });
+  if (file.problem === null) return readFileSync(path, "utf8");
+  const { reason, next } = file.problem;
+  throw new HostError({ code: "DROVER-API-027", field: path, message: `${path} is not used: ${reason}.`, next });
 }
 
 function parseJson(text: string): unknown {

@@ -46,7 +46,7 @@ function createConnection(target: Target, local: Local): Connection & { client: 
 /** The socket comes first. Without a token the port is not used, because it may belong to another program by now. */
 function targetsOf({ url, socket }: Announcement, token: string | null): Target[] {
   return [
-    ...(socket === null ? [] : [{ url: `unix:${socket}`, shownAs: url, token }]),
+    ...(socket === null ? [] : [{ url: `unix:${socket}`, displayUrl: url, token }]),
     ...(token === null ? [] : [{ url, token }]),
   ];
 }

@@ -1,5 +1,5 @@
 import type { Run } from "../model/run.ts";
-import { shortLivedNameOf } from "../model/short-lived.ts";
+import { parseShortLivedName } from "../model/short-lived.ts";
 import { followRun } from "./follow-run.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
@@ -10,7 +10,7 @@ import { withCoordinator } from "./with-coordinator.ts";
  * demands the runner of that command, so the runner of this command takes the same name.
  */
 export async function continueRun(input: CommandInput, run: Run): Promise<number> {
-  const runner = shortLivedNameOf(run.demands.runner_id);
+  const runner = parseShortLivedName(run.demands.runner_id);
   if (runner === null || run.session_id === null) {
     if (!input.options["quiet"])
       write(2, `The run continues when a runner claims it: drover up\n  drover runs events ${run.run_id}\n`);

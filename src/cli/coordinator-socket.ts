@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { directoryFault } from "../model/ownership.ts";
+import { checkDirectory } from "../model/ownership.ts";
 import { socketDirectoryFile } from "../model/state-layout.ts";
 import type { Environment } from "../model/environment.ts";
 import { maxSocketPathBytes } from "../wire/address.ts";
@@ -41,7 +41,7 @@ function makePrivate(directory: string): boolean {
 
 function isPrivate(directory: string): boolean {
   const stats = lstatSync(directory, { throwIfNoEntry: false });
-  return stats !== undefined && directoryFault(directory, stats) === null;
+  return stats !== undefined && checkDirectory(directory, stats) === null;
 }
 
 /** Returns the directory of the last start, so that runners can reconnect to the same path. */

@@ -1,5 +1,5 @@
 import type { RunEvent, StoredEvent } from "../model/event.ts";
-import { shownBytes } from "../model/output.ts";
+import { displayBytes } from "../model/output.ts";
 import { printable, formatBytes } from "./table.ts";
 
 /** Describes an event for a person, usually in one line. Returns null for output, which is printed unchanged. */
@@ -41,7 +41,7 @@ export function eventLine({ event }: StoredEvent): string | null {
 }
 
 export function toOutput({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
-  return event.type === "output" ? { stream: event.stream, bytes: shownBytes(event) } : null;
+  return event.type === "output" ? { stream: event.stream, bytes: displayBytes(event) } : null;
 }
 
 /** Returns a warning if Drover dropped or could not do something while the run continued. Warnings are shown even without a terminal. */

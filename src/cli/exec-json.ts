@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { ExecRecord } from "../execute/exec.ts";
 import { skippedMark } from "../model/output.ts";
-import type { Captured, OutputStream } from "../model/process.ts";
+import type { CapturedOutput, OutputStream } from "../model/process.ts";
 
 /** The result of an exec as JSON, with the command's output unchanged. The field names are a documented format. */
 export function toExecutionJson({ runId, request, result }: ExecRecord) {
@@ -36,7 +36,7 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
   };
 }
 
-function streamFields(name: OutputStream, captured: Captured): Record<string, string> {
+function streamFields(name: OutputStream, captured: CapturedOutput): Record<string, string> {
   const { head, tail } = captured;
   const skipped = captured.totalBytes - head.length - tail.length;
   const mark = captured.truncated ? Buffer.from(skippedMark(skipped)) : Buffer.alloc(0);

@@ -3,7 +3,7 @@ import { loadAgents } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
-import { type AgentPosition, positionOfAgent } from "../model/agent-position.ts";
+import { type AgentPosition, toAgentPosition } from "../model/agent-position.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
 import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
@@ -59,7 +59,7 @@ async function readStoredAgents(local: Local): Promise<Agent[]> {
       for (const { agent, source } of items) if (source === "api") agents.push(agent);
       const last = items.at(-1);
       if (!more || last === undefined) return agents;
-      after = positionOfAgent(last);
+      after = toAgentPosition(last);
     }
   } finally {
     await store.close();

@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { StoredFile } from "../model/file.ts";
-import { shownBytes } from "../model/output.ts";
+import { displayBytes } from "../model/output.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
 import { usageLine } from "./event-line.ts";
@@ -105,7 +105,7 @@ function describeResources(end: Execution["end"] | undefined): string | null {
 function showOutput(events: StoredEvent[]): void {
   for (const stream of ["stdout", "stderr"] as const) {
     const bytes = Buffer.concat(
-      events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [shownBytes(event)] : [])),
+      events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [displayBytes(event)] : [])),
     );
     if (bytes.length === 0) continue;
     write(1, `\n${stream}\n`);

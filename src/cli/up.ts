@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { findLocal } from "../local.ts";
-import type { Running } from "../model/process.ts";
+import type { RunningProcess } from "../model/process.ts";
 import { createLocalClient } from "../compose/open-coordinator.ts";
 import { trustTypes } from "../serve/trust-types.ts";
 import { start } from "../process/start.ts";
@@ -77,9 +77,9 @@ async function startUp(input: CommandInput): Promise<number> {
     const { items } = await createLocalClient(coordinator, trustTypes).agents.list();
     write(2, describeStart(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
     if (!coordinator.hasWeb) return;
-    const { url: shownAs, adminToken: token } = coordinator;
+    const { url: displayUrl, adminToken: token } = coordinator;
     // Plain HTTP is safe here, because the request stays within this process.
-    const client = createClient({ url: address, shownAs, token, allowHttp: true });
+    const client = createClient({ url: address, displayUrl, token, allowHttp: true });
     write(2, `\nDashboard: ${await signInAddress(client)}\n`);
   };
   // Handles signals from the start, because nothing else would stop the runner.
@@ -120,7 +120,7 @@ function runnerArguments({ options }: CommandInput): string[] {
 }
 
 /** Resolves to true once the runner has registered all its profiles, or to false if it exits before that. */
-function waitUntilReady({ stdout, result }: Running): Promise<boolean> {
+function waitUntilReady({ stdout, result }: RunningProcess): Promise<boolean> {
   const isReady = new Promise<boolean>((resolve) => stdout?.once("data", () => resolve(true)));
   return Promise.race([isReady, result.then(() => false)]);
 }

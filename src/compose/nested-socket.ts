@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmdirSync, unlinkSync } from "node:f
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { originOfSocket } from "../wire/socket-origin.ts";
+import { readSocketOrigin } from "../wire/socket-origin.ts";
 import { nestedSocketFile, nestedSocketName } from "../model/state-layout.ts";
 
 /** Serves connections of Drover commands inside runs. */
@@ -76,7 +76,7 @@ export function openNestedSocket(
     // if the server was closed before it listened, the socket no longer exists
     const onListening = (): void =>
       ignoreSystemErrors(() => {
-        origin = originOfSocket(path);
+        origin = readSocketOrigin(path);
         chmodSync(path, 0o600);
       });
     server.listen(path, onListening).unref();

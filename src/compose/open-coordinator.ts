@@ -18,7 +18,7 @@ import { recordDirectory } from "../model/state-layout.ts";
 import type { ChainHead } from "../record/audit/head.ts";
 import { mismatchWarning } from "../record/audit/head-mismatch.ts";
 import { readKey } from "../record/audit/key.ts";
-import { ownerOfRun } from "../model/vault.ts";
+import { runOwner } from "../model/vault.ts";
 import type { Environment } from "../model/environment.ts";
 import { openStore } from "../record/open.ts";
 import type { RecordStore } from "../record/record-store.ts";
@@ -148,7 +148,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
       ...dispatchOptions(options, store, attemptTokens),
-      openSealed: (run_id, sealed) => vault.open(ownerOfRun(run_id), sealed),
+      openSealed: (run_id, sealed) => vault.open(runOwner(run_id), sealed),
       onPartials(partials) {
         for (const partial of partials) {
           publishPartial(hub, partial);

@@ -5,7 +5,7 @@ import { rawCall } from "../../test/http-call.ts";
 import { freshDatabase } from "../../test/postgres/fresh-database.ts";
 import type { CoordinatorOptions } from "../coordinator.ts";
 import type { Outcome } from "../model/executor.ts";
-import type { Registered } from "../model/runner-port.ts";
+import type { RegistrationResult } from "../model/runner-port.ts";
 
 const disposals: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -43,7 +43,7 @@ async function scrape({ url, adminToken }: TestCoordinator): Promise<Map<string,
 const done: Outcome = { status: "completed", exit_code: 0, text: "done" };
 const failed: Outcome = { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 };
 
-function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: Registered) {
+function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: RegistrationResult) {
   const speaker = { runner_id, epoch };
   return {
     runner_id,

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { type Agent, agentSchema, slugOf } from "../model/agent.ts";
+import { type Agent, agentSchema, slugify } from "../model/agent.ts";
 import { pointerSteps } from "../model/json-pointer.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
@@ -102,7 +102,7 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
   if (typeof fields !== "object" || fields === null || Array.isArray(fields))
     return { value: fields, origin, addTextFaults: (checked) => checked };
   const fromBody = {
-    ...(title !== null && { name: slugOf(title), title }),
+    ...(title !== null && { name: slugify(title), title }),
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
     ...(sections !== "" && { first_message: sections }),
     ...(parameters.parameters.length > 0 && { parameters_schema: toSchema(parameters.parameters) }),

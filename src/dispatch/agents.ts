@@ -1,5 +1,5 @@
 import type { Agent } from "../model/agent.ts";
-import { type AgentPosition, compareAgentPositions, positionOfAgent } from "../model/agent-position.ts";
+import { type AgentPosition, compareAgentPositions, toAgentPosition } from "../model/agent-position.ts";
 import type { ListedAgent, RunnerRow } from "../model/dispatch-ops.ts";
 import { estimateJsonSize } from "../model/event-size.ts";
 import type { NewSchedule } from "../model/schedule.ts";
@@ -37,18 +37,18 @@ export function createAgentBook(
     async page(page) {
       const stored = await store.read.agent_page(page);
       const end = stored.items.at(-1);
-      const until = stored.more && end !== undefined ? positionOfAgent(end) : null;
+      const until = stored.more && end !== undefined ? toAgentPosition(end) : null;
       const unstored = [...files.values(), ...localAgents.values()].filter((listed) => {
-        const position = positionOfAgent(listed);
+        const position = toAgentPosition(listed);
         if (page.after !== undefined && compareAgentPositions(position, page.after) <= 0) return false;
         return until === null || compareAgentPositions(position, until) < 0;
       });
       const all = [...unstored, ...stored.items];
-      all.sort((a, b) => compareAgentPositions(positionOfAgent(a), positionOfAgent(b)));
+      all.sort((a, b) => compareAgentPositions(toAgentPosition(a), toAgentPosition(b)));
       const items = all.slice(0, Math.min(countThatFit(all), page.limit));
       const last = items.at(-1);
       const isLast = items.length === all.length && !stored.more;
-      return { items, next: isLast || last === undefined ? null : positionOfAgent(last) };
+      return { items, next: isLast || last === undefined ? null : toAgentPosition(last) };
     },
     async names() {
       return [...files.keys(), ...localAgents.keys(), ...(await store.read.agent_names(maxNames))];

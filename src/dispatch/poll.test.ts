@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { openHost, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
-import type { PollRequest, Registered } from "../model/runner-port.ts";
+import type { PollRequest, RegistrationResult } from "../model/runner-port.ts";
 import { createPoll, type PollDeps } from "./poll.ts";
 import { createWaiters, type Waiters } from "./waiters.ts";
 
@@ -9,7 +9,7 @@ const leaseMs = 10_000;
 const clock = standingClock();
 let host: Host;
 let waiters: Waiters;
-let runner: Registered;
+let runner: RegistrationResult;
 let request: PollRequest;
 beforeEach(async () => {
   host = await openHost({ clock, leaseMs });

@@ -2,7 +2,7 @@ import type { ClaimedRun } from "../model/dispatch-ops.ts";
 import { BugError } from "../model/errors.ts";
 import type { Invocation } from "../model/executor.ts";
 import { PortError } from "../model/port-error.ts";
-import type { Order, PollAnswer, PollRequest } from "../model/runner-port.ts";
+import type { Order, PollResponse, PollRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { Waiter, Waiters, Wake } from "./waiters.ts";
@@ -47,7 +47,7 @@ interface Work {
  */
 export function createPoll(
   deps: PollDeps,
-): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollAnswer> {
+): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollResponse> {
   const { waiters, stopped } = deps;
   const delivered = new Map<string, { no: number; at: number }>();
   stopped.addEventListener("abort", () => waiters.wakeAll());
@@ -134,7 +134,7 @@ export function createPoll(
     return previous === undefined || last.no > previous.no || performance.now() - previous.at >= resendOrdersMs;
   }
 
-  function toAnswer(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollAnswer {
+  function toAnswer(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollResponse {
     const last = orders.at(-1);
     if (last === undefined) delivered.delete(runner_id);
     else delivered.set(runner_id, { no: last.no, at: performance.now() });

@@ -1,6 +1,6 @@
 import type { Outcome } from "../model/executor.ts";
 import { toResultEvent } from "../model/outcome.ts";
-import type { ReportAnswer, ReportRequest } from "../model/runner-port.ts";
+import type { ReportResponse, ReportRequest } from "../model/runner-port.ts";
 import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
 import { boundReport } from "./bound-report.ts";
 import { portConflict } from "./poll.ts";
@@ -20,7 +20,7 @@ export async function report(
   fullRequest: ReportRequest,
   owner: string | undefined,
   deps: ReportDeps,
-): Promise<ReportAnswer> {
+): Promise<ReportResponse> {
   const request = boundReport(fullRequest);
   const runner = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
   const writes = toWrites(request, runner, deps.now().toISOString());
@@ -44,7 +44,7 @@ export async function report(
         : "unknown_runner",
     );
   }
-  const answer: ReportAnswer = {
+  const answer: ReportResponse = {
     acked: [],
     fenced: heartbeat.fenced.map(toAttempt),
     abandon: heartbeat.abandon.map(toAttempt),
@@ -122,7 +122,7 @@ function toGiveBack(outcome: Outcome): NonNullable<FinishRun["give_back"]> | nul
   return outcome.status === "failed" && outcome.reason === "runner_lost" ? "as_failure" : null;
 }
 
-function addResult(answer: ReportAnswer, { run_id, attempt }: Attempt, result: OpResult): void {
+function addResult(answer: ReportResponse, { run_id, attempt }: Attempt, result: OpResult): void {
   if (result.ok || result.conflict === "gap") answer.acked.push({ run_id, attempt, n: result.last_n });
   else answer.fenced.push({ run_id, attempt });
 }

@@ -1,8 +1,8 @@
 import { boundEvent } from "../model/event-size.ts";
 import type {
-  LoadSessionAnswer,
+  LoadSessionResponse,
   LoadSessionRequest,
-  SaveSessionAnswer,
+  SaveSessionResponse,
   SaveSessionRequest,
 } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
@@ -13,7 +13,7 @@ export async function loadSession(
   { runner_id, epoch, run_id, attempt, files_after }: LoadSessionRequest,
   owner: Owner,
   { read }: Pick<Store, "read">,
-): Promise<LoadSessionAnswer> {
+): Promise<LoadSessionResponse> {
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
   const loaded = await read.session_state({ run_id, attempt, runner }, files_after);
   if (loaded === "fenced") return { load: "fenced" };
@@ -30,7 +30,7 @@ export async function saveSession(
   { runner_id, epoch, bytes, files, events, ...rest }: SaveSessionRequest,
   owner: Owner,
   { apply }: Pick<Store, "apply">,
-): Promise<SaveSessionAnswer> {
+): Promise<SaveSessionResponse> {
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
   const [saved] = await apply([
     {

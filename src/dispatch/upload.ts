@@ -1,5 +1,5 @@
 import { PortError } from "../model/port-error.ts";
-import type { RunnerPort, UploadAnswer, UploadRequest } from "../model/runner-port.ts";
+import type { RunnerPort, UploadResponse, UploadRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import { portConflict } from "./poll.ts";
 
@@ -16,7 +16,7 @@ export async function upload(
   signal: AbortSignal,
   owner: string | undefined,
   { store, maxFileBytes, lowDisk }: UploadDeps,
-): Promise<UploadAnswer> {
+): Promise<UploadResponse> {
   const { runner_id, epoch, run_id, attempt, sha256, size } = request;
   if (size > maxFileBytes) throw new PortError("refused", tooLarge(size, maxFileBytes));
   const disk = lowDisk();

@@ -1,5 +1,5 @@
 import { RequestError } from "../model/errors.ts";
-import type { CaptureOptions, Command, CommandResult, Running, StartOptions } from "../model/process.ts";
+import type { CaptureOptions, Command, CommandResult, RunningProcess, StartOptions } from "../model/process.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { execute as executeCommand } from "../process/execute.ts";
 import { findExecutable } from "../process/find-executable.ts";
@@ -34,7 +34,7 @@ export function start(
   command: string | Command,
   options: StartOptions = {},
   signal: AbortSignal = new AbortController().signal,
-): Running {
+): RunningProcess {
   checkOptions(options, signal);
   return startCommand(toCommand(command, options), options, signal);
 }

@@ -1,4 +1,4 @@
-import type { Command, Running } from "../model/process.ts";
+import type { Command, RunningProcess } from "../model/process.ts";
 import type { Model } from "./conversation.ts";
 import type { Environment } from "../model/environment.ts";
 
@@ -17,7 +17,7 @@ export interface ProviderHost {
   /** The run's work directory. */
   workDirectory: string;
   /** Starts a program. During a run, records it too. */
-  start(command: Command): Promise<Running>;
+  start(command: Command): Promise<RunningProcess>;
 }
 
 export interface ProviderDefinition {

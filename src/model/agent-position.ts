@@ -9,7 +9,7 @@ export interface AgentPosition {
   runner_id: string;
 }
 
-export function positionOfAgent({
+export function toAgentPosition({
   agent,
   source,
   runner_id,

@@ -133,7 +133,7 @@ export function sessionTimeoutSeconds({ session }: Pick<Agent, "session">): numb
 }
 
 /** Turns a title into an agent name: "Code Review!" becomes `code-review`. The result may be empty. */
-export function slugOf(title: string): string {
+export function slugify(title: string): string {
   return title
     .normalize("NFC")
     .toLowerCase()

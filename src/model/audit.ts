@@ -2,7 +2,7 @@ import * as z from "zod";
 
 /** The state of the audit chain, read without verifying it. */
 export const auditStateSchema = z.object({
-  rows: z.number().int().describe("Number of rows kept; retention removes old ones"),
+  rows: z.number().int().describe("Number of stored rows; retention removes old ones"),
   head: z.string().describe("COUNT:MAC of the last batch; store it elsewhere and pass it to a later verification"),
   head_expected: z
     .string()
@@ -13,7 +13,7 @@ export const auditStateSchema = z.object({
 });
 export type AuditState = z.infer<typeof auditStateSchema>;
 
-export const auditVerifiedSchema = z.object({
+export const auditVerificationSchema = z.object({
   whole: z.boolean(),
   rows: z.number().int().describe("Number of rows found intact"),
   head: z.string().describe("Head of the last intact batch"),
@@ -21,4 +21,4 @@ export const auditVerifiedSchema = z.object({
     .array(z.object({ what: z.string(), row_no: z.number().int().nullable(), batch_no: z.number().int().nullable() }))
     .describe("The first position where the chain was altered; empty if the chain is intact"),
 });
-export type AuditVerified = z.infer<typeof auditVerifiedSchema>;
+export type AuditVerification = z.infer<typeof auditVerificationSchema>;

@@ -12,7 +12,7 @@ export interface Config {
   };
   /** `max_file_mb`: the largest file that the coordinator accepts from a run. */
   files: { max_file_mb: number };
-  /** How many days finished work is kept; see docs/operating.md. */
+  /** How many days finished work is retained; see docs/operating.md. */
   retention: { runs_days: number; events_days: number; files_days: number; sessions_days: number };
   /** Applies to `exec` and to profiles that do not set their own. */
   isolation: Isolation | "auto";

@@ -26,7 +26,7 @@ export interface CreateRun {
   webhooks?: readonly string[];
   /**
    * The trigger that this run settles, so that it cannot create a second run: the keys of a hook delivery, remembered
-   * until `until` (milliseconds), or the chain of a finished run. An already settled trigger is answered `repeated`.
+   * until `until` (milliseconds), or the chain of a finished run. An already settled trigger is the conflict `repeated`.
    */
   settles?: { hook: string; keys: readonly string[]; until: number } | { chain_of: string };
 }

@@ -62,7 +62,7 @@ export interface ClaimRuns extends RunnerIdentity {
 
 /**
  * Renews the lease and compares the runner's runs with the store's. `held` lists every run the runner had when it
- * received the final answer to `as_of_claim`, or when it registered (null). A run assigned before that point and missing
+ * received the final response to `as_of_claim`, or when it registered (null). A run assigned before that point and missing
  * from `held` never arrived, so it returns to pending at no cost. If it had already started, the runner lost it, and the
  * attempt counts as lost. The claim named in `as_of_claim` gets no further runs.
  */

@@ -23,7 +23,7 @@ export interface DispatchReads {
    */
   why(run_id: string, shortages?: ReadonlyMap<string, string>): Promise<WaitReason[] | null>;
   /** The agent that a run was submitted with. null for a run that runners do not claim. */
-  agent_of(
+  submitted_agent(
     run_id: string,
   ): Promise<{ agent: ListedAgent["agent"]; timeout_seconds: number | null; demands: Run["demands"] } | null>;
 }

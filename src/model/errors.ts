@@ -2,7 +2,7 @@
  * Drover throws only the three error classes below; every other failure is returned as a result. `code` is stable and
  * documented in docs/errors.md. `next` tells the user what to do about the error.
  */
-interface Fault {
+interface ErrorDetails {
   code: ErrorCode;
   message: string;
   /** The option, key or path that caused the error, if any. */
@@ -15,7 +15,7 @@ abstract class DroverError extends Error {
   readonly code: ErrorCode;
   readonly field: string | undefined;
   readonly next: string | undefined;
-  constructor(fault: Fault) {
+  constructor(fault: ErrorDetails) {
     super(fault.message, fault.cause === undefined ? undefined : { cause: fault.cause });
     this.code = fault.code;
     this.field = fault.field;

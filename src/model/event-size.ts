@@ -3,7 +3,7 @@ import { findExceededLimit } from "./json-limits.ts";
 
 /** Maximum length of one event as JSON. Coordinators store events, and readers receive them, in one piece. */
 export const maxEventLength = 1024 * 1024;
-/** The depth is lower than that of a request, because a report nests its events a few levels deep. */
+/** The depth limit is lower than for a request, because a report nests its events a few levels deep. */
 const eventLimits = { depth: 56, values: 100_000, names: 5000 };
 /** Events up to this length are cheap to process, whatever they contain. */
 const maxUncheckedLength = 16 * 1024;
@@ -77,11 +77,11 @@ function truncateTexts(original: RunEvent): RunEvent | null {
     case "error":
       return { ...event, message: truncate(event.message), truncated: true };
     case "system":
-      return { ...event, data: excerptOf(event.data), truncated: true };
+      return { ...event, data: toExcerpt(event.data), truncated: true };
     case "tool_use":
-      return { ...event, input: excerptOf(event.input), truncated: true };
+      return { ...event, input: toExcerpt(event.input), truncated: true };
     case "tool_result":
-      return { ...event, output: excerptOf(event.output), truncated: true };
+      return { ...event, output: toExcerpt(event.output), truncated: true };
     case "execution_started": {
       const { command, argv } = event.execution;
       const execution = {
@@ -98,7 +98,7 @@ function truncateTexts(original: RunEvent): RunEvent | null {
 }
 
 /** Keeps the beginning of a value's text or JSON. */
-function excerptOf(value: unknown): string {
+function toExcerpt(value: unknown): string {
   return truncate(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }
 

@@ -1,6 +1,6 @@
 import type { Agent } from "./agent.ts";
 import type { RunEvent, Usage } from "./event.ts";
-import type { Command, Running } from "./process.ts";
+import type { Command, RunningProcess } from "./process.ts";
 import type { runModes } from "./demands.ts";
 import type { FailureReason } from "./states.ts";
 import type { Effect } from "./tool.ts";
@@ -83,15 +83,15 @@ export interface RunContext {
   ask(question: Question): Promise<Answer>;
   input: AsyncIterable<UserInput>;
   /** Stores execution_started before the spawn, and execution_ended after the exit. */
-  start(command: Command): Promise<Running>;
+  start(command: Command): Promise<RunningProcess>;
   /**
    * Starts the process that the executor itself runs in. It gets the runner's own variables, and is killed only after the
    * grace period of a stopped run.
    */
-  startHost(command: Command): Promise<Running>;
+  startHost(command: Command): Promise<RunningProcess>;
   usage(usage: Usage): void;
   /** Uploads and records all of these files, or none. */
-  keepFiles(files: readonly FoundFile[]): Promise<FilesKept>;
+  keepFiles(files: readonly FoundFile[]): Promise<KeepFilesResult>;
   /** The state of the run's session, stored in the record. */
   session: {
     /**
@@ -133,7 +133,7 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-export type FilesKept = { ok: true; files: { path: string; sha256: string }[] } | { ok: false; message: string };
+export type KeepFilesResult = { ok: true; files: { path: string; sha256: string }[] } | { ok: false; message: string };
 
 export interface Delta {
   kind: "assistant" | "output";
@@ -176,10 +176,10 @@ export type Outcome =
       data?: unknown;
     }
   | { status: "cancelled"; by: "user" | "shutdown" }
-  | Parked;
+  | ParkedOutcome;
 
 /** The run continues later from its saved state, not before `until` (ISO 8601, UTC). */
-export interface Parked {
+export interface ParkedOutcome {
   status: "parked";
   why: ParkReason;
   until?: string;

@@ -23,18 +23,18 @@ test("expands an allowed variable at any depth of the expanded fields", () => {
 test("reports a variable that is not allowed, even if it is set", () => {
   const { text, faults } = expandText("${HOME} and ${TOKEN}", "model", variables);
   expect(text).toBe("${HOME} and s3 cret");
-  expect(faults).toEqual([{ variable: "HOME", path: "model", why: "not_allowed" }]);
+  expect(faults).toEqual([{ variable: "HOME", path: "model", reason: "not_allowed" }]);
   expect(describeVariableFault(faults[0]!)).toContain("${HOME} in model is not allowed");
 });
 
 test("reports an allowed variable that is not set instead of using an empty text", () => {
   expect(expandText("${UNSET}", "model", variables).faults).toEqual([
-    { variable: "UNSET", path: "model", why: "not_set" },
+    { variable: "UNSET", path: "model", reason: "not_set" },
   ]);
 });
 
 test("does not mistake inherited object properties for variables", () => {
-  expect(expandText("${constructor}", "model", { allowed: [], env: {} }).faults[0]?.why).toBe("not_allowed");
+  expect(expandText("${constructor}", "model", { allowed: [], env: {} }).faults[0]?.reason).toBe("not_allowed");
 });
 
 test("treats $$ as an escape and leaves other dollars alone", () => {
@@ -59,5 +59,7 @@ test("uses the default for an unset variable, but not for one that is not allowe
     text: "fall back, s3 cret, .",
     faults: [],
   });
-  expect(expandText("${HOME:-x}", "model", variables).faults).toMatchObject([{ variable: "HOME", why: "not_allowed" }]);
+  expect(expandText("${HOME:-x}", "model", variables).faults).toMatchObject([
+    { variable: "HOME", reason: "not_allowed" },
+  ]);
 });

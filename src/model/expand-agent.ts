@@ -5,7 +5,7 @@ export interface VariableFault {
   variable: string;
   /** The field that contains it, such as `mcp_servers.github.env`. */
   path: string;
-  why: "not_allowed" | "not_set";
+  reason: "not_allowed" | "not_set";
 }
 
 export interface Variables {
@@ -66,15 +66,15 @@ export function expandText(
       // A default does not make a name allowed.
       const value = allowed.includes(variable) ? (env[variable] ?? fallback) : undefined;
       if (value !== undefined) return value;
-      faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });
+      faults.push({ variable, path, reason: allowed.includes(variable) ? "not_set" : "not_allowed" });
       return whole;
     },
   );
   return { text: expanded, faults };
 }
 
-export function describeVariableFault({ variable, path, why }: VariableFault): string {
-  return why === "not_set"
+export function describeVariableFault({ variable, path, reason }: VariableFault): string {
+  return reason === "not_set"
     ? `\${${variable}} in ${path} is allowed, but not set on this runner`
     : `\${${variable}} in ${path} is not allowed on this runner: its profile has to list ${variable} in allow_env`;
 }

@@ -84,7 +84,7 @@ export const hookChangesSchema = z
 export const createdHookSchema = hookSchema.extend({ secret: z.string().optional() });
 
 /** The response to POST /hooks/{name}. */
-export const hookAnswerSchema = z.object({
+export const hookResponseSchema = z.object({
   /** null if the delivery was accepted but the hook's filter excludes it. */
   run_id: z.string().nullable(),
   skipped: z.string().optional(),

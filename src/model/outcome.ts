@@ -1,5 +1,5 @@
 import type { ResultEvent } from "./event.ts";
-import type { Outcome, Parked } from "./executor.ts";
+import type { Outcome, ParkedOutcome } from "./executor.ts";
 import type { FailureReason } from "./states.ts";
 
 export function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
@@ -7,7 +7,7 @@ export function failed(reason: FailureReason, message: string): Extract<Outcome,
 }
 
 /** The outcome of a run that should be parked but cannot be. */
-export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome, { status: "failed" }> {
+export function failedInsteadOfParked({ why, message }: ParkedOutcome): Extract<Outcome, { status: "failed" }> {
   switch (why) {
     case "budget":
       return failed("budget_exceeded", message ?? "The budget was used up.");

@@ -8,7 +8,7 @@ export function outputBytes({ text, base64 }: OutputEvent): Buffer {
 }
 
 /** The bytes of an output event for display, preceded by a mark if bytes were skipped. */
-export function shownBytes(event: OutputEvent): Buffer {
+export function displayBytes(event: OutputEvent): Buffer {
   const bytes = outputBytes(event);
   return event.skipped ? Buffer.concat([Buffer.from(skippedMark(event.skipped)), bytes]) : bytes;
 }

@@ -92,7 +92,7 @@ export interface StartOptions {
   uncounted?: { before?: DiskUsage; folders?: readonly string[] };
 }
 
-export interface Running {
+export interface RunningProcess {
   readonly pid: number | undefined;
   /** Names of variables that were withheld from the child. */
   readonly withheld: readonly string[];
@@ -102,10 +102,10 @@ export interface Running {
   /** Kills the command and all its descendants, and resolves once all of them have exited. Idempotent. */
   kill(reason: StopReason): Promise<void>;
   /** Never rejects. */
-  readonly result: Promise<Ended>;
+  readonly result: Promise<ProcessEnd>;
 }
 
-export interface Ended {
+export interface ProcessEnd {
   /** null if the command was killed by a signal or never started. */
   exitCode: number | null;
   signal: NodeJS.Signals | `SIG${number}` | null;
@@ -146,17 +146,17 @@ export interface CaptureOptions {
 
 export type OutputStream = "stdout" | "stderr";
 
-export interface CommandResult extends Ended {
+export interface CommandResult extends ProcessEnd {
   success: boolean;
   timedOut: boolean;
   /** Names of variables that were withheld from the command. */
   withheld: readonly string[];
-  stdout: Captured;
-  stderr: Captured;
+  stdout: CapturedOutput;
+  stderr: CapturedOutput;
 }
 
-/** The kept part of a stream. If it is UTF-8, `head` and `tail` are cut at character boundaries. */
-export interface Captured {
+/** The captured part of a stream. If it is UTF-8, `head` and `tail` are cut at character boundaries. */
+export interface CapturedOutput {
   head: Uint8Array;
   /** Empty unless truncated. */
   tail: Uint8Array;
@@ -164,7 +164,7 @@ export interface Captured {
   truncated: boolean;
 }
 
-export type StartCommand = (command: Command, options: StartOptions, signal: AbortSignal) => Running;
+export type StartCommand = (command: Command, options: StartOptions, signal: AbortSignal) => RunningProcess;
 
 /** Removes secrets from data before it is written; see src/redact. */
 export interface Redactor {

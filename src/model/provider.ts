@@ -41,7 +41,7 @@ export interface ProviderSession {
   /** `message` is user input that arrived meanwhile. The model reads it after the results. */
   submitToolResults(results: ToolResult[], options: TurnOptions & { message?: string }): Promise<Turn>;
   /** Replaces the beginning of the conversation with a summary by the model. Pending tool uses stay pending. */
-  compact(options: CompactOptions): Promise<Compacted>;
+  compact(options: CompactOptions): Promise<CompactResult>;
 }
 
 export interface CompactOptions extends Pick<TurnOptions, "signal"> {
@@ -49,7 +49,7 @@ export interface CompactOptions extends Pick<TurnOptions, "signal"> {
   max_characters: number;
 }
 
-export type Compacted =
+export type CompactResult =
   /** `summarized` and `kept` count messages. */
   | { ok: true; summary: string; summarized: number; kept: number; usage: Usage }
   /** No request was made, because the conversation is too short to compact. */

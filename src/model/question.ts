@@ -65,7 +65,7 @@ export type QuestionResult =
   | { ok: false; conflict: "not_found" }
   /** The run's executor does not accept user input. */
   | { ok: false; conflict: "no_input"; executor: string }
-  /** `answered`: another user answered first. `closed`: the question expired or was superseded. */
+  /** `answered`: somebody else answered first. `closed`: the question expired or was superseded. */
   | { ok: false; conflict: "answered" | "closed"; question: Question }
   /** The run is not parked (`resume_run`), or neither running nor waiting (`send_input`). */
   | { ok: false; conflict: "wrong_state"; status: string; waits_for: "answer" | null };

@@ -11,21 +11,21 @@ import type { StopReason } from "./states.ts";
  * coordinator. All requests are idempotent.
  */
 export interface RunnerPort {
-  register(registration: Registration): Promise<Registered>;
+  register(registration: Registration): Promise<RegistrationResult>;
   /** Held open until there is work or an order, for at most 50 s. */
-  poll(request: PollRequest, signal: AbortSignal): Promise<PollAnswer>;
-  report(request: ReportRequest): Promise<ReportAnswer>;
+  poll(request: PollRequest, signal: AbortSignal): Promise<PollResponse>;
+  report(request: ReportRequest): Promise<ReportResponse>;
   /**
    * Streams one file of a run. A complete upload is stored under its hash and belongs to the attempt; a `file` event then
    * adds it to the run. Rejected if this runner does not hold the attempt.
    */
-  upload(request: UploadRequest, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<UploadAnswer>;
+  upload(request: UploadRequest, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<UploadResponse>;
   /** Which of these sessions no longer exist, so that the runner can remove their directories. */
   sessions(request: { runner_id: string; epoch: number; session_ids: string[] }): Promise<{ gone: string[] }>;
   /** Loads the saved state of a run's session, and the files of its work directory page by page. */
-  loadSession(request: LoadSessionRequest): Promise<LoadSessionAnswer>;
+  loadSession(request: LoadSessionRequest): Promise<LoadSessionResponse>;
   /** Atomically stores a session's state and the events it covers. Fenced like a report. */
-  saveSession(request: SaveSessionRequest): Promise<SaveSessionAnswer>;
+  saveSession(request: SaveSessionRequest): Promise<SaveSessionResponse>;
   deregister(request: { runner_id: string; epoch: number }): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export interface UploadRequest {
 }
 
 /** `mismatch`: the content does not match the announced hash and size. Nothing was stored. */
-export type UploadAnswer = { upload: "stored" | "fenced" | "mismatch" };
+export type UploadResponse = { upload: "stored" | "fenced" | "mismatch" };
 
 interface AttemptRequest {
   runner_id: string;
@@ -54,7 +54,7 @@ export interface LoadSessionRequest extends AttemptRequest {
 }
 
 /** Contents are base64. */
-export type LoadSessionAnswer =
+export type LoadSessionResponse =
   | { load: "fenced" }
   | {
       load: "loaded";
@@ -85,7 +85,7 @@ export interface SaveSessionRequest extends AttemptRequest {
 }
 
 /** `gap`: events after `n` and before the first of `events` are missing. `too_large`: nothing was stored. */
-export type SaveSessionAnswer =
+export type SaveSessionResponse =
   /** `budget`: the agent's budget for today is used up. The run must park before its next model request. */
   { save: "saved"; budget?: "spent" } | { save: "fenced" | "too_large" } | { save: "gap"; n: number };
 
@@ -119,7 +119,7 @@ export interface Registration {
   only_agent?: string;
 }
 
-export interface Registered {
+export interface RegistrationResult {
   runner_id: string;
   /** Increases with each registration. Requests with an older epoch are rejected. */
   epoch: number;
@@ -136,8 +136,8 @@ export interface PollRequest {
   runner_id: string;
   epoch: number;
   /**
-   * A repeated claim_id gets the same claims. The runner reuses an id until it is answered with claims, which makes idle
-   * polls cheap, and picks a new one afterwards and after registering.
+   * A repeated claim_id gets the same claims. The runner reuses an id until it gets claims for it, which makes idle polls
+   * cheap, and picks a new one afterwards and after registering.
    */
   claim_id: string;
   want: number;
@@ -147,7 +147,7 @@ export interface PollRequest {
   ack_order: number;
 }
 
-export interface PollAnswer {
+export interface PollResponse {
   claims: Claim[];
   orders: Order[];
 }
@@ -170,7 +170,7 @@ export type Order = { no: number; run_id: string; attempt: number } & (
 export interface ReportRequest {
   runner_id: string;
   epoch: number;
-  /** Every run this runner had when it received the answer to `as_of_claim`. It says nothing about later claims. */
+  /** Every run this runner had when it received the response to `as_of_claim`. It says nothing about later claims. */
   held: [run_id: string, attempt: number][];
   /**
    * The last claim_id that this runner will not poll with again. null: none since it registered. A claim_id still in use
@@ -183,7 +183,7 @@ export interface ReportRequest {
   finishes: { run_id: string; attempt: number; last_n: number; outcome: Outcome }[];
 }
 
-export interface ReportAnswer {
+export interface ReportResponse {
   /** The highest `n` stored without a gap, per attempt. */
   acked: { run_id: string; attempt: number; n: number }[];
   /** Attempts that this runner no longer holds. Nothing of them was stored. */

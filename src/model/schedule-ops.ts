@@ -25,7 +25,7 @@ export interface SyncSchedules {
   schedules: readonly NewSchedule[];
 }
 
-/** Deletes a schedule. Its history is kept until it expires, and reappears with a schedule of the same id. */
+/** Deletes a schedule. Its history stays until it expires, and reappears with a schedule of the same id. */
 export interface DeleteSchedule {
   op: "delete_schedule";
   schedule_id: string;

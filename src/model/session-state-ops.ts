@@ -39,7 +39,7 @@ export interface LoadedSession {
 }
 
 export interface SessionStateReads {
-  /** The state that the run continues from: that of its session or, for a new fork, of the session it was forked from. */
+  /** The state that the run continues from: its session's or, for a new fork, the original session's. */
   session_state(
     of: { run_id: string; attempt: number; runner: RunnerIdentity },
     files_after?: string,

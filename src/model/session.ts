@@ -61,7 +61,7 @@ export interface BindSession {
   executor_session_id: string;
 }
 
-/** Deletes a session, so that it can no longer be continued. Rejected while one of its runs is active. Its runs are kept. */
+/** Deletes a session, so that it can no longer be continued. Rejected while one of its runs is active. Its runs stay. */
 export interface DeleteSession {
   op: "delete_session";
   session_id: string;

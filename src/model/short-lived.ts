@@ -7,6 +7,6 @@ export function shortLivedName(pid: number, unique: string): string {
 }
 
 /** Extracts the name from the id of a short-lived runner. null for other runners. */
-export function shortLivedNameOf(runner_id: string | undefined): string | null {
+export function parseShortLivedName(runner_id: string | undefined): string | null {
   return /^(run-\d+-[0-9a-f]{8})-/.exec(runner_id ?? "")?.[1] ?? null;
 }

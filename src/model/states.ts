@@ -14,7 +14,7 @@ export type RunStatus = (typeof runStatuses)[number];
 
 /**
  * `next`: the allowed transitions. `held`: a runner has the run, and the run has exclusive use of its directory and
- * session. `busy`: the run occupies a runner slot and counts toward its agent's `max_concurrent`.
+ * session. `busy`: the run occupies one of its runner's slots and counts toward its agent's `max_concurrent`.
  */
 const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?: true }> = {
   // To parked: the agent's daily budget or a shared usage limit is used up.

@@ -102,7 +102,7 @@ export interface Change {
   foreign: boolean;
   /** Runs that ended or returned to pending. Only for commits of this process. */
   ended?: readonly RunEnd[];
-  requeued?: readonly Requeued[];
+  requeued?: readonly RequeuedRun[];
 }
 
 export interface RunEnd {
@@ -112,9 +112,9 @@ export interface RunEnd {
   reason: FailureReason | null;
 }
 
-export interface Requeued {
+export interface RequeuedRun {
   run_id: string;
-  /** Counts as a failure of the run. Otherwise the run was returned at no cost. */
+  /** Whether the requeue counts as a failure of the run. */
   lost: boolean;
 }
 

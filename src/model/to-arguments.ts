@@ -65,11 +65,11 @@ function toOptionTexts(
 ): { text: string | null; valuePath: string }[] {
   if (value === true) return [{ text: null, valuePath: path }];
   if (value === false || value === null || value === undefined) return [];
-  if (!Array.isArray(value)) return [{ text: textOf(value), valuePath: path }];
+  if (!Array.isArray(value)) return [{ text: toText(value), valuePath: path }];
   if (value.length === 0) return [];
   if (listStyle === "json") return [{ text: JSON.stringify(value), valuePath: path }];
   const items = value.map((item: unknown, index) => ({
-    text: textOf(item),
+    text: toText(item),
     valuePath: `${path}/${index}`,
     isNull: item === null,
   }));
@@ -90,7 +90,7 @@ function toOptionTexts(
   return listStyle === "repeat" ? items : [{ text: items.map(({ text }) => text).join(","), valuePath: path }];
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

@@ -1,4 +1,4 @@
-import type { Command, Running } from "./process.ts";
+import type { Command, RunningProcess } from "./process.ts";
 
 /** The kind of effect a tool has. Permission modes decide by it. */
 export const effects = ["read", "edit", "execute", "network"] as const;
@@ -11,16 +11,16 @@ export interface Tool {
   /** JSON Schema of the input. */
   input_schema: Record<string, unknown>;
   effect: Effect;
-  run(input: unknown, context: ToolContext): Promise<ToolAnswer>;
+  run(input: unknown, context: ToolContext): Promise<ToolResponse>;
 }
 
 export interface ToolContext {
   signal: AbortSignal;
   /** Starts a process. It is audited if the tool belongs to a run. */
-  start(command: Command): Promise<Running>;
+  start(command: Command): Promise<RunningProcess>;
 }
 
-export type ToolAnswer = { ok: true; [field: string]: unknown } | { ok: false; error: ToolFault };
+export type ToolResponse = { ok: true; [field: string]: unknown } | { ok: false; error: ToolFault };
 
 export interface ToolFault {
   code: ToolFaultCode;

@@ -55,10 +55,10 @@ export interface ClaimDeliveries {
   limit: number;
   lease_ms: number;
   /** Maximum per webhook. Webhooks in `busy` get none, so that a slow receiver does not delay the others. */
-  of_one: number;
+  max_per_webhook: number;
   busy: readonly string[];
   /** Maximum per owner, including the deliveries in `in_progress`, so that one user's receivers do not delay everyone's. */
-  of_owner?: number;
+  max_per_owner?: number;
   /** The owners of deliveries in progress, one entry each. */
   in_progress?: readonly string[];
 }
@@ -136,14 +136,14 @@ export interface TriggerPage {
 
 export interface TriggerReads {
   hook(name: string): Promise<{ hook: Hook; secret: string } | null>;
-  /** By name, after `after`: as many as fit into a page of bytes, and at least one. `owner` leaves out those of others. */
+  /** Sorted by name, starting after `after`: at least one, and as many as fit into a page. `owner` excludes other owners. */
   hooks(page: TriggerPage): Promise<{ items: Hook[]; more: boolean }>;
   webhook(name: string): Promise<{ webhook: Webhook; secret: string } | null>;
-  /** Like `hooks`. `owner` also leaves out webhooks that cover all users. */
+  /** Like `hooks`. `owner` also excludes webhooks that cover all users. */
   webhooks(page: TriggerPage): Promise<{ items: Webhook[]; more: boolean }>;
   /** With the owner of its webhook. */
   delivery(delivery_id: string): Promise<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null>;
-  /** Newest first. `before` is the `next` of the previous page. `owner` leaves out webhooks that cover all users. */
+  /** Newest first. `before` is the `next` of the previous page. `owner` excludes webhooks that cover all users. */
   deliveries(
     filter: { webhook?: string; run_id?: string; status?: Delivery["status"]; owner?: string },
     page: { before?: string; limit: number },

@@ -7,18 +7,18 @@ export interface RunInput {
 /** Encrypts secrets in run requests before they reach the record. See docs/decisions/0031-sealed-parameters.md. */
 export interface Vault {
   /** Redacts the input and seals the original for `owner`. null if nothing is secret. `schema` marks secret parameters. */
-  conceal(owner: string, schema: object | undefined, asked: RunInput): (RunInput & { sealed: string }) | null;
+  conceal(owner: string, schema: object | undefined, input: RunInput): (RunInput & { sealed: string }) | null;
   open(owner: string, sealed: string): RunInput;
   /** A keyed hash, which recognizes an equal text without revealing the secrets in it. */
   fingerprint(text: string): string;
 }
 
 /** The owner for the sealed parameters of a schedule or hook. */
-export function ownerOfTemplate(agent_name: string): string {
+export function templateOwner(agent_name: string): string {
   return `definition for ${agent_name}`;
 }
 
 /** The owner for the sealed parameters of a run. */
-export function ownerOfRun(run_id: string): string {
+export function runOwner(run_id: string): string {
   return `run ${run_id}`;
 }

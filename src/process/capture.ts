@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { Captured, CaptureOptions, CommandFault, OutputStream } from "../model/process.ts";
+import type { CapturedOutput, CaptureOptions, CommandFault, OutputStream } from "../model/process.ts";
 import { cannotStart, outputTooLarge } from "./faults.ts";
 import { keepEnds } from "./keep-ends.ts";
 import { openSpill, type Spill } from "./spill.ts";
@@ -7,7 +7,7 @@ import { openSpill, type Spill } from "./spill.ts";
 /** Captures one output stream of a command. */
 export interface Capture {
   /** Reads the stream to its end. Calls `onFault` at once if the command must be stopped. Rejects if onOutput rejects. */
-  read(stream: Readable | null, onFault: (fault: CommandFault) => void): Promise<Captured>;
+  read(stream: Readable | null, onFault: (fault: CommandFault) => void): Promise<CapturedOutput>;
   /** Stops waiting for onOutput, so that a stopped command can end. */
   stopWaiting(): void;
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { Ended, Isolation } from "../model/process.ts";
+import type { ProcessEnd, Isolation } from "../model/process.ts";
 import { findCgroupParents } from "./cgroup-parents.ts";
 
 // A command must not leave the cgroup that limits it: at `pid` as a user with write access to delegated cgroups, and at
@@ -61,7 +61,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
   });
 
   const { top, path } = within(delegated);
-  const run = (script: string, isolation: Isolation, launchMethod: "static" | "perl", uid: number): Ended => {
+  const run = (script: string, isolation: Isolation, launchMethod: "static" | "perl", uid: number): ProcessEnd => {
     const tmp = mkdtempSync(join(stage, "tmp-"));
     chmodSync(tmp, 0o777);
     const once: StartOnce = {
@@ -84,7 +84,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
       { cwd: "/", encoding: "utf8" },
     );
     if (stdout === "") throw new Error(stderr);
-    return JSON.parse(stdout) as Ended;
+    return JSON.parse(stdout) as ProcessEnd;
   };
 
   const subjects = (["static", "perl"] as const).flatMap((launchMethod) => [

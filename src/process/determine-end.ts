@@ -1,4 +1,4 @@
-import type { Command, CommandFault, Ended, Isolation, Limits } from "../model/process.ts";
+import type { Command, CommandFault, ProcessEnd, Isolation, Limits } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import {
   cannotStart,
@@ -30,7 +30,7 @@ export interface Evidence {
 }
 
 /** Determines how a command ended from all available evidence. Reads and closes the status file. */
-export function determineEnd(evidence: Evidence): Ended {
+export function determineEnd(evidence: Evidence): ProcessEnd {
   const { launched, stopped, startTime, endTime, durationMs } = evidence;
   const status = readStatus(evidence);
   const startFault = findStartFault(evidence, status);
@@ -74,7 +74,7 @@ function readStatus({ launched, exit }: Evidence): Status {
   };
 }
 
-function readExit({ exit, launched }: Evidence, { end }: Status): Pick<Ended, "exitCode" | "signal"> {
+function readExit({ exit, launched }: Evidence, { end }: Status): Pick<ProcessEnd, "exitCode" | "signal"> {
   // the inner launcher was killed, and the command with it
   if (launched.level === "sandbox" && end === null) return { exitCode: null, signal: "SIGKILL" };
   if (end === null) return { exitCode: exit.code, signal: exit.signal };
@@ -150,7 +150,7 @@ function appliedLevel({ level, through }: Launched, status: LauncherStatus): Iso
 }
 
 function findFault(
-  exit: Pick<Ended, "exitCode" | "signal">,
+  exit: Pick<ProcessEnd, "exitCode" | "signal">,
   { launched: { cgroup }, stopped, command, overLimit }: Evidence,
   { end }: LauncherStatus,
 ): CommandFault | null {
@@ -179,7 +179,7 @@ function withUnkillable(fault: CommandFault | null, count: number): CommandFault
  * SIGKILL a second later, so for SIGKILL the used CPU time decides. `usedMs` is 0 if Drover killed the command.
  */
 function findExceededRlimit(
-  { exitCode, signal }: Pick<Ended, "exitCode" | "signal">,
+  { exitCode, signal }: Pick<ProcessEnd, "exitCode" | "signal">,
   limits: Limits | undefined,
   usedMs: number,
 ): keyof Limits | null {

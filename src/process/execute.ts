@@ -3,7 +3,7 @@ import type {
   Command,
   CommandFault,
   CommandResult,
-  Ended,
+  ProcessEnd,
   StartCommand,
   StartOptions,
 } from "../model/process.ts";
@@ -66,7 +66,7 @@ const noOutput: CommandResult["stdout"] = {
 };
 
 function withOutput(
-  ended: Ended,
+  ended: ProcessEnd,
   withheld: readonly string[],
   stdout: CommandResult["stdout"],
   stderr: CommandResult["stderr"],

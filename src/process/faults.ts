@@ -1,4 +1,4 @@
-import type { Command, CommandFault, Ended, Limits } from "../model/process.ts";
+import type { Command, CommandFault, ProcessEnd, Limits } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { findExecutable } from "./find-executable.ts";
 
@@ -117,7 +117,7 @@ export function stoppedFault(reason: StopReason, { timeoutMs }: Command): Comman
   };
 }
 
-export function processFailed({ exitCode, signal }: Pick<Ended, "exitCode" | "signal">): CommandFault {
+export function processFailed({ exitCode, signal }: Pick<ProcessEnd, "exitCode" | "signal">): CommandFault {
   const how = signal === null ? `exited with code ${exitCode}` : `was killed by ${signal}`;
   return { code: "DROVER-EXE-003", message: `The command ${how}. Check its output.` };
 }

@@ -17,7 +17,7 @@ import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { attacks, byIntent } from "../../test/fixtures/process/hide-attacks.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { Ended, Isolation } from "../model/process.ts";
+import type { ProcessEnd, Isolation } from "../model/process.ts";
 
 // Attacks of a command on a directory that is hidden from it, at each level, as root and as an ordinary user.
 const nobody = 65534;
@@ -38,7 +38,7 @@ beforeEach(() => {
   writeFileSync(join(record, "logs", "run.jsonl"), secret);
 });
 
-interface Ran extends Ended {
+interface Ran extends ProcessEnd {
   stdout: string;
   stderr: string;
 }

@@ -1,10 +1,10 @@
-import type { Captured } from "../model/process.ts";
+import type { CapturedOutput } from "../model/process.ts";
 
 /** Keeps the beginning and the end of a stream of any length in at most `maxBytes`. */
 export interface Keep {
   push(chunk: Uint8Array): void;
   readonly totalBytes: number;
-  take(): Captured;
+  take(): CapturedOutput;
 }
 
 /** Keeps everything up to `maxBytes`. Of a longer stream it keeps the first and the last half of that size. */

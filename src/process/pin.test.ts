@@ -17,7 +17,7 @@ import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import { moves } from "../../test/fixtures/process/move-attacks.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { Ended } from "../model/process.ts";
+import type { ProcessEnd } from "../model/process.ts";
 
 // A command cannot move the parents of hidden or read-only directories, so that they stay protected for the next command.
 const nobody = 65534;
@@ -53,7 +53,7 @@ beforeEach(() => {
   writeFileSync(join(config, "trusted.json"), "nothing");
 });
 
-type Ran = Ended & { stdout: string; stderr: string };
+type Ran = ProcessEnd & { stdout: string; stderr: string };
 
 interface Subject {
   isolation: "pid" | "sandbox";

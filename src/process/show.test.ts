@@ -15,7 +15,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { Ended, StartOptions } from "../model/process.ts";
+import type { ProcessEnd, StartOptions } from "../model/process.ts";
 
 // A command sees the shown directories inside a hidden one, and nothing else in it.
 const nobody = 65534;
@@ -34,7 +34,7 @@ beforeEach(() => {
   mkdirSync(join(place, "work"));
 });
 
-type Ran = Ended & { stdout: string; stderr: string };
+type Ran = ProcessEnd & { stdout: string; stderr: string };
 interface How {
   uid: number | undefined;
   launchMethods: NonNullable<StartOnce["launchMethods"]>;

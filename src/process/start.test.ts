@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
-import type { Command, Ended, StartCommand, StartOptions } from "../model/process.ts";
+import type { Command, ProcessEnd, StartCommand, StartOptions } from "../model/process.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { createStart, start } from "./start.ts";
 
@@ -20,7 +20,7 @@ const sh = (
   script: string,
   options: StartOptions = {},
   more: Partial<Command> = {},
-): Promise<Ended> => by({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
+): Promise<ProcessEnd> => by({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
 const native = findNativeDirectory()!;
 const ours = `drover-init-linux-${process.arch}`;
 
@@ -73,7 +73,7 @@ describe.runIf(process.platform === "linux")("launch methods", () => {
 });
 
 test("selects level group for auto if leftovers are kept, and does not change group and none", async () => {
-  const levelOf = async (isolation: "auto" | "group" | "none"): Promise<Ended["isolation"]> =>
+  const levelOf = async (isolation: "auto" | "group" | "none"): Promise<ProcessEnd["isolation"]> =>
     (await sh(start, "exit 0", { leftovers: "keep", isolation })).isolation;
   expect([await levelOf("auto"), await levelOf("group"), await levelOf("none")]).toEqual(["group", "group", "none"]);
 });
@@ -111,7 +111,7 @@ test("reports the names of withheld variables", async () => {
 
 test("searches for the executable in the child's PATH, not in its own", async () => {
   const environment = { PATH: join(directory, "empty") };
-  const run = (isolation: "none" | "auto"): Promise<Ended> =>
+  const run = (isolation: "none" | "auto"): Promise<ProcessEnd> =>
     start({ executable: "true", environment }, { isolation, environment: { mode: "replace" } }, never).result;
   expect((await run("none")).error?.code).toBe("DROVER-EXE-001");
   expect((await run("auto")).error?.code).toBe("DROVER-EXE-001");
@@ -223,7 +223,7 @@ function startWithDamage(damage: (directory: string) => void): StartCommand {
   return createStart({ nativeDirectory: join(directory, "native") });
 }
 
-function inside(script: string, options: StartOptions = {}): Promise<Ended> {
+function inside(script: string, options: StartOptions = {}): Promise<ProcessEnd> {
   const paths = { workingDirectory: directory, environment: { TMPDIR: join(directory, "tmp") } };
   return sh(start, script, { isolation: "sandbox", ...options }, paths);
 }

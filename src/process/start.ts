@@ -1,5 +1,5 @@
 import { monotonicMs } from "../model/clock.ts";
-import type { CommandFault, Ended, Running, StartCommand } from "../model/process.ts";
+import type { CommandFault, ProcessEnd, RunningProcess, StartCommand } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { checkCommand, checkVariables } from "./check-command.ts";
 import { buildEnvironment } from "./environment.ts";
@@ -44,13 +44,13 @@ let sharedStart: StartCommand | undefined;
 export const start: StartCommand = (command, options, signal) =>
   (sharedStart ??= createStart())(command, options, signal);
 
-function notStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): Running {
+function notStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): RunningProcess {
   const result = Promise.resolve({ ...endedBeforeStart(fault), stopped });
   return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result };
 }
 
 /** The result of a command that never started. */
-export function endedBeforeStart(fault: CommandFault): Ended {
+export function endedBeforeStart(fault: CommandFault): ProcessEnd {
   const now = new Date();
   return {
     exitCode: null,

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { setMaxListeners } from "node:events";
 import { monotonicMs } from "../model/clock.ts";
-import type { Command, CommandFault, Ended, Running, StartOptions } from "../model/process.ts";
+import type { Command, CommandFault, ProcessEnd, RunningProcess, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./end-held-pipes.ts";
 import { watchCommand } from "./disk-usage-watch.ts";
@@ -28,7 +28,7 @@ export interface TrackOptions {
 export function trackProcess(
   launched: Launched,
   { command, options, signal, startTime, startedAt, withheld, path }: TrackOptions,
-): Running {
+): RunningProcess {
   const { child, through } = launched;
   const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
   let stopped: StopReason | null = null;
@@ -38,7 +38,7 @@ export function trackProcess(
   let cancelGrace: (() => void) | undefined;
   let stopDraining: (() => void) | undefined;
 
-  const result = new Promise<Ended>((resolve) => {
+  const result = new Promise<ProcessEnd>((resolve) => {
     let isSettling = false;
     let leftovers: Promise<number> | number = 0;
     let endTime = startTime;

@@ -65,7 +65,7 @@ export function createReads(engine: Engine, canIndex: boolean): Reads {
     poller: (poll) => readLazily(({ readPoller }) => readPoller(poll)),
     with_work: (runner_ids) => readLazily(({ readWithWork }) => readWithWork(runner_ids)),
     why: (run_id, shortages) => readLazily(({ readWhy }) => readWhy(run_id, shortages)),
-    agent_of: (run_id) => readLazily(({ readAgentOf }) => readAgentOf(run_id)),
+    submitted_agent: (run_id) => readLazily(({ readAgentOf }) => readAgentOf(run_id)),
     session: (session_id) => readLazily(({ readSession }) => readSession(session_id)),
     sessions: (filter, page) => readLazily(({ readSessions }) => readSessions(filter, page)),
     forks: (session_id, limit) => readLazily(({ readForks }) => readForks(session_id, limit)),

@@ -1,5 +1,5 @@
 import type { Demands } from "../model/run.ts";
-import type { Requeued, RunEnd } from "../model/store.ts";
+import type { RequeuedRun, RunEnd } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
 
 /** Context of the operations in one transaction. They commit together or not at all. */
@@ -42,5 +42,5 @@ export interface ChangeSet {
   ordered: Set<string>;
   schedules?: true;
   ended?: RunEnd[];
-  requeued?: Requeued[];
+  requeued?: RequeuedRun[];
 }

@@ -82,7 +82,7 @@ test("a retry uses the model of the original request, or else the agent's curren
     return {
       said: again.model,
       used: (await client.runs.get(again.run_id)).model,
-      snapshot: await store.read.agent_of(again.run_id),
+      snapshot: await store.read.submitted_agent(again.run_id),
     };
   };
   await define("typo");

@@ -3,7 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 import { contracts } from "../wire/contracts.ts";
-import { originOf } from "../wire/proof.ts";
+import { formatOrigin } from "../wire/proof.ts";
 import { fillPath } from "../wire/transport.ts";
 import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
@@ -204,7 +204,7 @@ function inputOf(
     headers: incoming.headers,
     stream: wantsStream(incoming),
     get arrivedAt() {
-      return originOf(incoming.socket.localAddress, incoming.socket.localPort);
+      return formatOrigin(incoming.socket.localAddress, incoming.socket.localPort);
     },
     within,
     ...(takesBytes ? { bytes: readBytes(incoming, () => presence.signal) } : {}),

@@ -1,7 +1,7 @@
 import type { AgentPosition } from "../model/agent-position.ts";
 import type { Agent } from "../model/agent.ts";
 import type { Requester } from "../model/requester.ts";
-import type { AuditState, AuditVerified } from "../model/audit.ts";
+import type { AuditState, AuditVerification } from "../model/audit.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ListedAgent, WaitReason } from "../model/dispatch-ops.ts";
 import type { ErrorCode } from "../model/errors.ts";
@@ -86,7 +86,7 @@ export interface SystemDeps extends ApiDeps {
   audit: {
     state(): Promise<AuditState>;
     /** Joins a verification in progress. It is cancelled once every waiter's signal is aborted. */
-    verify(signal: AbortSignal): Promise<AuditVerified>;
+    verify(signal: AbortSignal): Promise<AuditVerification>;
   };
   /** Makes a consistent copy of the record. Returns null while another copy is being made or downloaded. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { afterEach, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { createClient } from "../wire/client.ts";
-import { hashToken, keyIdOf, proofOf } from "../wire/proof.ts";
+import { hashToken, toKeyId, computeProof } from "../wire/proof.ts";
 import { createAttemptTokens } from "./attempt-token.ts";
 import { createProver } from "./prover.ts";
 
@@ -12,7 +12,7 @@ const token = "drv_0123456789abcdef0123456789abcdef";
 const hash = hashToken(token);
 const here = "http://127.0.0.1:8765";
 const known = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
-const right = (origin: string): string => proofOf(hash, nonce, origin).toString("hex");
+const right = (origin: string): string => computeProof(hash, nonce, origin).toString("hex");
 
 const coordinators: TestCoordinator[] = [];
 afterEach(async () => {
@@ -42,7 +42,7 @@ test.each([
 ])("proves for %s: %s at %s", async (_what, origin, arrivedAt, speaks) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
   const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
-  const proof = await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt);
+  const proof = await prove({ nonce, key_id: toKeyId(token), origin }, arrivedAt);
   expect(proof).toBe(speaks ? right(origin) : null);
 });
 
@@ -53,18 +53,18 @@ test.each([
 ])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, speaks) => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
   for (const arrivedAt of [null, here])
-    expect(await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt)).toBe(speaks ? right(origin) : null);
+    expect(await prove({ nonce, key_id: toKeyId(token), origin }, arrivedAt)).toBe(speaks ? right(origin) : null);
 });
 
 test("an unknown token gets a stable response of the same form that nobody can verify", async () => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set() });
   const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
-  const other = keyIdOf("drv_unknown");
+  const other = toKeyId("drv_unknown");
   const proof = await ask(other);
   expect(proof).toMatch(/^[0-9a-f]{64}$/);
   expect(await ask(other)).toBe(proof);
-  expect(await ask(keyIdOf("drv_another"))).not.toBe(proof);
-  expect(proof).not.toBe(proofOf(hashToken("drv_unknown"), nonce, here).toString("hex"));
+  expect(await ask(toKeyId("drv_another"))).not.toBe(proof);
+  expect(proof).not.toBe(computeProof(hashToken("drv_unknown"), nonce, here).toString("hex"));
 });
 
 test("while the record is unavailable, proves only tokens that it proved before", async () => {
@@ -77,10 +77,10 @@ test("while the record is unavailable, proves only tokens that it proved before"
   };
   const prove = createProver({ read, attemptTokens, publicUrls: [], sockets: new Set() });
   const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
-  expect(await ask(keyIdOf(token))).toBe(right(here));
+  expect(await ask(toKeyId(token))).toBe(right(here));
   away = true;
-  expect(await ask(keyIdOf(token))).toBe(right(here));
-  await expect(ask(keyIdOf("drv_unknown"))).rejects.toThrow("away");
+  expect(await ask(toKeyId(token))).toBe(right(here));
+  await expect(ask(toKeyId("drv_unknown"))).rejects.toThrow("away");
 });
 
 test("proves every kind of token: user, enrolment, runner, attempt, ephemeral and revoked", async () => {

@@ -1,5 +1,5 @@
 import type { TokenReads } from "../model/token.ts";
-import { hashToken, isLoopbackOrigin, originOf, proofOf } from "../wire/proof.ts";
+import { hashToken, isLoopbackOrigin, formatOrigin, computeProof } from "../wire/proof.ts";
 import type { ProofRequest } from "../wire/proof-request.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 
@@ -29,7 +29,7 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
     const isAddress = isLoopbackOrigin(origin) && (origin === arrivedAt || publicOrigins.has(origin));
     if (!isAddress && !sockets.has(origin)) return null;
     const hash = (await hashFor(key_id)) ?? decoyHash(key_id);
-    return proofOf(hash, nonce, origin).toString("hex");
+    return computeProof(hash, nonce, origin).toString("hex");
   };
 
   async function hashFor(key_id: string): Promise<string | null> {
@@ -72,5 +72,5 @@ function loopbackOrigins(url: string): string[] {
   const { protocol, hostname, port } = new URL(url);
   if (protocol !== "http:") return [];
   const addresses = hostname === "localhost" ? ["127.0.0.1", "::1"] : [hostname.replace(/^\[(.*)\]$/, "$1")];
-  return addresses.flatMap((address) => originOf(address, port === "" ? 80 : Number(port)) ?? []);
+  return addresses.flatMap((address) => formatOrigin(address, port === "" ? 80 : Number(port)) ?? []);
 }

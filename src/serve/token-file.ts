@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
-import { ownerFault, secretFault } from "../model/ownership.ts";
+import { checkOwner, checkSecretFile } from "../model/ownership.ts";
 import { tokenFile, type TokenFileName } from "../model/state-layout.ts";
 import { tokenRejection, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
@@ -63,8 +63,8 @@ function readTokenFile(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   const parent = dirname(file);
-  const fault = ownerFault(parent, statSync(parent)) ?? secretFault(file, stats);
-  if (fault) throw tokenFileError(file, `is not used: ${fault.why}`, fault.next);
+  const fault = checkOwner(parent, statSync(parent)) ?? checkSecretFile(file, stats);
+  if (fault) throw tokenFileError(file, `is not used: ${fault.reason}`, fault.next);
   const text = readText(file).trim();
   if (!tokenPattern.test(text))
     throw tokenFileError(file, "does not contain a token", `Remove it; the next start creates a new one: rm ${file}`);

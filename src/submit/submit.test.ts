@@ -219,7 +219,7 @@ it("creates one run per idempotency key, whatever the order of fields, and refus
 it("gives a retry the timeout of the original run", async () => {
   const first = await host.submit({ timeout_seconds: 9 });
   const again = await host.submit({ retry_of: first });
-  expect(await host.store.read.agent_of(again)).toMatchObject({ timeout_seconds: 9 });
+  expect(await host.store.read.submitted_agent(again)).toMatchObject({ timeout_seconds: 9 });
 });
 
 it("uses the requested model, and refuses one for a procedural agent", async () => {

@@ -7,7 +7,7 @@ import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
 import type { CreateRun, Store } from "../model/store.ts";
-import { ownerOfRun, ownerOfTemplate, type Vault } from "../model/vault.ts";
+import { runOwner, templateOwner, type Vault } from "../model/vault.ts";
 import { findAgent, type AgentCatalog, type FoundAgent } from "./find-agent.ts";
 import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
 import { checkRunLimits } from "./run-limits.ts";
@@ -97,7 +97,7 @@ export async function prepareRun(
   await turn();
   const run = toRun(request, who, agent, demands, session, deps);
   const { sealed, ...redacted } =
-    deps.vault?.conceal(ownerOfRun(run.run_id), agent.parameters_schema, {
+    deps.vault?.conceal(runOwner(run.run_id), agent.parameters_schema, {
       parameters: run.parameters,
       prompt: run.prompt,
     }) ?? {};
@@ -132,7 +132,7 @@ function keyOwner({ subject, inside }: Submitter): string {
 /** Restores the secrets of a schedule's request, which is stored without them. */
 function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
   if (sealed === undefined || vault === undefined) return request;
-  const { parameters, prompt } = vault.open(ownerOfTemplate(request.agent_name), sealed);
+  const { parameters, prompt } = vault.open(templateOwner(request.agent_name), sealed);
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
 }
 
@@ -243,7 +243,7 @@ async function readOriginalTimeout(
   deps: { store: Pick<Store, "read"> },
 ): Promise<number | null> {
   if (retry_of === undefined) return null;
-  return (await deps.store.read.agent_of(retry_of))?.timeout_seconds ?? null;
+  return (await deps.store.read.submitted_agent(retry_of))?.timeout_seconds ?? null;
 }
 
 /** Equal requests have equal fingerprints, whatever the order of their keys. */

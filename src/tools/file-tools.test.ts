@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { ToolAnswer, ToolContext } from "../model/tool.ts";
+import type { ToolResponse, ToolContext } from "../model/tool.ts";
 import { start } from "../process/start.ts";
 import { callTool, fileTools } from "./file-tools.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -27,7 +27,7 @@ const context: ToolContext = {
 
 let outside: string;
 let root: string;
-let call: (call: unknown) => Promise<ToolAnswer>;
+let call: (call: unknown) => Promise<ToolResponse>;
 
 beforeEach(async () => {
   outside = mkdtempSync(join(tmpdir(), "drover-tools-"));

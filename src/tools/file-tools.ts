@@ -1,4 +1,4 @@
-import type { Tool, ToolAnswer, ToolContext } from "../model/tool.ts";
+import type { Tool, ToolResponse, ToolContext } from "../model/tool.ts";
 import { suggest } from "../model/suggest.ts";
 import { deleteTool } from "./delete-file.ts";
 import { listTool } from "./list-files.ts";
@@ -15,7 +15,7 @@ export function fileTools(workspace: Workspace): Tool[] {
 }
 
 /** Makes one call in the format of `drover file-tools`, which has the tool's name next to its input. */
-export async function callTool(tools: readonly Tool[], call: unknown, context: ToolContext): Promise<ToolAnswer> {
+export async function callTool(tools: readonly Tool[], call: unknown, context: ToolContext): Promise<ToolResponse> {
   if (typeof call !== "object" || call === null || Array.isArray(call))
     return invalidCall('The call must be a JSON object such as {"tool":"file.read","path":"a.txt"}.');
   const { tool: name, ...input } = call as Record<string, unknown>;
@@ -34,6 +34,6 @@ export async function callTool(tools: readonly Tool[], call: unknown, context: T
   };
 }
 
-function invalidCall(message: string): ToolAnswer {
+function invalidCall(message: string): ToolResponse {
   return { ok: false, error: { code: "invalid_input", message } };
 }

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import * as z from "zod";
-import type { Running } from "../model/process.ts";
+import type { RunningProcess } from "../model/process.ts";
 import type { Tool, ToolContext } from "../model/tool.ts";
 import { mcpServerSchema } from "./mcp-server-schema.ts";
 
@@ -107,7 +107,7 @@ async function openTransport(config: z.output<typeof mcpServerSchema>, options: 
 const maxStderrCharacters = 500;
 
 /** Talks to a server that Drover started, so that the server is recorded, and stopped with all programs it started. */
-function createProcessTransport(running: Running): OpenTransport {
+function createProcessTransport(running: RunningProcess): OpenTransport {
   let stderrTail = "";
   const transport: Transport = {
     async start() {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Running } from "../model/process.ts";
+import type { RunningProcess } from "../model/process.ts";
 import type { Tool, ToolContext } from "../model/tool.ts";
 
 const inputSchema = z.strictObject({
@@ -56,7 +56,7 @@ async function runCommand(command: Parameters<ToolContext["start"]>[0], context:
   };
 }
 
-function collectEnds(stream: Running["stdout"]): () => string {
+function collectEnds(stream: RunningProcess["stdout"]): () => string {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
   let skipped = 0;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import type { Running } from "../model/process.ts";
+import type { RunningProcess } from "../model/process.ts";
 import { decodeText, maxTextBytes, withFile } from "./file-content.ts";
 import { defineFileTool } from "./file-tool.ts";
 import { findRipgrep } from "./ripgrep.ts";
@@ -80,7 +80,7 @@ interface Match {
 
 /** Collects ripgrep's matches, up to `maxResults`. */
 async function collectMatches(
-  running: Running,
+  running: RunningProcess,
   maxResults: number,
 ): Promise<{ matches: Match[]; isTruncated: boolean }> {
   const matches: Match[] = [];

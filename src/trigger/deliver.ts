@@ -52,9 +52,9 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
             op: "claim_deliveries",
             limit,
             lease_ms: leaseMs,
-            of_one: 1,
+            max_per_webhook: 1,
             busy: busyWebhooks(),
-            of_owner: maxConcurrentPerOwner,
+            max_per_owner: maxConcurrentPerOwner,
             in_progress: [...inProgress.values()].map(({ owner }) => owner),
           },
         ]);

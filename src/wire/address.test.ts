@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { isUnencrypted, readAddress } from "./address.ts";
+import { isUnencrypted, parseAddress } from "./address.ts";
 import { createClient } from "./client.ts";
 
 test.each([
@@ -19,7 +19,7 @@ test.each([
   ["http://[::ffff:127.0.0.1]:8765", "::ffff:7f00:1", 8765],
   ["https://drover.example", "drover.example", 443],
 ])("accepts %s, which is on this machine or encrypted", (url, hostname, port) => {
-  expect(readAddress(url, false)).toMatchObject({ kind: "tcp", hostname, port });
+  expect(parseAddress(url, false)).toMatchObject({ kind: "tcp", hostname, port });
   expect(isUnencrypted(url)).toBe(false);
 });
 
@@ -37,8 +37,8 @@ test.each([
   "http://localhost..:8765",
   "http://128.0.0.1",
 ])("refuses %s unless http is allowed", (url) => {
-  expect(() => readAddress(url, false)).toThrow(expect.objectContaining({ code: "DROVER-API-035" }));
-  expect(readAddress(url, true)).toMatchObject({ kind: "tcp", secure: false });
+  expect(() => parseAddress(url, false)).toThrow(expect.objectContaining({ code: "DROVER-API-035" }));
+  expect(parseAddress(url, true)).toMatchObject({ kind: "tcp", secure: false });
   expect(isUnencrypted(url)).toBe(true);
 });
 
@@ -55,7 +55,7 @@ test.each([
   "unix:",
   `unix:/${"a".repeat(107)}`,
 ])("refuses %s as an address without repeating its secrets", (url) => {
-  expect(() => readAddress(url, true)).toThrow(
+  expect(() => parseAddress(url, true)).toThrow(
     expect.objectContaining({ code: "DROVER-API-035", message: expect.not.stringContaining("secret") }),
   );
 });

@@ -20,15 +20,15 @@ export type Address =
 export const maxSocketPathBytes = 107;
 
 /** Throws unless the token travels encrypted or stays on this machine. `allowHttp` lifts that restriction. */
-export function readAddress(url: string, allowHttp: boolean): Address {
-  if (url.startsWith("unix:")) return unixAddress(url);
-  if (!URL.canParse(url)) throw unusable(url, "is not an address");
+export function parseAddress(url: string, allowHttp: boolean): Address {
+  if (url.startsWith("unix:")) return parseUnixAddress(url);
+  if (!URL.canParse(url)) throw invalidAddress(url, "is not an address");
   const { protocol, hostname, port, host, pathname, username, password } = new URL(url);
   const secure = protocol === "https:";
-  if (!secure && protocol !== "http:") throw unusable(url, "does not start with http://, https:// or unix:/");
+  if (!secure && protocol !== "http:") throw invalidAddress(url, "does not start with http://, https:// or unix:/");
   if (username !== "" || password !== "")
-    throw unusable(`${protocol}//…@${host}`, "contains a user name or password, which Drover does not send");
-  if (!secure && !allowHttp && !isLoopbackName(hostname)) throw unencrypted(url);
+    throw invalidAddress(`${protocol}//…@${host}`, "contains a user name or password, which Drover does not send");
+  if (!secure && !allowHttp && !isLoopbackName(hostname)) throw unencryptedAddress(url);
   return {
     kind: "tcp",
     secure,
@@ -51,24 +51,24 @@ export function isLoopbackName(hostname: string): boolean {
   return /^(?:localhost\.?|\[::1\]|127\.\d+\.\d+\.\d+|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]+\])$/.test(hostname);
 }
 
-function unixAddress(url: string): Address {
+function parseUnixAddress(url: string): Address {
   const path = url.slice("unix:".length);
-  if (!path.startsWith("/") || path.includes("\0")) throw unusable(url, "has no absolute path after unix:");
+  if (!path.startsWith("/") || path.includes("\0")) throw invalidAddress(url, "has no absolute path after unix:");
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    throw unusable(url, `has a socket path longer than ${maxSocketPathBytes} bytes`);
+    throw invalidAddress(url, `has a socket path longer than ${maxSocketPathBytes} bytes`);
   return { kind: "unix", path };
 }
 
-function unusable(url: string, why: string): RequestError {
+function invalidAddress(url: string, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-API-035",
     field: "DROVER_API_URL",
-    message: `The coordinator's address ${url} ${why}.`,
+    message: `The coordinator's address ${url} ${problem}.`,
     next: "Use an address such as https://drover.example, http://127.0.0.1:8765 or unix:/path/to/socket.",
   });
 }
 
-function unencrypted(url: string): RequestError {
+function unencryptedAddress(url: string): RequestError {
   return new RequestError({
     code: "DROVER-API-035",
     field: "DROVER_API_URL",

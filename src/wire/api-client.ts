@@ -61,7 +61,7 @@ export function createApiClient(transport: Transport) {
     follow: (follow: FollowOptions = {}) => followEvents(transport, null, follow),
     agents: {
       /** Reads every page. */
-      list: () => everyPage((query) => call("GET /agents", { query })),
+      list: () => readAllPages((query) => call("GET /agents", { query })),
       get: (name: string) => call("GET /agents/{name}", { params: { name } }),
       put: (name: string, body: Input<"PUT /agents/{name}">["body"]) =>
         call("PUT /agents/{name}", { params: { name }, body }),
@@ -82,7 +82,7 @@ export function createApiClient(transport: Transport) {
     },
     runners: {
       /** Reads every page. */
-      list: () => everyPage((query) => call("GET /runners", { query })),
+      list: () => readAllPages((query) => call("GET /runners", { query })),
       drain: (runner_id: string, draining = true) =>
         call("POST /runners/{runner_id}/drain", { params: { runner_id }, body: { draining } }),
       /** Exchanges this client's enrolment token for the runner's own token. */
@@ -110,7 +110,7 @@ export function createApiClient(transport: Transport) {
     },
     hooks: {
       /** Reads every page. */
-      list: () => everyPage((query) => call("GET /hooks", { query })),
+      list: () => readAllPages((query) => call("GET /hooks", { query })),
       get: (name: string) => call("GET /hooks/{name}", { params: { name } }),
       add: (body: Input<"POST /hooks">["body"]) => call("POST /hooks", { body }),
       change: (name: string, body: Input<"PATCH /hooks/{name}">["body"]) =>
@@ -119,7 +119,7 @@ export function createApiClient(transport: Transport) {
     },
     webhooks: {
       /** Reads every page. */
-      list: () => everyPage((query) => call("GET /webhooks", { query })),
+      list: () => readAllPages((query) => call("GET /webhooks", { query })),
       add: (body: Input<"POST /webhooks">["body"]) => call("POST /webhooks", { body }),
       change: (name: string, body: Input<"PATCH /webhooks/{name}">["body"]) =>
         call("PATCH /webhooks/{name}", { params: { name }, body }),
@@ -144,12 +144,12 @@ export function createApiClient(transport: Transport) {
   }
 }
 
-async function everyPage<T>(
-  read: (query: { cursor?: string }) => Promise<{ items: T[]; next_cursor: string | null }>,
+async function readAllPages<T>(
+  readPage: (query: { cursor?: string }) => Promise<{ items: T[]; next_cursor: string | null }>,
 ): Promise<{ items: T[]; next_cursor: null }> {
   const items: T[] = [];
   for (let cursor: string | null = null; ;) {
-    const page = await read(cursor === null ? {} : { cursor });
+    const page = await readPage(cursor === null ? {} : { cursor });
     items.push(...page.items);
     cursor = page.next_cursor;
     // Coordinators before pagination send no next_cursor.

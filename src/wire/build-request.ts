@@ -15,25 +15,25 @@ export function buildRequest(
   { params = {}, query, headers, body, stream }: Omit<CallInput, "signal">,
 ): WireRequest {
   const [method = "", template = ""] = route.split(" ");
-  const path = fillPath(template, (name, slashes) => encoded(params[name] ?? "", slashes));
-  const sent = method === "POST" ? (body ?? {}) : body;
+  const path = fillPath(template, (name, slashes) => encodeParameter(params[name] ?? "", slashes));
+  const payload = method === "POST" ? (body ?? {}) : body;
   return {
     method,
-    path: `${path}${searchOf(query)}`,
+    path: `${path}${formatQuery(query)}`,
     headers: {
       accept: stream ? "text/event-stream" : "*/*",
-      ...(sent === undefined ? {} : { "content-type": "application/json" }),
+      ...(payload === undefined ? {} : { "content-type": "application/json" }),
       ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
     },
-    body: sent === undefined ? undefined : JSON.stringify(sent),
+    body: payload === undefined ? undefined : JSON.stringify(payload),
   };
 }
 
-function encoded(value: string, slashes: boolean): string {
+function encodeParameter(value: string, slashes: boolean): string {
   return slashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
 }
 
-function searchOf(query: CallInput["query"] = {}): string {
+function formatQuery(query: CallInput["query"] = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
   return search.size === 0 ? "" : `?${search.toString()}`;

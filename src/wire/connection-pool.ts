@@ -7,7 +7,7 @@ import {
 } from "node:http";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type Address, readAddress } from "./address.ts";
+import { type Address, parseAddress } from "./address.ts";
 import { assertPrivateSocket } from "./private-path.ts";
 import { connectToOrigin } from "./socket-origin.ts";
 
@@ -16,7 +16,7 @@ export interface Target {
   /** e.g. http://127.0.0.1:8765, https://drover.example or unix:/run/user/1000/drover.sock */
   url: string;
   /** The address to show in messages if it differs from `url`. */
-  shownAs?: string;
+  displayUrl?: string;
   /** null if the coordinator runs without auth. */
   token: string | null;
   /** Allows sending the token unencrypted to another machine, which cannot be verified. */
@@ -40,7 +40,7 @@ const connectTimeoutMs = 30_000;
 
 /** Throws if a token must not be sent to this address. */
 export function openConnectionPool(target: Target): ConnectionPool {
-  const address = readAddress(target.url, target.allowHttp === true);
+  const address = parseAddress(target.url, target.allowHttp === true);
   const opening = new Set<Socket>();
   const open = (): Promise<Socket> => openSocket(address, target, opening);
   const keepAliveAgent = new VerifyingAgent({ keepAlive: true }, open);
@@ -103,7 +103,7 @@ async function openSocket(address: Address, target: Target, opening: Set<Socket>
     connectTimeoutMs,
   );
   try {
-    await connected(socket, ready);
+    await waitUntilConnected(socket, ready);
     await verify?.(socket, { ...httpHost(address), ...target, origin, allowHttp: target.allowHttp === true });
     return socket;
   } catch (error) {
@@ -124,7 +124,7 @@ function needsProof(address: Address, { token }: Target): boolean {
   return address.kind === "unix" ? token?.startsWith("drva_") === true : !address.secure;
 }
 
-interface Connecting {
+interface PendingConnection {
   socket: Socket;
   /** The event that signals a usable socket. */
   ready: string;
@@ -132,7 +132,7 @@ interface Connecting {
   origin: string | null;
 }
 
-async function connectTo(address: Address): Promise<Connecting> {
+async function connectTo(address: Address): Promise<PendingConnection> {
   if (address.kind === "unix")
     return { ...connectToOrigin(address.path, (path) => connect({ path })), ready: "connect" };
   if (address.secure) return { socket: await connectSecurely(address), ready: "secureConnect", origin: null };
@@ -169,10 +169,10 @@ const lookupLoopback: LookupFunction = (_hostname, options, callback) => {
   else callback(null, "127.0.0.1", 4);
 };
 
-function connected(socket: Socket, event: string): Promise<void> {
+function waitUntilConnected(socket: Socket, event: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (): void => {
-      socket.off("error", fail).off("close", gone).off(event, ready);
+      socket.off("error", fail).off("close", onClose).off(event, ready);
     };
     const ready = (): void => {
       done();
@@ -184,7 +184,7 @@ function connected(socket: Socket, event: string): Promise<void> {
       if (error instanceof AggregateError && error.message === "") error.message = String(error.errors[0]?.message);
       reject(error);
     };
-    const gone = (): void => fail(new Error("the connection was closed"));
-    socket.once(event, ready).once("error", fail).once("close", gone);
+    const onClose = (): void => fail(new Error("the connection was closed"));
+    socket.once(event, ready).once("error", fail).once("close", onClose);
   });
 }

@@ -35,7 +35,7 @@ export async function* followEvents(
   let failingSince: number | null = null;
   for (;;) {
     try {
-      for await (const event of oneConnection(transport, run_id, after, options)) {
+      for await (const event of readConnection(transport, run_id, after, options)) {
         if (event === "end") return;
         if (event === "open") {
           failingSince = null;
@@ -64,7 +64,7 @@ export async function* followEvents(
 const minBackoffMs = 50;
 const maxBackoffMs = 2000;
 
-async function* oneConnection(
+async function* readConnection(
   transport: Transport,
   run_id: string | null,
   after: number,
@@ -83,7 +83,7 @@ async function* oneConnection(
       : transport.bytes("GET /runs/{run_id}/events", { ...input, params: { run_id } }));
     if (response === null) return yield "end";
     yield "open";
-    for await (const message of readSse(refreshing(silenceTimer, response.bytes))) {
+    for await (const message of readSse(refreshOnChunk(silenceTimer, response.bytes))) {
       if (message.event === "end") return yield "end";
       if (message.event === "partial") {
         // The server serialized a partial of a report.
@@ -105,7 +105,7 @@ async function* oneConnection(
 }
 
 /** Restarts the timer with each chunk. Heartbeats count too. */
-async function* refreshing(timer: NodeJS.Timeout, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* refreshOnChunk(timer: NodeJS.Timeout, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of bytes) {
     timer.refresh();
     yield chunk;

@@ -134,7 +134,7 @@ test("gives up a silent poll, and waits for one with keepalives", async () => {
   const silent = await startFake({ poll_silence_ms: 300 }, () => undefined);
   await expect(silent.poll()).rejects.toMatchObject({
     conflict: "away",
-    message: expect.stringContaining("nothing was heard for 300 ms"),
+    message: expect.stringContaining("no data for 300 ms"),
   });
 
   const alive = await startFake({ poll_silence_ms: 5000 }, (response) => {
@@ -149,7 +149,7 @@ test("gives up a silent poll, and waits for one with keepalives", async () => {
   expect(await alive.poll()).toEqual(nothing);
 
   const stalled = await startFake({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
-  const cause = expect.objectContaining({ message: "nothing was heard for 300 ms" });
+  const cause = expect.objectContaining({ message: "no data for 300 ms" });
   await expect(stalled.poll()).rejects.toMatchObject({ conflict: "away", cause });
 });
 

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { PortError } from "../model/port-error.ts";
-import type { Registered, RunnerPort } from "../model/runner-port.ts";
+import type { RegistrationResult, RunnerPort } from "../model/runner-port.ts";
 import { openConnectionPool, type Target } from "./connection-pool.ts";
 import { readResponse, noResponse } from "./port-response.ts";
 import { uploadFile } from "./upload-file.ts";
@@ -26,20 +26,20 @@ export interface HttpPort extends RunnerPort {
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
   const connections = openConnectionPool(options);
-  let reportMs = timeoutMs;
+  let reportTimeoutMs = timeoutMs;
   let pollSilenceMs: number | undefined;
   return {
     async register(registration) {
-      const registered = await post<Registered>("/runner/register", registration, { limitMs: timeoutMs });
+      const registered = await post<RegistrationResult>("/runner/register", registration, { limitMs: timeoutMs });
       // If a coordinator behind a load balancer hangs, there must be time to reach another before the lease expires.
-      reportMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
+      reportTimeoutMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
       // Older coordinators do not send this field, and no keepalives during a held poll.
       pollSilenceMs = registered.poll_silence_ms;
       return registered;
     },
     poll: (poll, signal) =>
       post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, silenceMs: pollSilenceMs, signal }),
-    report: (report) => post("/runner/report", report, { limitMs: reportMs }),
+    report: (report) => post("/runner/report", report, { limitMs: reportTimeoutMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: options.url, connections, silenceMs }),
     loadSession: (request) => post("/runner/session/load", request, { limitMs: timeoutMs }),
@@ -90,26 +90,26 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
         method: "POST",
         headers: { "content-type": "application/json", "content-length": bytes.length },
       });
-      const fail = (why: string): void => {
-        const cause = new Error(why);
+      const fail = (reason: string): void => {
+        const cause = new Error(reason);
         // Reject first: destroying the request raises errors that would hide the cause.
         reject(noResponse(options.url, cause));
         request.destroy(cause);
       };
-      const timer = setTimeout(() => fail(`no answer within ${limitMs} ms`), limitMs);
-      const onSilence = (): void => fail(`nothing was heard for ${quietMs} ms`);
-      const silence = quietMs === undefined ? undefined : setTimeout(onSilence, quietMs);
+      const timer = setTimeout(() => fail(`no response within ${limitMs} ms`), limitMs);
+      const onSilence = (): void => fail(`no data for ${quietMs} ms`);
+      const silenceTimer = quietMs === undefined ? undefined : setTimeout(onSilence, quietMs);
       const abort = (): void => fail("the runner cancelled the request");
       const done = (): void => {
         clearTimeout(timer);
-        clearTimeout(silence);
+        clearTimeout(silenceTimer);
         signal?.removeEventListener("abort", abort);
       };
       signal?.addEventListener("abort", abort, { once: true });
       if (signal?.aborted) abort();
       request.on("response", (response) => {
-        silence?.refresh();
-        readResponse<T>(response, () => silence?.refresh())
+        silenceTimer?.refresh();
+        readResponse<T>(response, () => silenceTimer?.refresh())
           .then(resolve, reject)
           .finally(done);
       });

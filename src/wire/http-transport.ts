@@ -16,7 +16,7 @@ const socketTimeoutMs = 60_000;
 
 /** Rejects with a RequestError if a call was refused and with a HostError if the coordinator did not respond. */
 export function httpTransport(target: Target): Transport {
-  const displayUrl = target.shownAs ?? target.url;
+  const displayUrl = target.displayUrl ?? target.url;
   const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
   let opened: Promise<ConnectionPool> | null = null;
   const connections = (): Promise<ConnectionPool> =>
@@ -25,13 +25,13 @@ export function httpTransport(target: Target): Transport {
     url: displayUrl,
     async json(route, input) {
       const limit = new AbortController();
-      const timer = setTimeout(() => limit.abort(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
+      const timer = setTimeout(() => limit.abort(new Error(`no response within ${limitMs / 1000} s`)), limitMs);
       const onAbort = (): void => limit.abort(input.signal?.reason);
       input.signal?.addEventListener("abort", onAbort);
       if (input.signal?.aborted) onAbort();
       try {
         const response = await send(route, input, limit.signal);
-        const text = await textOf(response, input, limit.signal);
+        const text = await readText(response, input, limit.signal);
         return response.statusCode === 204 ? undefined : JSON.parse(text);
       } finally {
         clearTimeout(timer);
@@ -42,8 +42,8 @@ export function httpTransport(target: Target): Transport {
       const response = await send(route, input, input.signal);
       if (response.statusCode !== 204)
         return {
-          header: (name) => headerOf(response, name),
-          bytes: chunksOf(await decompress(response), displayUrl, input.signal),
+          header: (name) => getHeader(response, name),
+          bytes: readChunks(await decompress(response), displayUrl, input.signal),
         };
       response.resume();
       return null;
@@ -51,13 +51,17 @@ export function httpTransport(target: Target): Transport {
   };
 
   async function send(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
-    const response = await reach(route, input, signal);
+    const response = await sendRequest(route, input, signal);
     const status = response.statusCode ?? 0;
     if (status >= 200 && status < 300) return response;
-    throw errorFromProblem(readProblem(status, await textOf(response, input, signal)));
+    throw errorFromProblem(readProblem(status, await readText(response, input, signal)));
   }
 
-  async function reach(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+  async function sendRequest(
+    route: RouteName,
+    input: CallInput,
+    signal: AbortSignal | undefined,
+  ): Promise<IncomingMessage> {
     const request = buildRequest(route, input);
     // A backup can take minutes to prepare, and only a gzip response can carry keepalives meanwhile.
     if (route === "POST /backup") request.headers["accept-encoding"] = "gzip";
@@ -68,10 +72,14 @@ export function httpTransport(target: Target): Transport {
     }
   }
 
-  async function textOf(response: IncomingMessage, input: CallInput, signal: AbortSignal | undefined): Promise<string> {
+  async function readText(
+    response: IncomingMessage,
+    input: CallInput,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
     const chunks: Buffer[] = [];
     try {
-      for await (const chunk of chunksOf(response, displayUrl, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
+      for await (const chunk of readChunks(response, displayUrl, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
     } catch (error) {
       throw toClientError(error, input.signal);
     }
@@ -127,7 +135,7 @@ function exchangeOnce(
 
 class StaleConnection extends Error {}
 
-function headerOf({ headers }: IncomingMessage, name: string): string | null {
+function getHeader({ headers }: IncomingMessage, name: string): string | null {
   const value = headers[name];
   return value === undefined ? null : String(value);
 }
@@ -140,7 +148,7 @@ async function decompress(response: IncomingMessage): Promise<AsyncIterable<Uint
 }
 
 /** Yields the chunks. A response that breaks off means that the coordinator went away. */
-async function* chunksOf(
+async function* readChunks(
   body: AsyncIterable<Uint8Array>,
   url: string,
   signal: AbortSignal | undefined,

@@ -12,19 +12,19 @@ export async function readResponse<T>(response: IncomingMessage, onBytes?: () =>
       chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
     }
   } catch (cause) {
-    throw new PortError("away", "the answer was cut off", cause);
+    throw new PortError("away", "the response was cut off", cause);
   }
   const text = Buffer.concat(chunks).toString("utf8");
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return parseBody<T>(text);
   const problem = readProblem(status, text);
-  throw new PortError(conflictOf(problem), problem.detail, problem);
+  throw new PortError(toConflict(problem), problem.detail, problem);
 }
 
 /** The error for a request that got no response. */
 export function noResponse(url: string, cause: Error): PortError {
   if (cause instanceof HostError) return new PortError("unproven", cause.message, cause);
-  return new PortError("away", `${url} did not answer: ${cause.message}`, cause);
+  return new PortError("away", `${url} did not respond: ${cause.message}`, cause);
 }
 
 function parseBody<T>(text: string): T {
@@ -32,7 +32,7 @@ function parseBody<T>(text: string): T {
     // The coordinator serializes the port's own types; registration has checked the protocol version.
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw new PortError("away", "the answer is not JSON", cause);
+    throw new PortError("away", "the response is not JSON", cause);
   }
 }
 
@@ -46,7 +46,7 @@ const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
 };
 
 /** A response that is not Drover's, most likely a proxy's, counts as away. So do server errors and throttling. */
-function conflictOf(problem: Problem): PortConflict {
+function toConflict(problem: Problem): PortConflict {
   const conflict = conflicts[problem.code];
   if (conflict) return conflict;
   return problem.status >= 500 || problem.status === 429 || problem.code === "DROVER-API-028" ? "away" : "refused";

@@ -36,11 +36,11 @@ export function readProblem(status: number, text: string): Problem {
   const code = parsed?.["code"];
   if (parsed && typeof code === "string" && code in errorCodes) {
     return {
-      title: textOf(parsed["title"]),
+      title: toText(parsed["title"]),
       status,
       // Checked against the table above.
       code: code as ErrorCode,
-      detail: textOf(parsed["detail"]),
+      detail: toText(parsed["detail"]),
       faults: Array.isArray(parsed["faults"]) ? parsed["faults"].filter(isFault) : [],
       ...(typeof parsed["next"] === "string" ? { next: parsed["next"] } : {}),
     };
@@ -75,6 +75,6 @@ function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

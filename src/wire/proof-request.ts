@@ -1,6 +1,6 @@
 /**
  * A coordinator proves that it knows the caller's token before the caller sends it. Both sides have the token's hash: the
- * caller sends a nonce and receives `proofOf(hash, nonce, origin)`. See docs/decisions/0030-proof-before-secrets.md.
+ * caller sends a nonce and receives `computeProof(hash, nonce, origin)`. See docs/decisions/0030-proof-before-secrets.md.
  */
 export interface ProofRequest {
   nonce: string;

@@ -13,7 +13,7 @@ import { capabilitiesSchema } from "./capabilities-schema.ts";
 const name = z.string().min(1).max(400);
 const number = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const attempt = z.number().int().min(1).max(1_000_000);
-const ofAttempt = { run_id: name, attempt };
+const attemptFields = { run_id: name, attempt };
 
 /** Accepts null as an empty list, because some languages serialize it that way. */
 function listOf<T extends z.ZodType>(item: T, max: number) {
@@ -25,14 +25,14 @@ function listOf<T extends z.ZodType>(item: T, max: number) {
 }
 
 /** Limit for an agent definition or an executor config, because every list response includes them. */
-const maxLength = 256 * 1024;
-const tooLong = `longer than ${maxLength} characters`;
+const maxDefinitionLength = 256 * 1024;
+const tooLong = `longer than ${maxDefinitionLength} characters`;
 
 function isSmall(value: unknown): boolean {
-  return estimateJsonSize(value, maxLength) <= maxLength;
+  return estimateJsonSize(value, maxDefinitionLength) <= maxDefinitionLength;
 }
 
-/** An agent that the runner brings. As in an agent file, the type defaults by whether there is a command. */
+/** An agent that the runner offers. As in an agent file, the default type depends on whether there is a command. */
 const runnerAgentSchema = agentSchema
   .extend({ demands: newDemandsSchema.optional() })
   .partial({ type: true })
@@ -128,14 +128,14 @@ const wholeReportSchema = z.strictObject({
   epoch: number,
   held: z.array(z.tuple([name, attempt])).max(100_000),
   as_of_claim: name.nullable(),
-  events: z.array(z.strictObject({ ...ofAttempt, events: z.array(numberedEventSchema) })),
+  events: z.array(z.strictObject({ ...attemptFields, events: z.array(numberedEventSchema) })),
   partials: z.array(
     z.strictObject({
-      ...ofAttempt,
+      ...attemptFields,
       delta: z.strictObject({ kind: z.enum(["assistant", "output"]), text: z.string() }),
     }),
   ),
-  finishes: z.array(z.strictObject({ ...ofAttempt, last_n: number, outcome: outcomeSchema })),
+  finishes: z.array(z.strictObject({ ...attemptFields, last_n: number, outcome: outcomeSchema })),
 });
 export const reportSchema = z.preprocess(refuseTooMany, wholeReportSchema);
 
@@ -152,7 +152,7 @@ export const uploadQuerySchema = z.strictObject({
   sha256: z.string().regex(/^[0-9a-f]{64}$/, "not a SHA-256 in lower-case hexadecimal"),
   size: decimal,
 });
-export const uploadAnswerSchema = z.object({ upload: z.literal("stored") });
+export const uploadResponseSchema = z.object({ upload: z.literal("stored") });
 
 export const sessionsOfRunnerSchema = z.strictObject({
   runner_id: name,
@@ -167,7 +167,7 @@ const sessionFileSchema = z.strictObject({ path, type: z.enum(sessionFileTypes),
 export const loadSessionSchema = z.strictObject({
   runner_id: name,
   epoch: number,
-  ...ofAttempt,
+  ...attemptFields,
   files_after: z.string().max(4096).exactOptional(),
 });
 export const loadedSessionSchema = z.discriminatedUnion("load", [
@@ -182,7 +182,7 @@ export const loadedSessionSchema = z.discriminatedUnion("load", [
 export const saveSessionSchema = z.strictObject({
   runner_id: name,
   epoch: number,
-  ...ofAttempt,
+  ...attemptFields,
   n: number,
   events: z.array(numberedEventSchema).max(10_000),
   format: name,
@@ -199,7 +199,7 @@ export const savedSessionSchema = z.discriminatedUnion("save", [
 
 export const deregisterSchema = z.strictObject({ runner_id: name, epoch: number });
 
-export const registeredSchema = z.object({
+export const registrationResultSchema = z.object({
   runner_id: z.string(),
   epoch: z.number().int(),
   lease_ms: z.number(),
@@ -219,8 +219,8 @@ const answerSchema = z.discriminatedUnion("decision", [
   z.object({ decision: z.literal("stop"), message: z.string().exactOptional() }),
 ]);
 const inputSchema = z.object({ text: z.string(), seq: z.number().int() });
-const orderOf = { no: z.number().int(), run_id: z.string(), attempt: z.number().int() };
-export const pollAnswerSchema = z.object({
+const orderFields = { no: z.number().int(), run_id: z.string(), attempt: z.number().int() };
+export const pollResponseSchema = z.object({
   claims: z.array(
     z.object({
       run_id: z.string(),
@@ -253,14 +253,14 @@ export const pollAnswerSchema = z.object({
   ),
   orders: z.array(
     z.union([
-      z.object({ ...orderOf, stop: z.enum(stopReasons) }),
-      z.object({ ...orderOf, answer: z.object({ request_id: z.string(), answer: answerSchema }) }),
-      z.object({ ...orderOf, input: inputSchema }),
+      z.object({ ...orderFields, stop: z.enum(stopReasons) }),
+      z.object({ ...orderFields, answer: z.object({ request_id: z.string(), answer: answerSchema }) }),
+      z.object({ ...orderFields, input: inputSchema }),
     ]),
   ),
 });
 const attempts = z.array(z.object({ run_id: z.string(), attempt: z.number().int() }));
-export const reportAnswerSchema = z.object({
+export const reportResponseSchema = z.object({
   acked: z.array(z.object({ run_id: z.string(), attempt: z.number().int(), n: z.number().int() })),
   fenced: attempts,
   abandon: attempts,

@@ -1,6 +1,6 @@
 import type { ClientRequest } from "node:http";
 import { PortError } from "../model/port-error.ts";
-import type { UploadAnswer, UploadRequest } from "../model/runner-port.ts";
+import type { UploadResponse, UploadRequest } from "../model/runner-port.ts";
 import type { ConnectionPool } from "./connection-pool.ts";
 import { readResponse } from "./port-response.ts";
 import type { Problem } from "./problem.ts";
@@ -20,11 +20,11 @@ export async function uploadFile(
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
   target: Target,
-): Promise<UploadAnswer> {
+): Promise<UploadResponse> {
   try {
     return await sendFile(request, content, signal, target);
   } catch (error) {
-    const result = error instanceof PortError ? resultFrom(error) : null;
+    const result = error instanceof PortError ? toUploadResponse(error) : null;
     if (result === null) throw error;
     return result;
   }
@@ -35,37 +35,37 @@ function sendFile(
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
   { url, connections, silenceMs }: Target,
-): Promise<UploadAnswer> {
+): Promise<UploadResponse> {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(request)) query.set(name, String(value));
-  return new Promise<UploadAnswer>((resolve, reject) => {
-    const sent = connections.request(`/runner/files?${query.toString()}`, {
+  return new Promise<UploadResponse>((resolve, reject) => {
+    const upload = connections.request(`/runner/files?${query.toString()}`, {
       method: "POST",
       once: true,
       headers: { "content-type": "application/octet-stream", "content-length": request.size },
     });
-    const watch = setTimeout(() => sent.destroy(new Error(`no progress within ${silenceMs} ms`)), silenceMs);
-    const abort = (): void => void sent.destroy(new Error("the runner cancelled the upload"));
+    const silenceTimer = setTimeout(() => upload.destroy(new Error(`no progress within ${silenceMs} ms`)), silenceMs);
+    const abort = (): void => void upload.destroy(new Error("the runner cancelled the upload"));
     const done = (): void => {
-      clearTimeout(watch);
+      clearTimeout(silenceTimer);
       signal.removeEventListener("abort", abort);
     };
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
-    sent.on("response", (response) => {
-      readResponse<UploadAnswer>(response)
+    upload.on("response", (response) => {
+      readResponse<UploadResponse>(response)
         .then(resolve, reject)
         // The response may arrive before the whole file was sent.
-        .finally(() => sent.destroy());
+        .finally(() => upload.destroy());
     });
-    sent.on("error", (cause) => {
-      reject(new PortError("away", `${url} did not take the file: ${cause.message}`, cause));
+    upload.on("error", (cause) => {
+      reject(new PortError("away", `${url} did not accept the file: ${cause.message}`, cause));
     });
-    sent.once("close", done);
+    upload.once("close", done);
     // A local failure (the file changed or cannot be read) must win over the connection error it causes.
-    writeBody(content, request.size, sent, watch)
-      .then((whole) => (whole ? undefined : resolve({ upload: "mismatch" })), reject)
-      .finally(() => (sent.writableEnded ? undefined : sent.destroy()));
+    writeBody(content, request.size, upload, silenceTimer)
+      .then((complete) => (complete ? undefined : resolve({ upload: "mismatch" })), reject)
+      .finally(() => (upload.writableEnded ? undefined : upload.destroy()));
   });
 }
 
@@ -73,34 +73,34 @@ function sendFile(
 async function writeBody(
   content: AsyncIterable<Uint8Array>,
   size: number,
-  sent: ClientRequest,
-  watch: NodeJS.Timeout,
+  upload: ClientRequest,
+  silenceTimer: NodeJS.Timeout,
 ): Promise<boolean> {
-  let left = size;
+  let remaining = size;
   for await (const bytes of content) {
-    left -= bytes.length;
-    if (left < 0) return false;
-    if (sent.destroyed) return true;
-    await writeChunk(sent, bytes);
-    watch.refresh();
+    remaining -= bytes.length;
+    if (remaining < 0) return false;
+    if (upload.destroyed) return true;
+    await writeChunk(upload, bytes);
+    silenceTimer.refresh();
   }
-  if (left === 0 && !sent.destroyed) sent.end();
-  return left === 0;
+  if (remaining === 0 && !upload.destroyed) upload.end();
+  return remaining === 0;
 }
 
 /** Resolves once the chunk is flushed or the request is closed. */
-function writeChunk(sent: ClientRequest, bytes: Uint8Array): Promise<void> {
+function writeChunk(upload: ClientRequest, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
-    sent.once("close", resolve);
-    sent.write(bytes, () => {
-      sent.off("close", resolve);
+    upload.once("close", resolve);
+    upload.write(bytes, () => {
+      upload.off("close", resolve);
       resolve();
     });
   });
 }
 
 /** Two refusals are regular results of an upload, not errors. */
-function resultFrom({ cause }: PortError): UploadAnswer | null {
+function toUploadResponse({ cause }: PortError): UploadResponse | null {
   if (!isProblem(cause)) return null;
   if (cause.status === 409 && cause.code === "DROVER-API-030") return { upload: "fenced" };
   return cause.faults.some(({ path, message }) => path === "body" && message === "mismatch")

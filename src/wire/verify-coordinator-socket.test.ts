@@ -8,9 +8,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createAttemptTokens } from "../serve/attempt-token.ts";
 import { createProver } from "../serve/prover.ts";
 import { createClient } from "./client.ts";
-import { hashToken, proofOf } from "./proof.ts";
+import { hashToken, computeProof } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";
-import { originOfSocket } from "./socket-origin.ts";
+import { readSocketOrigin } from "./socket-origin.ts";
 
 // Without isolation, runs of one user can replace each other's sockets. They must not receive a token that way.
 const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
@@ -45,7 +45,7 @@ async function startReal(at = path()): Promise<{ authorized: string[] }> {
   };
   const server = createHttpServer((request, response) => void answer(request, response));
   await listening(server, at);
-  sockets.add(originOfSocket(at));
+  sockets.add(readSocketOrigin(at));
   return { authorized };
 }
 
@@ -103,13 +103,14 @@ test.each<[what: string, code: string, (seen: ProofAttempt) => void]>([
   [
     "proves that it knows its own token",
     "034",
-    ({ socket, asked }) => socket.write(proved(proofOf(hashToken(own), asked.nonce, asked.origin).toString("hex"))),
+    ({ socket, asked }) =>
+      socket.write(proved(computeProof(hashToken(own), asked.nonce, asked.origin).toString("hex"))),
   ],
   [
     "replays an old proof",
     "034",
     ({ socket, asked }) =>
-      socket.write(proved(proofOf(hashToken(token), "1".repeat(64), asked.origin).toString("hex"))),
+      socket.write(proved(computeProof(hashToken(token), "1".repeat(64), asked.origin).toString("hex"))),
   ],
   ["relays to the coordinator, whose socket it has moved away", "034", relay("real")],
   ["relays with a path as the origin", "034", relay("real", { origin: "unix:real" })],

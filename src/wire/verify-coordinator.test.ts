@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { createClient } from "./client.ts";
 import { createHttpPort } from "./http-port.ts";
-import { hashToken, originOf, proofOf } from "./proof.ts";
+import { hashToken, formatOrigin, computeProof } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -109,7 +109,7 @@ test.each(impostors)("an impostor that %s gets no token and hands out no run", a
   const real = await startTestCoordinator();
   cleanups.push(() => real.dispose());
   const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
-  const old = proofOf(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
+  const old = computeProof(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
   const there = await listen((socket, asked) => impostor({ socket, asked, real, old }));
   // Only a silent impostor must time out. A flood takes as long as the machine needs.
   const port = createHttpPort({ url: there.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
@@ -162,5 +162,5 @@ async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
   });
   // The address of a TCP server is never a string.
   const { address, port } = server.address() as AddressInfo;
-  return { url: originOf(address, port)!, heard: () => heard };
+  return { url: formatOrigin(address, port)!, heard: () => heard };
 }

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { HostError } from "../model/errors.ts";
-import { hashToken, isLoopbackOrigin, keyIdOf, originOf, proofOf } from "./proof.ts";
+import { hashToken, isLoopbackOrigin, toKeyId, formatOrigin, computeProof } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";
 
 interface Peer {
@@ -22,7 +22,7 @@ interface Peer {
  * of a connection cannot change, so one proof is enough. Rejects if the proof is missing or wrong.
  */
 export async function verifyCoordinator(socket: Socket, peer: Peer): Promise<void> {
-  const origin = peer.origin ?? originOf(socket.remoteAddress, socket.remotePort);
+  const origin = peer.origin ?? formatOrigin(socket.remoteAddress, socket.remotePort);
   // The connection was reset at once: the coordinator is unreachable, which is no sign of an impostor.
   if (origin === null || socket.destroyed) throw closedEarly();
   if (peer.origin === null && !isLoopbackOrigin(origin)) {
@@ -33,23 +33,23 @@ export async function verifyCoordinator(socket: Socket, peer: Peer): Promise<voi
   if (peer.token === null) return;
   const nonce = randomBytes(32).toString("hex");
   const response = readResponse(socket);
-  socket.write(proofRequest(peer, { nonce, key_id: keyIdOf(peer.token), origin }));
-  const { status, body, fault } = await response;
-  if (fault !== undefined) throw unproven(peer.url, fault);
+  socket.write(proofRequest(peer, { nonce, key_id: toKeyId(peer.token), origin }));
+  const { status, body, problem } = await response;
+  if (problem !== undefined) throw unproven(peer.url, problem);
   // The coordinator is overloaded, or a proxy reports that it is down: the same as no response.
   if (status >= 500 || status === 429)
-    throw Object.assign(new Error(`POST /proof was answered with status ${status}`), { status });
+    throw Object.assign(new Error(`POST /proof returned status ${status}`), { status });
   if (status !== 200) throw unproven(peer.url, describeRefusal(status, origin));
   const proof = /^\{"proof":"([0-9a-f]{64})"\}$/.exec(body)?.[1];
-  const expected = proofOf(hashToken(peer.token), nonce, origin);
+  const expected = computeProof(hashToken(peer.token), nonce, origin);
   if (proof === undefined || !timingSafeEqual(Buffer.from(proof, "hex"), expected))
     throw unproven(peer.url, "its proof is wrong");
 }
 
-function unproven(url: string, why: string): HostError {
+function unproven(url: string, reason: string): HostError {
   return new HostError({
     code: "DROVER-API-034",
-    message: `The program at ${url} has not proved that it knows this token, so the token was not sent: ${why}.`,
+    message: `The program at ${url} has not proved that it knows this token, so the token was not sent: ${reason}.`,
     next: "Check that this is your coordinator's address and that DROVER_API_KEY is one of its tokens. If it is behind a proxy or a forwarded port, start it with --public-url and this address.",
   });
 }
@@ -58,7 +58,7 @@ function describeRefusal(status: number, origin: string): string {
   if (status === 403 && origin.startsWith("unix:")) return "it does not listen on that socket";
   if (status === 403) return `${origin} is not one of its addresses`;
   if (status === 404) return "it has no route /proof, so it may be an older coordinator";
-  return `it answered with status ${status}`;
+  return `it responded with status ${status}`;
 }
 
 function proofRequest({ host, prefix }: Peer, request: ProofRequest): string {
@@ -77,7 +77,7 @@ interface ProofResponse {
   status: number;
   body: string;
   /** Why the response cannot be a proof. */
-  fault?: string;
+  problem?: string;
 }
 
 /** Larger than any proof, including the headers a proxy may add. */
@@ -88,11 +88,11 @@ const maxBytes = 16 * 1024;
  * connection closes before the response is complete.
  */
 function readResponse(socket: Socket): Promise<ProofResponse> {
-  let read = "";
+  let received = "";
   return new Promise<ProofResponse>((resolve, reject) => {
     const onData = (chunk: Buffer): void => {
-      read += chunk.toString("latin1");
-      const response = read.length > maxBytes ? noProof("its response does not end") : parseResponse(read);
+      received += chunk.toString("latin1");
+      const response = received.length > maxBytes ? invalidProof("its response does not end") : parseResponse(received);
       if (response === null) return;
       cleanup();
       resolve(response);
@@ -115,26 +115,27 @@ function closedEarly(): Error {
 }
 
 /** Returns null while the response is incomplete. Accepts only the exact form a coordinator sends. */
-function parseResponse(read: string): ProofResponse | null {
-  const headEnd = read.indexOf("\r\n\r\n");
-  if (headEnd < 0) return "HTTP/1.1 ".startsWith(read.slice(0, 9)) ? null : noProof("its response is not HTTP");
-  const [first = "", ...lines] = read.slice(0, headEnd).split("\r\n");
+function parseResponse(received: string): ProofResponse | null {
+  const headEnd = received.indexOf("\r\n\r\n");
+  if (headEnd < 0)
+    return "HTTP/1.1 ".startsWith(received.slice(0, 9)) ? null : invalidProof("its response is not HTTP");
+  const [first = "", ...lines] = received.slice(0, headEnd).split("\r\n");
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d)(?: |$)/.exec(first)?.[1]);
-  if (Number.isNaN(status)) return noProof("its response is not HTTP");
+  if (Number.isNaN(status)) return invalidProof("its response is not HTTP");
   // The body does not matter: only a 200 can carry a proof.
   if (status !== 200) return { status, body: "" };
   const headers = lines.map((line) => /^([\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line)?.slice(1) ?? ["", ""]);
-  const valuesOf = (wanted: string): string[] =>
-    headers.flatMap(([name = "", value = ""]) => (name.toLowerCase() === wanted ? [value] : []));
-  const lengths = valuesOf("content-length");
-  if (lengths.length !== 1 || !/^\d{1,4}$/.test(lengths[0]!) || valuesOf("transfer-encoding").length > 0)
-    return noProof("its response is not a proof");
-  const body = read.slice(headEnd + 4);
+  const findValues = (wantedName: string): string[] =>
+    headers.flatMap(([name = "", value = ""]) => (name.toLowerCase() === wantedName ? [value] : []));
+  const lengths = findValues("content-length");
+  if (lengths.length !== 1 || !/^\d{1,4}$/.test(lengths[0]!) || findValues("transfer-encoding").length > 0)
+    return invalidProof("its response is not a proof");
+  const body = received.slice(headEnd + 4);
   const length = Number(lengths[0]);
-  if (body.length > length) return noProof("it sent more than a proof");
+  if (body.length > length) return invalidProof("it sent more than a proof");
   return body.length < length ? null : { status, body };
 }
 
-function noProof(fault: string): ProofResponse {
-  return { status: 0, body: "", fault };
+function invalidProof(problem: string): ProofResponse {
+  return { status: 0, body: "", problem };
 }

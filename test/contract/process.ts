@@ -3,7 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Command, Ended, Isolation, Running, StartCommand, StartOptions } from "../../src/model/process.ts";
+import type {
+  Command,
+  ProcessEnd,
+  Isolation,
+  RunningProcess,
+  StartCommand,
+  StartOptions,
+} from "../../src/model/process.ts";
 import { eventually, leaveOnceAway, newMark, survivors } from "../fixtures/process/survivors.ts";
 
 export interface ProcessSubject {
@@ -25,13 +32,13 @@ export function processContract(name: string, { start, isolation, applied, reach
   });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-  const begin = (command: Command, options: StartOptions = {}, signal = new AbortController().signal): Running =>
+  const begin = (command: Command, options: StartOptions = {}, signal = new AbortController().signal): RunningProcess =>
     start(
       { workingDirectory: directory, ...command },
       { isolation, graceMs: 300, environment: { mode: "merge" }, ...options },
       signal,
     );
-  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): Running =>
+  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): RunningProcess =>
     begin({ executable: "sh", arguments: ["-c", script], ...more }, options);
   const escape = (
     script: string,
@@ -39,7 +46,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     how: "stay" | "leave",
     options?: StartOptions,
     more?: Partial<Command>,
-  ): Running =>
+  ): RunningProcess =>
     begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, how], ...more }, options);
   /** The command exits once the process it leaves behind has escaped. */
   const leaveBehind = async (script: string, mark: string, options?: StartOptions) => {
@@ -231,7 +238,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     test("an immediate kill does not wait for the grace period, whichever comes first", async () => {
       const hurry = new AbortController();
       const options = { graceMs: 60_000, hurry: hurry.signal };
-      const deaf = (): Running => sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
+      const deaf = (): RunningProcess => sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
       const running = deaf();
       await firstChunk(running.stdout!);
       const killed = running.kill("user");
@@ -374,7 +381,7 @@ export const allEscapes = [
   "cleared-env",
 ];
 
-async function finish(running: Running): Promise<Ended & { out: string; err: string }> {
+async function finish(running: RunningProcess): Promise<ProcessEnd & { out: string; err: string }> {
   const [out, err, ended] = await Promise.all([textOf(running.stdout), textOf(running.stderr), running.result]);
   return { ...ended, out, err };
 }

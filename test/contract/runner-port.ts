@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { expect } from "vitest";
 import type { Decision } from "../../src/model/executor.ts";
-import type { Registered, RunnerPort, SaveSessionRequest } from "../../src/model/runner-port.ts";
+import type { RegistrationResult, RunnerPort, SaveSessionRequest } from "../../src/model/runner-port.ts";
 import { maxStateBytes } from "../../src/model/session-state.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { Case } from "./contract.ts";
@@ -10,7 +10,7 @@ import type { Case } from "./contract.ts";
 /** A port, a way to ask for runs behind it, and to look at what became of them. */
 export interface RunnerPortSubject {
   port: RunnerPort;
-  register(runner_key: string): Promise<Registered>;
+  register(runner_key: string): Promise<RegistrationResult>;
   /** With `attended`, of an agent whose questions go to people. */
   submit(attended?: boolean): Promise<string>;
   answer(run_id: string, request_id: string, answer: Decision): Promise<void>;

@@ -144,7 +144,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
         timeout_seconds: 7,
         invocation: { agent: { description: "before", timeout_seconds: 7 } },
       });
-      expect(await store.read.agent_of(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
+      expect(await store.read.submitted_agent(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
     });
 
     it("creates a session with each start, which a procedural run binds to itself", async () => {

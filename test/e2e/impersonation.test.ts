@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Registered, Registration } from "../../src/model/runner-port.ts";
+import type { RegistrationResult, Registration } from "../../src/model/runner-port.ts";
 import type { Run } from "../../src/model/run.ts";
 import { createHttpPort } from "../../src/wire/http-port.ts";
 import { registration } from "../coordinator.ts";
@@ -32,7 +32,7 @@ function register(
   serving: Serving,
   token: string,
   changes: Partial<Registration>,
-): Promise<{ status: number; json: Registered & { code?: string } }> {
+): Promise<{ status: number; json: RegistrationResult & { code?: string } }> {
   return serving.call("POST", "/runner/register", { ...registration("key of ann"), ...changes }, token);
 }
 

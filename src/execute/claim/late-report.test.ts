@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { openHost, sampleAgent } from "../../../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
-import type { PollAnswer, PollRequest, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
+import type { PollResponse, PollRequest, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 
 /** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
@@ -16,12 +16,12 @@ async function setUp() {
   const host = await openHost({ pollHoldMs: 30 });
   await host.dispatcher.start();
   host.agents.setFiles([sampleAgent({ name: "endless", command: "sleep 1000" }), sampleAgent({ command: "true" })]);
-  const polls: (PollRequest & { answer: PollAnswer | null })[] = [];
+  const polls: (PollRequest & { answer: PollResponse | null })[] = [];
   const reports: ReportRequest[] = [];
   const port: RunnerPort = {
     ...host.port,
     async poll(request, signal) {
-      const asked = { ...request, answer: null as PollAnswer | null };
+      const asked = { ...request, answer: null as PollResponse | null };
       polls.push(asked);
       return (asked.answer = await host.port.poll(request, signal));
     },

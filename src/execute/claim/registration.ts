@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
 import { PortError } from "../../model/port-error.ts";
-import type { Registered, Registration, RunnerPort } from "../../model/runner-port.ts";
+import type { RegistrationResult, Registration, RunnerPort } from "../../model/runner-port.ts";
 import { createBackoff, sleep } from "../port/backoff.ts";
 import { capFileSize } from "../collect/cap-file-size.ts";
 import { startClaimLoop } from "./claim-loop.ts";
@@ -70,7 +70,7 @@ export async function startRegistration(
   const outages = reportOutages(options.port, onNotice);
   const { port } = outages;
   let registration = options.registration;
-  let latest!: Registered;
+  let latest!: RegistrationResult;
   let isFirst = true;
   let flush = (): void => undefined;
   const identity = createIdentity(async () => {
@@ -231,7 +231,7 @@ async function register(
   { times, random, supervise }: RegistrationOptions,
   signal: AbortSignal,
   isFirst: boolean,
-): Promise<Registered> {
+): Promise<RegistrationResult> {
   const request = { ...registration, registration_id: supervise.newId() };
   const backoff = createBackoff({ firstMs: times.pollPauseMs, maxMs: times.pollPauseMs * 10, random });
   for (;;) {

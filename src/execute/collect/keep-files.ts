@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RunEvent } from "../../model/event.ts";
-import type { FilesKept, FoundFile, OpenFile } from "../../model/executor.ts";
+import type { KeepFilesResult, FoundFile, OpenFile } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { createBackoff } from "../port/backoff.ts";
 import { mediaTypeOf } from "./media-types.ts";
@@ -44,7 +44,7 @@ export const uploadTimes: UploadTimes = {
 type FileEvent = Extract<RunEvent, { type: "file" }>;
 
 /** Uploads all files, then records them. If one upload fails, none is recorded. */
-export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
+export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<KeepFilesResult> {
   const { signal, lostSignal, times } = options;
   // decided once: a stop that arrives during the uploads cancels them
   const isStopping = signal.aborted && keepsFilesAfter(stopReasonOf(signal));

@@ -1,5 +1,5 @@
 import { PortError } from "../../model/port-error.ts";
-import type { RunnerPort, UploadAnswer, UploadRequest } from "../../model/runner-port.ts";
+import type { RunnerPort, UploadResponse, UploadRequest } from "../../model/runner-port.ts";
 import type { Identity } from "../port/identity.ts";
 import { classifyPortError } from "../port/port-failure.ts";
 
@@ -7,13 +7,13 @@ export type Upload = (
   request: Omit<UploadRequest, "runner_id" | "epoch">,
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-) => Promise<UploadAnswer>;
+) => Promise<UploadResponse>;
 
 /** Tries once. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export function createUpload(port: RunnerPort, identity: Identity): Upload {
   return async (request, content, signal) => {
     const { runner_id, epoch } = await identity.current();
-    let answer: UploadAnswer;
+    let answer: UploadResponse;
     try {
       answer = await port.upload({ runner_id, epoch, ...request }, content, signal);
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
-import type { Command, Ended, Limits, StartOptions } from "../../model/process.ts";
+import type { Command, ProcessEnd, Limits, StartOptions } from "../../model/process.ts";
 import { buildEnvironment } from "../../process/environment.ts";
 
 export interface StartingExecution extends Pick<ExecutionStart, "execution_id" | "owner" | "correlation"> {
@@ -58,7 +58,7 @@ export interface OutputTotals {
 }
 
 /** The record of a command whose processes have all ended. */
-export function executionEnd(execution_id: string, ended: Ended, output: OutputTotals): ExecutionEnd {
+export function executionEnd(execution_id: string, ended: ProcessEnd, output: OutputTotals): ExecutionEnd {
   const { resources, error } = ended;
   return {
     execution_id,

@@ -5,7 +5,7 @@ import type { RunContext } from "../../model/executor.ts";
 import { RequestError } from "../../model/errors.ts";
 import { interruptedEnd } from "../../model/interrupted-end.ts";
 import type { NewId } from "../../model/ids.ts";
-import type { Command, Limits, Running, StartCommand, StartOptions } from "../../model/process.ts";
+import type { Command, Limits, RunningProcess, StartCommand, StartOptions } from "../../model/process.ts";
 import { checkCommand } from "../../process/check-command.ts";
 import { withInitialUsage } from "../../process/disk-usage-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
@@ -14,9 +14,9 @@ import type { Recorder } from "../journal/recorder.ts";
 
 /** Starts processes and records them. The start is durable before the spawn. */
 export interface Executions {
-  start(command: Command, signal: AbortSignal): Promise<Running>;
+  start(command: Command, signal: AbortSignal): Promise<RunningProcess>;
   /** Starts the process that an executor runs in; see RunContext. */
-  startHost(command: Command, signal: AbortSignal): Promise<Running>;
+  startHost(command: Command, signal: AbortSignal): Promise<RunningProcess>;
   /**
    * Stops the processes that are still running and resolves with their number, once the end of every execution is in
    * the log. Does not wait for unread output.
@@ -51,15 +51,15 @@ const hostOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 1
 export function createExecutions(options: ExecutionsOptions): Executions {
   const { recorder } = options;
   const endRecords: Promise<void>[] = [];
-  const starting = new Set<Promise<Running>>();
-  const runningProcesses = new Set<Running>();
+  const starting = new Set<Promise<RunningProcess>>();
+  const runningProcesses = new Set<RunningProcess>();
   const { memoryBytes } = options.commandLimits;
   const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
   let closing = new AbortController();
   let release!: () => void;
   const released = new Promise<void>((resolve) => (release = resolve));
 
-  const recordEnd = async (execution_id: string, running: Running): Promise<void> => {
+  const recordEnd = async (execution_id: string, running: RunningProcess): Promise<void> => {
     runningProcesses.add(running);
     const ended = await running.result;
     runningProcesses.delete(running);
@@ -75,7 +75,11 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     );
   };
 
-  const startRecorded = async (requested: Command, stopSignal: AbortSignal, isHost: boolean): Promise<Running> => {
+  const startRecorded = async (
+    requested: Command,
+    stopSignal: AbortSignal,
+    isHost: boolean,
+  ): Promise<RunningProcess> => {
     const signal = AbortSignal.any([stopSignal, closing.signal]);
     const command = {
       ...requested,
@@ -128,7 +132,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     }
   };
 
-  const start = async (...args: Parameters<typeof startRecorded>): Promise<Running> => {
+  const start = async (...args: Parameters<typeof startRecorded>): Promise<RunningProcess> => {
     const started = startRecorded(...args);
     starting.add(started);
     try {

@@ -2,7 +2,7 @@ import { RequestError } from "../../model/errors.ts";
 import type { ResultEvent, RunEvent } from "../../model/event.ts";
 import { findInexactNumber } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
-import type { Ended, Running } from "../../model/process.ts";
+import type { ProcessEnd, RunningProcess } from "../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../executions/resolve-command.ts";
 import { failed } from "../../model/outcome.ts";
 import { failureReasonOf } from "../executions/failure-reason.ts";
@@ -83,7 +83,7 @@ interface ConverseOptions {
   savedState: { session_state?: unknown };
 }
 
-async function converse(running: Running, options: ConverseOptions): Promise<Outcome> {
+async function converse(running: RunningProcess, options: ConverseOptions): Promise<Outcome> {
   const { invocation, context, parse } = options;
   const send = (line: object): void =>
     void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
@@ -166,7 +166,7 @@ function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexact
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 
-function decideOutcome(ended: Ended, reported: Outcome | null, stderr: string): Outcome {
+function decideOutcome(ended: ProcessEnd, reported: Outcome | null, stderr: string): Outcome {
   if (ended.stopped)
     return outcomeOfStop(ended.stopped, reported && "text" in reported ? (reported.text ?? undefined) : undefined);
   if (reported) return reported;

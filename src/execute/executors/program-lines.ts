@@ -1,9 +1,12 @@
 import type { RunEvent } from "../../model/event.ts";
-import { type Parked, parkReasons } from "../../model/executor.ts";
+import { type ParkedOutcome, parkReasons } from "../../model/executor.ts";
 import { loadEventParser } from "./parse-event.ts";
 
 /** A line that a program can print: an event, `save` or `parked`. */
-export type ProgramLine = RunEvent | { type: "save"; state: unknown } | ({ type: "parked" } & Omit<Parked, "status">);
+export type ProgramLine =
+  | RunEvent
+  | { type: "save"; state: unknown }
+  | ({ type: "parked" } & Omit<ParkedOutcome, "status">);
 
 /** Returns the parsed line, or a message that describes why it is invalid. */
 export type ParseLine = (value: unknown) => ProgramLine | string;
@@ -27,7 +30,7 @@ export async function loadLineParser(): Promise<ParseLine> {
   };
 }
 
-export function toParked({ why, until, message }: Omit<Parked, "status">): Parked {
+export function toParked({ why, until, message }: Omit<ParkedOutcome, "status">): ParkedOutcome {
   return {
     status: "parked",
     why,

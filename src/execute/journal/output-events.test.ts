@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type OutputEvent, outputBytes, shownBytes } from "../../model/output.ts";
+import { type OutputEvent, outputBytes, displayBytes } from "../../model/output.ts";
 import { createRedactor } from "../../redact/redactor.ts";
 import { createOutputEvents } from "./output-events.ts";
 
@@ -17,7 +17,7 @@ function setUp({ delayMs = 1_000_000, maxBytes = Infinity } = {}) {
     events,
     ...output,
     push: (text: string | Uint8Array, stream: "stdout" | "stderr" = "stdout") => output.push(stream, Buffer.from(text)),
-    text: () => Buffer.concat(events.map(shownBytes)).toString("utf8"),
+    text: () => Buffer.concat(events.map(displayBytes)).toString("utf8"),
   };
 }
 

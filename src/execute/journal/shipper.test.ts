@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { ReportAnswer, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
+import type { ReportResponse, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 import { createIdentity } from "../port/identity.ts";
 import { openJournal } from "./journal.ts";
 import { hasLeaseExpired } from "../claim/lease-expiry.ts";
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 /** A shipper whose reports are answered by a function. */
 function setUp(
-  answer: (request: ReportRequest, turn: number) => Promise<ReportAnswer> | ReportAnswer,
+  answer: (request: ReportRequest, turn: number) => Promise<ReportResponse> | ReportResponse,
   heartbeatMs = 20,
   monotonic = () => performance.now(),
 ) {
@@ -59,12 +59,12 @@ function setUp(
   return { shipper, requests, journal };
 }
 
-const nothing: ReportAnswer = { acked: [], fenced: [], abandon: [] };
+const nothing: ReportResponse = { acked: [], fenced: [], abandon: [] };
 const output = (text: string) => ({ type: "output", stream: "stdout", text }) as const;
 const done = { status: "completed", exit_code: 0, text: null } as const;
 
 /** Acknowledges everything that was sent. */
-const takeAll = (request: ReportRequest): ReportAnswer => ({
+const takeAll = (request: ReportRequest): ReportResponse => ({
   ...nothing,
   acked: request.events.map(({ run_id, attempt, events }) => ({ run_id, attempt, n: events.at(-1)!.n })),
 });

@@ -1,5 +1,5 @@
 import type { Delta } from "../../model/executor.ts";
-import type { ReportAnswer, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
+import type { ReportResponse, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 import { createBackoff } from "../port/backoff.ts";
 import type { Identity } from "../port/identity.ts";
 import type { Journal } from "./journal.ts";
@@ -159,7 +159,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   }
 
   /** Returns whether the next report should be sent at once. */
-  function settle(request: ReportRequest, answer: ReportAnswer): boolean {
+  function settle(request: ReportRequest, answer: ReportResponse): boolean {
     for (const attempt of [...answer.fenced, ...answer.abandon]) {
       const shipment = shipments.get(keyOf(attempt));
       if (!shipment) continue;

@@ -1,20 +1,20 @@
-import type { Registered } from "../../model/runner-port.ts";
+import type { RegistrationResult } from "../../model/runner-port.ts";
 
 /** The runner's current id and epoch. Polls and reports share it, so one registration serves both. */
 export interface Identity {
-  current(): Promise<Registered>;
+  current(): Promise<RegistrationResult>;
   /** Waits for a registration in progress, then returns the current identity. */
-  waitForRenewal(): Promise<Registered>;
+  waitForRenewal(): Promise<RegistrationResult>;
   /** Registers again unless the runner already has a newer epoch than this one. */
   renew(epoch: number): Promise<void>;
 }
 
 /** `register` retries until it succeeds and rejects only when the runner stops. */
-export function createIdentity(register: () => Promise<Registered>): Identity {
+export function createIdentity(register: () => Promise<RegistrationResult>): Identity {
   let registration = register();
   let latestEpoch = -1;
   let renewing: Promise<void> | null = null;
-  const rememberEpoch = (registered: Registered): Registered => {
+  const rememberEpoch = (registered: RegistrationResult): RegistrationResult => {
     latestEpoch = registered.epoch;
     return registered;
   };

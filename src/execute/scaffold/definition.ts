@@ -1,5 +1,5 @@
 import type { Executor, FoundFile, Invocation, Outcome, RunContext } from "../../model/executor.ts";
-import type { Ended } from "../../model/process.ts";
+import type { ProcessEnd } from "../../model/process.ts";
 
 /** The parts of an executor that its author writes; the scaffold does the rest. See docs/writing-executors.md for an example. */
 export interface ExecutorDefinition {
@@ -73,5 +73,5 @@ export interface CliResult {
   /** The first megabyte. */
   stdout: string;
   stderr: string;
-  ended: Ended;
+  ended: ProcessEnd;
 }

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
-import type { Running } from "../../model/process.ts";
+import type { RunningProcess } from "../../model/process.ts";
 import { failureReasonOf } from "../executions/failure-reason.ts";
 import { readLines } from "../executors/read-lines.ts";
 import { emitOutput } from "../journal/output-events.ts";
@@ -50,7 +50,7 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   return result;
 }
 
-async function startProgram(cli: Cli, context: RunContext): Promise<Running> {
+async function startProgram(cli: Cli, context: RunContext): Promise<RunningProcess> {
   const [program, ...args] = cli.command;
   const workingDirectory = cli.cwd ?? context.dirs.work;
   try {

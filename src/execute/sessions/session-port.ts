@@ -1,9 +1,9 @@
 import { PortError } from "../../model/port-error.ts";
 import type {
-  LoadSessionAnswer,
+  LoadSessionResponse,
   LoadSessionRequest,
   RunnerPort,
-  SaveSessionAnswer,
+  SaveSessionResponse,
   SaveSessionRequest,
 } from "../../model/runner-port.ts";
 import type { Identity } from "../port/identity.ts";
@@ -13,8 +13,8 @@ type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 
 /** Tries once each. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export interface SessionPort {
-  load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionAnswer>;
-  save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionAnswer>;
+  load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionResponse>;
+  save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionResponse>;
 }
 
 export function createSessionPort(port: RunnerPort, identity: Identity): SessionPort {

@@ -1,5 +1,5 @@
 import type { Correlation } from "../../model/execution.ts";
-import type { Invocation, Outcome, Parked } from "../../model/executor.ts";
+import type { Invocation, Outcome, ParkedOutcome } from "../../model/executor.ts";
 import { describeVariableFault, expandAgent } from "../../model/expand-agent.ts";
 import { failed, failedInsteadOfParked } from "../../model/outcome.ts";
 import type { Claim } from "../../model/runner-port.ts";
@@ -184,7 +184,7 @@ function findRunCheckout(
 
 /** A parked run keeps no process, so it needs a saved state to continue from. A run that is being stopped cannot park. */
 function toParkedOutcome(
-  parked: Parked,
+  parked: ParkedOutcome,
   { invocation }: Claim,
   { options, stop, keeper, state }: StatefulParts,
 ): Outcome {

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
-import type { Running } from "../../model/process.ts";
+import type { RunningProcess } from "../../model/process.ts";
 import type { ProviderHost } from "../definition.ts";
 import type { SpawnRequest } from "./sdk.ts";
 
@@ -16,7 +16,7 @@ export class SdkProcess extends EventEmitter {
   signalCode: string | null = null;
   /** Resolves when the process and its children have exited. Never rejects. */
   readonly ended: Promise<void>;
-  readonly #running: Promise<Running>;
+  readonly #running: Promise<RunningProcess>;
 
   constructor(
     { command, args, cwd, env }: SpawnRequest,

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { HostError } from "../../model/errors.ts";
-import { ownerFault, secretFault } from "../../model/ownership.ts";
+import { checkOwner, checkSecretFile } from "../../model/ownership.ts";
 import { auditKeyFile } from "../../model/state-layout.ts";
 
 /** The key is stored as text: Node reads a short text file fastest, and people can copy it. */
@@ -13,8 +13,8 @@ export function readKey(directory: string): Uint8Array | null {
   try {
     const [directoryStats, keyStats] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
     const fault =
-      (directoryStats && ownerFault(directory, directoryStats)) ?? (keyStats && secretFault(file, keyStats));
-    if (fault) throw keyError(file, `is not used: ${fault.why}`, fault.next);
+      (directoryStats && checkOwner(directory, directoryStats)) ?? (keyStats && checkSecretFile(file, keyStats));
+    if (fault) throw keyError(file, `is not used: ${fault.reason}`, fault.next);
     if (keyStats === undefined) return null;
     text = readFileSync(file, "utf8");
   } catch (error) {

@@ -36,7 +36,11 @@ export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<Tri
     if (deliveries.length >= op.limit) break;
     const owner = fromColumn(String(webhook["created_by"]));
     const ownerCount = (op.in_progress ?? []).filter((name) => name === owner).length + countByOwner(deliveries, owner);
-    const maxCount = Math.min(op.of_one, op.limit - deliveries.length, (op.of_owner ?? op.limit) - ownerCount);
+    const maxCount = Math.min(
+      op.max_per_webhook,
+      op.limit - deliveries.length,
+      (op.max_per_owner ?? op.limit) - ownerCount,
+    );
     if (maxCount <= 0) continue;
     if (op.busy.includes(fromColumn(String(webhook["name"])))) continue;
     for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, maxCount)) {

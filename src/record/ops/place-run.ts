@@ -1,5 +1,5 @@
 import type { Demands } from "../../model/run.ts";
-import { shortLivedNameOf } from "../../model/short-lived.ts";
+import { parseShortLivedName } from "../../model/short-lived.ts";
 import { all, first, write, type Row, type SqlValue, type Work } from "../query.ts";
 import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -83,7 +83,7 @@ function* releaseFromCommand(
   where: Row,
   cap: Cap | null,
 ): Work<{ demands: Demands; columns: Placement } | null> {
-  if (shortLivedNameOf(runner_id) === null || typeof where["place_id"] !== "string") return null;
+  if (parseShortLivedName(runner_id) === null || typeof where["place_id"] !== "string") return null;
   const [live] = yield first(isRegistered, toColumn(runner_id ?? null));
   if (live !== undefined) return null;
   const demands = { ...own };

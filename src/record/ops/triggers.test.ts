@@ -10,7 +10,7 @@ import { deliveryWindowMs } from "../moves/notify.ts";
 import { pruneDispatch } from "../retention-dispatch.ts";
 
 const lease_ms = 60_000;
-const claim = { op: "claim_deliveries", limit: 10, lease_ms, of_one: 10, busy: [] as string[] } as const;
+const claim = { op: "claim_deliveries", limit: 10, lease_ms, max_per_webhook: 10, busy: [] as string[] } as const;
 const result = (status: "completed" | "failed", result_data: unknown = null) => ({
   type: "result" as const,
   status,
@@ -228,7 +228,7 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record);
     await addWebhook(record, { name: "slow" });
     for (let at = 0; at < 3; at += 1) await ended(record);
-    expect(await record.store.apply([{ ...claim, of_one: 2, busy: ["slow"] }])).toMatchObject([
+    expect(await record.store.apply([{ ...claim, max_per_webhook: 2, busy: ["slow"] }])).toMatchObject([
       { deliveries: [{ webhook: "chat" }, { webhook: "chat" }] },
     ]);
   });
@@ -238,7 +238,7 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record, { name: "last", created_by: "other", everyones: true });
     await ended(record);
     const [claimed] = await record.store.apply([
-      { ...claim, limit: 3, of_one: 1, of_owner: 2, in_progress: ["greedy"] },
+      { ...claim, limit: 3, max_per_webhook: 1, max_per_owner: 2, in_progress: ["greedy"] },
     ]);
     expect(claimed).toMatchObject({ deliveries: [{ owner: "greedy" }, { webhook: "last", owner: "other" }] });
   });

@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
-import { compareAgentPositions, positionOfAgent } from "../../model/agent-position.ts";
+import { compareAgentPositions, toAgentPosition } from "../../model/agent-position.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
 import { textColumn } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
@@ -49,7 +49,7 @@ export function* readAgentPage(page: {
   const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - runnerCount);
   const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), runnerCount);
   const items = [...api, ...runners].map(listed);
-  items.sort((one, other) => compareAgentPositions(positionOfAgent(one), positionOfAgent(other)));
+  items.sort((one, other) => compareAgentPositions(toAgentPosition(one), toAgentPosition(other)));
   return { items, more: measured.length > fitting.length };
 }
 

@@ -59,7 +59,7 @@ export const agentContracts = {
     id: "deleteSession",
     summary: "End a session: it can no longer be continued, and its runner removes its directories",
     responses: {
-      204: { description: "Ended; its runs are kept" },
+      204: { description: "Ended; its runs are not deleted" },
       409: { description: "A run of this session has not ended" },
     },
   },

@@ -1,4 +1,4 @@
-import { auditStateSchema, auditVerifiedSchema } from "../../model/audit.ts";
+import { auditStateSchema, auditVerificationSchema } from "../../model/audit.ts";
 import { statsSchema } from "../../model/stats.ts";
 import { type Contract, ok } from "../contract.ts";
 import { statsQuerySchema } from "../schemas.ts";
@@ -18,6 +18,6 @@ export const overviewContracts = {
   "POST /audit/verify": {
     id: "verifyAudit",
     summary: "Verify the whole audit chain and every seal; joins a verification in progress",
-    responses: ok("Whether the chain is intact, or else the first fault", auditVerifiedSchema),
+    responses: ok("Whether the chain is intact, and if not, where it was first altered", auditVerificationSchema),
   },
 } as const satisfies Record<string, Contract>;

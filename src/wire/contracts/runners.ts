@@ -38,7 +38,7 @@ export const runnerContracts = {
     summary: "Runner: register, or register again",
     body: runner.registrationSchema,
     responses: {
-      200: { description: "The runner's id and epoch", schema: runner.registeredSchema },
+      200: { description: "The runner's id and epoch", schema: runner.registrationResultSchema },
       409: { description: "Another live runner has this identity" },
     },
   },
@@ -47,7 +47,7 @@ export const runnerContracts = {
     summary: "Runner: wait for runs and orders",
     body: runner.pollSchema,
     responses: {
-      200: { description: "Claims and orders, possibly none", schema: runner.pollAnswerSchema },
+      200: { description: "Claims and orders, possibly none", schema: runner.pollResponseSchema },
       ...registrationRefusals,
     },
   },
@@ -58,7 +58,7 @@ export const runnerContracts = {
     responses: {
       200: {
         description: "The events that are stored, and the attempts this runner has lost",
-        schema: runner.reportAnswerSchema,
+        schema: runner.reportResponseSchema,
       },
       ...registrationRefusals,
     },
@@ -69,7 +69,7 @@ export const runnerContracts = {
     query: runner.uploadQuerySchema,
     takesBytes: true,
     responses: {
-      200: { description: "Stored as a file of this attempt", schema: runner.uploadAnswerSchema },
+      200: { description: "Stored as a file of this attempt", schema: runner.uploadResponseSchema },
       404: registrationRefusals[404],
       409: { description: "The attempt does not belong to this runner, or no longer does" },
     },

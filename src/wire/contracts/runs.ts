@@ -3,7 +3,7 @@ import { type Contract, ok } from "../contract.ts";
 import * as schemas from "../schemas.ts";
 import { submitInput } from "../submit-input.ts";
 
-const eventAnswers = {
+const eventResponses = {
   200: {
     description: "A page of events; with Accept: text/event-stream, a stream that continues as events are stored",
     schema: schemas.eventPageSchema,
@@ -64,14 +64,14 @@ export const runContracts = {
     summary: "Read or follow the events of a run",
     query: schemas.eventsQuerySchema,
     headers: schemas.lastEventIdSchema,
-    responses: eventAnswers,
+    responses: eventResponses,
   },
   "GET /events": {
     id: "listEvents",
     summary: "Read or follow the events of all runs, in the order they were stored",
     query: schemas.allEventsQuerySchema,
     headers: schemas.lastEventIdSchema,
-    responses: { 200: eventAnswers[200] },
+    responses: { 200: eventResponses[200] },
   },
   "POST /events/follow": {
     id: "followPartials",

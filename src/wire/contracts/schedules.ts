@@ -56,7 +56,7 @@ export const scheduleContracts = {
   },
   "DELETE /schedules/{schedule_id}": {
     id: "deleteSchedule",
-    summary: "Delete a schedule; its runs are kept",
+    summary: "Delete a schedule, but not its runs",
     responses: {
       204: { description: "Deleted" },
       409: { description: "Defined by an agent: remove it from the agent, or disable it" },

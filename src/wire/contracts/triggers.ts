@@ -4,7 +4,7 @@ import * as webhook from "../../model/webhook.ts";
 import { type Contract, ok } from "../contract.ts";
 import * as schemas from "../schemas.ts";
 
-const exists = { description: "The name is already taken, or the caller has as many as allowed" };
+const refusedCreation = { description: "The name is already taken, or the caller has as many as allowed" };
 
 /** Incoming webhooks (hooks), outgoing webhooks, and deliveries. */
 export const triggerContracts = {
@@ -20,7 +20,7 @@ export const triggerContracts = {
     body: hook.newHookSchema,
     responses: {
       201: { description: "The hook with its secret, which is shown only once", schema: hook.createdHookSchema },
-      409: exists,
+      409: refusedCreation,
     },
   },
   "GET /hooks/{name}": { id: "getHook", summary: "Get a hook", responses: ok("The hook", hook.hookSchema) },
@@ -46,7 +46,7 @@ export const triggerContracts = {
     }),
     takesBytes: true,
     responses: {
-      202: { description: "Accepted, with the run it created", schema: hook.hookAnswerSchema },
+      202: { description: "Accepted, with the run it created", schema: hook.hookResponseSchema },
       401: { description: "No such hook, or the signature is missing, wrong or too old" },
       409: { description: "This delivery was already received" },
       413: { description: "The body is too large" },
@@ -71,7 +71,7 @@ export const triggerContracts = {
         description: "The webhook with its secret, which is shown only once",
         schema: webhook.createdWebhookSchema,
       },
-      409: exists,
+      409: refusedCreation,
     },
   },
   "PATCH /webhooks/{name}": {

@@ -3,7 +3,7 @@
 import { Readable, Writable } from "node:stream";
 import { callbackify } from "node:util";
 import type { Executor, FoundFile, Invocation, OpenFile, RunContext, UserInput } from "../../../model/executor.ts";
-import type { Ended, OutputStream, Running } from "../../../model/process.ts";
+import type { ProcessEnd, OutputStream, RunningProcess } from "../../../model/process.ts";
 import { createInputQueue } from "../../supervise/input-queue.ts";
 import { readLines } from "../read-lines.ts";
 import { connectPeer, type Peer } from "./peer.ts";
@@ -19,13 +19,13 @@ export interface HostedRun {
 }
 
 /** A started program, as described to the host. */
-export interface HostedProcess extends Pick<Running, "pid" | "withheld"> {
+export interface HostedProcess extends Pick<RunningProcess, "pid" | "withheld"> {
   id: number;
   streams: { stdin: boolean; stdout: boolean; stderr: boolean };
 }
 
 /** The result of a process, with its times as strings. */
-export type SerializedEnd = Omit<Ended, "startTime" | "endTime"> & { startTime: string; endTime: string };
+export type SerializedEnd = Omit<ProcessEnd, "startTime" | "endTime"> & { startTime: string; endTime: string };
 
 const maxLineBytes = 64 * 1024 * 1024;
 
@@ -140,10 +140,12 @@ function createContext({ dirs, runnerDirectory }: HostedRun): RunContext {
   };
 }
 
-function toRunning({ id, pid, withheld, streams }: HostedProcess): Running {
-  const result = peer
-    .call<SerializedEnd>("result", id)
-    .then((ended): Ended => ({ ...ended, startTime: new Date(ended.startTime), endTime: new Date(ended.endTime) }));
+function toRunning({ id, pid, withheld, streams }: HostedProcess): RunningProcess {
+  const result = peer.call<SerializedEnd>("result", id).then((ended): ProcessEnd => ({
+    ...ended,
+    startTime: new Date(ended.startTime),
+    endTime: new Date(ended.endTime),
+  }));
   // avoids an unhandled rejection in a module that does not await the result
   result.catch(() => undefined);
   return {

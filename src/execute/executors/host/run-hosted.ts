@@ -1,6 +1,6 @@
 import { PassThrough, type Readable } from "node:stream";
-import type { Executor, FilesKept, Outcome, RunContext } from "../../../model/executor.ts";
-import type { Command, OutputStream, Running } from "../../../model/process.ts";
+import type { Executor, KeepFilesResult, Outcome, RunContext } from "../../../model/executor.ts";
+import type { Command, OutputStream, RunningProcess } from "../../../model/process.ts";
 import type { StopReason } from "../../../model/states.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import { outcomeOfStop, stopReasonOf, unresponsiveOutcome } from "../../supervise/stop-outcome.ts";
@@ -77,7 +77,7 @@ export async function runHosted(
 /**
  * Loads the module in another process and describes its executor, so that a module that hangs does not hang the runner.
  */
-export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
+export async function describeHosted({ url, config }: HostedModule, running: RunningProcess): Promise<object> {
   const excerpt = createStderrExcerpt();
   running.stderr?.on("data", (chunk: Buffer) => excerpt.push(chunk));
   try {
@@ -93,7 +93,7 @@ export async function describeHosted({ url, config }: HostedModule, running: Run
   }
 }
 
-function connectHost(running: Running, handlers: Handlers): Peer {
+function connectHost(running: RunningProcess, handlers: Handlers): Peer {
   return connectPeer({
     lines: readLines(running.stdout, maxLineBytes),
     write: (line) => void (running.stdin?.writable && running.stdin.write(line)),
@@ -104,7 +104,7 @@ function connectHost(running: Running, handlers: Handlers): Peer {
 }
 
 /** Closes the host's stdin, which makes it exit. Kills the host if it does not. */
-async function stopHost(running: Running): Promise<void> {
+async function stopHost(running: RunningProcess): Promise<void> {
   running.stdin?.end();
   const timer = setTimeout(() => void running.kill("shutdown"), exitTimeoutMs);
   await running.result;
@@ -129,9 +129,12 @@ function readChunks(stream: Readable | null): AsyncIterator<Buffer> | null {
 
 /** The methods of the run's context that the host can call. */
 function createHandlers(context: RunContext, peer: () => Peer): Handlers {
-  const processes: { running: Running; stdout: AsyncIterator<Buffer> | null; stderr: AsyncIterator<Buffer> | null }[] =
-    [];
-  const findProcess = (id: number): Running => processes[id]!.running;
+  const processes: {
+    running: RunningProcess;
+    stdout: AsyncIterator<Buffer> | null;
+    stderr: AsyncIterator<Buffer> | null;
+  }[] = [];
+  const findProcess = (id: number): RunningProcess => processes[id]!.running;
   return {
     emit: context.emit,
     partial: context.partial,
@@ -164,7 +167,7 @@ function createHandlers(context: RunContext, peer: () => Peer): Handlers {
         findProcess(id).stdin!.write(Buffer.from(chunk, "base64"), (error) => (error ? reject(error) : resolve())),
       ),
     endInput: (id: number) => new Promise<void>((resolve) => findProcess(id).stdin!.end(resolve)),
-    keepFiles: (files: { path: string; size: number }[]): Promise<FilesKept> =>
+    keepFiles: (files: { path: string; size: number }[]): Promise<KeepFilesResult> =>
       context.keepFiles(
         files.map(({ path, size }, file) => ({
           path,

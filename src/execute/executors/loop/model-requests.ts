@@ -1,7 +1,7 @@
 import type { RunContext } from "../../../model/executor.ts";
 import type { Usage } from "../../../model/event.ts";
 import type {
-  Compacted,
+  CompactResult,
   ProviderFault,
   ProviderSession,
   ToolResult,
@@ -151,14 +151,14 @@ const maxTries = 4;
 const maxWaitMs = 60_000;
 
 /** Retries transient errors and records each retry. Any other error parks or fails the run. */
-async function withRetries<T extends Turn | Compacted>(
+async function withRetries<T extends Turn | CompactResult>(
   { context, pause, onUsageLimit, now }: ModelRequestsOptions,
   request: () => Promise<T>,
 ): Promise<Extract<T, { ok: true }> | "too_long"> {
   const { signal } = context;
   for (let tries = 1; ; tries += 1) {
     signal.throwIfAborted();
-    const answer: Turn | Compacted = await request();
+    const answer: Turn | CompactResult = await request();
     signal.throwIfAborted();
     if (answer.ok) return answer as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
     const { error } = answer;

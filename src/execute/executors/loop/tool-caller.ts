@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Invocation, RunContext } from "../../../model/executor.ts";
 import type { ToolResult, ToolUse } from "../../../model/provider.ts";
 import { suggest } from "../../../model/suggest.ts";
-import type { Tool, ToolAnswer } from "../../../model/tool.ts";
+import type { Tool, ToolResponse } from "../../../model/tool.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { LoopState } from "./loop-state.ts";
 import type { ToolGate } from "./permissions.ts";
@@ -22,7 +22,7 @@ export interface ToolCallerOptions {
   state: LoopState;
   invocation: Pick<Invocation, "attended" | "granted_tools">;
   /** Answers to calls that are not repeated, by call id: see ./unfinished-calls.ts. */
-  fixedAnswers: ReadonlyMap<string, ToolAnswer>;
+  fixedAnswers: ReadonlyMap<string, ToolResponse>;
   checkInput: CheckInput;
 }
 
@@ -55,7 +55,7 @@ export function createToolCaller({
     return result;
   }
 
-  async function runTool({ name, input, fault, tool_use_id }: ToolUse): Promise<ToolAnswer> {
+  async function runTool({ name, input, fault, tool_use_id }: ToolUse): Promise<ToolResponse> {
     const tool = tools.get(name);
     if (!tool) {
       const suggestion = suggest(name, [...tools.keys()]);
@@ -149,6 +149,6 @@ function describeInvalidInput(name: string, faults: readonly { path: string; mes
   return `${name} was not called: a person changed its input, which no longer matches the schema (${details.slice(0, 500)}).`;
 }
 
-function toError(code: Extract<ToolAnswer, { ok: false }>["error"]["code"], message: string): ToolAnswer {
+function toError(code: Extract<ToolResponse, { ok: false }>["error"]["code"], message: string): ToolResponse {
   return { ok: false, error: { code, message } };
 }

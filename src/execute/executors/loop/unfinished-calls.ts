@@ -1,5 +1,5 @@
 import type { ToolUse } from "../../../model/provider.ts";
-import type { Effect, ToolAnswer } from "../../../model/tool.ts";
+import type { Effect, ToolResponse } from "../../../model/tool.ts";
 
 export interface UnfinishedCalls {
   pending: readonly ToolUse[];
@@ -22,9 +22,9 @@ export function answerUnfinishedCalls({
   awaitingApproval,
   effectOf,
   continues,
-}: UnfinishedCalls): Map<string, ToolAnswer> {
+}: UnfinishedCalls): Map<string, ToolResponse> {
   const unfinished = pending.filter(({ tool_use_id }) => !finished.has(tool_use_id));
-  const answers = unfinished.map(({ tool_use_id, name }, index): [string, ToolAnswer | null] => {
+  const answers = unfinished.map(({ tool_use_id, name }, index): [string, ToolResponse | null] => {
     if (effectOf(name) === "read") return [tool_use_id, null];
     if (index === 0 && !awaitingApproval.has(tool_use_id)) return [tool_use_id, unknownEffect(name)];
     return [tool_use_id, continues ? null : notCalled(name)];
@@ -32,12 +32,12 @@ export function answerUnfinishedCalls({
   return new Map(answers.flatMap(([id, answer]) => (answer === null ? [] : [[id, answer]])));
 }
 
-function unknownEffect(name: string): ToolAnswer {
+function unknownEffect(name: string): ToolResponse {
   const message = `The run was interrupted during a call of ${name}. The call may or may not have taken effect: check before you repeat it.`;
   return { ok: false, error: { code: "effect_unknown", message } };
 }
 
-function notCalled(name: string): ToolAnswer {
+function notCalled(name: string): ToolResponse {
   return {
     ok: false,
     error: { code: "cancelled", message: `The previous run was stopped before ${name} was called.` },

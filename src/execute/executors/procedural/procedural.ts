@@ -1,6 +1,6 @@
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
-import type { Redactor, Running } from "../../../model/process.ts";
+import type { Redactor, RunningProcess } from "../../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../../executions/resolve-command.ts";
 import { failed } from "../../../model/outcome.ts";
 import { failureReasonOf } from "../../executions/failure-reason.ts";
@@ -45,7 +45,7 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
 async function startOrRefuse(
   command: Parameters<RunContext["start"]>[0],
   context: RunContext,
-): Promise<Running | Outcome> {
+): Promise<RunningProcess | Outcome> {
   try {
     return await context.start({ ...command, workingDirectory: context.dirs.work });
   } catch (error) {
@@ -55,7 +55,7 @@ async function startOrRefuse(
 }
 
 async function readResult(
-  running: Running,
+  running: RunningProcess,
   { agent }: Invocation,
   context: RunContext,
   options: ProceduralOptions,
