@@ -51,7 +51,7 @@ export default defineConfig({
         test: {
           ...common,
           name: "whole",
-          include: ["test/e2e/**/*.test.ts"],
+          include: ["test/e2e/**/*.test.ts", "test/docs/*.test.ts"],
           globalSetup: ["test/setup-build.ts", "test/postgres/setup.ts"],
         },
       },
