@@ -5,9 +5,11 @@ import {
   existsSync,
   fstatSync,
   lstatSync,
+  mkdirSync,
   openSync,
   type Stats,
   statSync,
+  unlinkSync,
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { relative, sep } from "node:path";
@@ -46,32 +48,78 @@ const hasDescriptorPaths = existsSync("/proc/self/fd");
 const O_PATH = 0o10000000;
 const slash = Buffer.from("/");
 
-/** Opens `path` without following any symlink below `base`. `base` itself may be one. */
-export function holdDirectory(base: string, path: string): HeldDirectory {
+type OpenStep = (directory: HeldDirectory, name: Buffer) => HeldDirectory;
+const openExisting: OpenStep = (directory, name) => directory.open(name);
+
+/**
+ * Opens `path` without following any symlink below `base`. `base` itself may be one. `step` opens each directory; by
+ * default the directory must exist.
+ */
+export function holdDirectory(base: string, path: string, step: OpenStep = openExisting): HeldDirectory {
   const top = hold(Buffer.from(base), O_DIRECTORY);
   try {
-    const parts = relative(base, path).split(sep);
-    return openBelow(
-      top,
-      parts.filter((part) => part !== "").map((part) => Buffer.from(part)),
-    );
+    return openBelow(top, splitPath(relative(base, path), sep), step);
   } finally {
     top.close();
   }
 }
 
 /** Opens a directory below `top`, or `top` itself again. Follows no symlink. */
-export function openBelow(top: HeldDirectory, parts: readonly Buffer[]): HeldDirectory {
+export function openBelow(top: HeldDirectory, parts: readonly Buffer[], step: OpenStep = openExisting): HeldDirectory {
   let directory = top.open(Buffer.from("."));
   for (const part of parts) {
     const above = directory;
     try {
-      directory = above.open(part);
+      directory = step(above, part);
     } finally {
       above.close();
     }
   }
   return directory;
+}
+
+export function splitPath(path: string, separator = "/"): Buffer[] {
+  const parts = path.split(separator);
+  return parts.filter((part) => part !== "").map((part) => Buffer.from(part));
+}
+
+/** Opens a directory, and creates it for its owner alone if it is missing. */
+export const openOrCreate: OpenStep = (directory, name) => {
+  try {
+    mkdirSync(directory.at(name), { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+  }
+  return directory.open(name);
+};
+
+/** Other processes may keep putting something else in the directory's place. */
+const maxReplacements = 20;
+
+/** Opens a directory as `openOrCreate` does, and first removes anything else that has its name. */
+export const replaceOrCreate: OpenStep = (directory, name) => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return openOrCreate(directory, name);
+    } catch (error) {
+      if (!isReplaced(error) || attempt === maxReplacements) throw error;
+      removeNonDirectory(directory, name);
+    }
+  }
+};
+
+/** Removes a file or a symlink. Leaves a directory, and does nothing if there is no such entry. */
+export function removeNonDirectory(directory: HeldDirectory, name: Buffer): void {
+  try {
+    unlinkSync(directory.at(name));
+  } catch (error) {
+    if (!["ENOENT", "EISDIR"].includes(String(errorCode(error)))) throw error;
+  }
+}
+
+/** Whether the entry vanished, or is a symlink or a file where a directory was expected. */
+export function isReplaced(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR", "ELOOP"].includes(String(errorCode(error)));
 }
 
 /** Closes the entry afterwards. */

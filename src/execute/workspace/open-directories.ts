@@ -4,6 +4,7 @@ import type { Invocation, RunContext } from "../../model/executor.ts";
 import type { SessionFile } from "../../model/session-state.ts";
 import type { FailureReason } from "../../model/states.ts";
 import { type DirectoryLock, isWithin, lockDirectory, type LockOptions } from "./directory-lock.ts";
+import type { HeldDirectory } from "./held-directory.ts";
 import { workspaceKindOf } from "./workspace-kind.ts";
 import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
@@ -114,7 +115,7 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
       owner: directories.owner(),
       label: "work directory",
       signal: options.signal,
-      ...restoreOption(options.saved, (path, files) => restoreFiles(path, files)),
+      ...restoreOption(options.saved, restoreFiles),
     });
   const { project_dir } = invocation;
   const work: AllowedDirectory =
@@ -128,10 +129,10 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
 /** Restores the saved files if the directory is missing or older than they are. */
 function restoreOption(
   saved: OpenOptions["saved"],
-  into: (path: string, files: AsyncIterable<SessionFile>) => Promise<void>,
+  into: (directory: HeldDirectory, files: AsyncIterable<SessionFile>) => Promise<void>,
 ): Pick<SessionDirectoryOptions, "restore"> {
   if (!saved?.portable) return {};
-  return { restore: { always: !saved.here, into: (path) => into(path, saved.files()) } };
+  return { restore: { always: !saved.here, into: (directory) => into(directory, saved.files()) } };
 }
 
 async function openHome(

@@ -1,6 +1,13 @@
-import { lstatSync, mkdirSync, rmSync } from "node:fs";
-import { readdir } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type HeldDirectory,
+  holdDirectory,
+  isReplaced,
+  removeNonDirectory,
+  replaceOrCreate,
+  whileHeld,
+} from "./held-directory.ts";
 import { removeTree } from "./remove-tree.ts";
 
 /**
@@ -9,19 +16,52 @@ import { removeTree } from "./remove-tree.ts";
  * to the operator and may be a symlink itself.
  */
 export function removeNonDirectories(base: string, path: string): void {
-  let current = base;
-  for (const part of relative(base, path).split(sep)) {
-    current = join(current, part);
-    const stats = lstatSync(current, { throwIfNoEntry: false });
-    if (stats === undefined) return;
-    if (!stats.isDirectory()) return rmSync(current, { force: true });
+  try {
+    holdDirectory(base, path, (directory, name) => {
+      try {
+        return directory.open(name);
+      } catch (error) {
+        if (isReplaced(error)) removeNonDirectory(directory, name);
+        throw error;
+      }
+    }).close();
+  } catch (error) {
+    if (!isReplaced(error)) throw error;
   }
 }
 
 /** Creates the directory for its owner alone, replacing anything else that a run has put there. */
 export function makePrivateDirectory(base: string, path: string): void {
-  removeNonDirectories(base, path);
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  holdPrivateDirectory(base, path).close();
+}
+
+/** Creates the directory as `makePrivateDirectory` does, and holds it. */
+export function holdPrivateDirectory(base: string, path: string): HeldDirectory {
+  mkdirSync(base, { recursive: true, mode: 0o700 });
+  return holdDirectory(base, path, replaceOrCreate);
+}
+
+/** Whether there is a directory at this path. False if it, or a directory above it, is a symlink. */
+export function isPrivateDirectory(base: string, path: string): boolean {
+  const directory = tryHold(base, path);
+  directory?.close();
+  return directory !== null;
+}
+
+/** The names of the entries of a directory; none if there is no such directory. */
+export async function listPrivateDirectory(base: string, path: string): Promise<string[]> {
+  const directory = tryHold(base, path);
+  if (directory === null) return [];
+  return whileHeld(directory, async () => (await directory.entries()).map(({ name }) => name.toString()));
+}
+
+function tryHold(base: string, path: string): HeldDirectory | null {
+  try {
+    return holdDirectory(base, path);
+  } catch (error) {
+    if (isReplaced(error)) return null;
+    throw error;
+  }
 }
 
 /** Empties the directory. Reports files that cannot be removed, such as immutable ones, and leaves them there. */
@@ -31,11 +71,7 @@ export async function emptyPrivateDirectory(
   onNotice: (message: string, cause?: unknown) => void,
 ): Promise<void> {
   removeNonDirectories(base, path);
-  const names = await readdir(path).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  });
-  for (const name of names) {
+  for (const name of await listPrivateDirectory(base, path)) {
     const entryPath = join(path, name);
     await removeTree(base, entryPath).catch((error: unknown) =>
       onNotice(`${entryPath}, left by an earlier run, could not be removed`, error),

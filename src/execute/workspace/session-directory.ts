@@ -1,8 +1,13 @@
-import { lstat, mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
 import type { FailureReason } from "../../model/states.ts";
-import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
+import { type HeldDirectory, whileHeld } from "./held-directory.ts";
+import {
+  holdPrivateDirectory,
+  isPrivateDirectory,
+  makePrivateDirectory,
+  removeNonDirectories,
+} from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
 import { copyDirectory } from "./copy-directory.ts";
 import { markSession, type SessionOwner } from "./session-marks.ts";
@@ -21,7 +26,7 @@ export interface SessionDirectoryOptions {
   label: string;
   signal: AbortSignal;
   /** Restores the saved files if the directory is missing, or `always`. */
-  restore?: { always: boolean; into(path: string): Promise<void> };
+  restore?: { always: boolean; into(directory: HeldDirectory): Promise<void> };
 }
 
 /** Opens a session's directory under `root`: a new one for a start, the same for a resume, a copy for a fork. */
@@ -30,20 +35,20 @@ export async function openSessionDirectory(
   { root, owner, label, signal, restore }: SessionDirectoryOptions,
 ): Promise<SessionDirectory> {
   if (!isSessionName(session_id)) return invalidSessionId(session_id);
-  removeNonDirectories(dirname(root), root);
+  const base = dirname(root);
+  removeNonDirectories(base, root);
   const path = join(root, session_id);
   const mode = continues ? "resume" : requestedMode;
   const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
-  if (restore && (restore.always || !(await isDirectory(from)))) {
+  if (restore && (restore.always || !isPrivateDirectory(base, from))) {
     await markSession(root, session_id, owner);
-    await removeTree(dirname(root), path);
-    await mkdir(path, { recursive: true, mode: 0o700 });
-    await restore.into(path);
+    await removeTree(base, path);
+    await whileHeld(holdPrivateDirectory(base, path), (directory) => restore.into(directory));
     return { ok: true, path };
   }
   if (mode === "resume") {
     if (!(await waitForCopies(path, signal))) return { ok: false, reason: null };
-    if (!(await isDirectory(path))) return missingDirectory(label, session_id);
+    if (!isPrivateDirectory(base, path)) return missingDirectory(label, session_id);
     // an older Drover may have made the directory without a mark
     await markSession(root, session_id, owner);
     return { ok: true, path };
@@ -51,18 +56,16 @@ export async function openSessionDirectory(
   if (mode === "start") {
     await markSession(root, session_id, owner);
     // a start must not see files of an earlier attempt
-    await removeTree(dirname(root), path);
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await removeTree(base, path);
+    makePrivateDirectory(base, path);
     return { ok: true, path };
   }
   if (forked_from === null || !isSessionName(forked_from)) return invalidSessionId(String(forked_from));
   const parent = join(root, forked_from);
   return trackCopy(parent, async () => {
-    if (!(await isDirectory(parent))) return missingDirectory(label, forked_from);
+    if (!isPrivateDirectory(base, parent)) return missingDirectory(label, forked_from);
     await markSession(root, session_id, owner);
-    return (await copyDirectory(dirname(root), parent, path, signal))
-      ? { ok: true, path }
-      : { ok: false, reason: null };
+    return (await copyDirectory(base, parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
   });
 }
 
@@ -103,16 +106,6 @@ export async function openSharedDirectory(
   await markSession(root, session_id, owner);
   makePrivateDirectory(dirname(root), path);
   return { ok: true, path };
-}
-
-/** False for a symlink, which a run could use to choose where the session works. */
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await lstat(path)).isDirectory();
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
-    throw error;
-  }
 }
 
 function invalidSessionId(id: string): SessionDirectory {

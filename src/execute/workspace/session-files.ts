@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
-import { chmod, mkdir, open, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { open, symlink } from "node:fs/promises";
 import {
   isWorkPath,
   maxSessionFileBytes,
@@ -9,6 +8,7 @@ import {
   type SessionFile,
 } from "../../model/session-state.ts";
 import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
+import { type HeldDirectory, openBelow, openOrCreate, splitPath, whileHeld } from "./held-directory.ts";
 import { errorCode, vanishedCodes } from "../scaffold/find-files.ts";
 import { openDirectoryWalker } from "../scaffold/directory-walker.ts";
 
@@ -93,28 +93,34 @@ export function splitIntoBatches<F extends SessionFile | RemovedFile>(files: rea
   return result;
 }
 
-/** Restores into a new, empty directory. The files come from another machine: never write outside or follow a symlink. */
-export async function restoreFiles(root: string, files: AsyncIterable<SessionFile>): Promise<void> {
+/**
+ * Restores into a new, empty directory. The files come from another machine, and processes of other runs may replace
+ * directories meanwhile: never write outside or follow a symlink.
+ */
+export async function restoreFiles(root: HeldDirectory, files: AsyncIterable<SessionFile>): Promise<void> {
   const links: SessionFile[] = [];
   for await (const file of files) {
     if (!isWorkPath(file.path)) throw new Error(`a saved file has the invalid path ${JSON.stringify(file.path)}`);
-    const path = join(root, file.path);
-    if (file.type === "folder") await mkdir(path, { recursive: true, mode: 0o700 });
+    if (file.type === "folder") openBelow(root, splitPath(file.path), openOrCreate).close();
     else if (file.type === "link") links.push(file);
-    else {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW);
-      try {
-        await handle.writeFile(file.bytes);
-      } finally {
-        await handle.close();
-      }
-      await chmod(path, file.type === "executable" ? 0o755 : 0o644);
-    }
+    else await inParent(root, file.path, (path) => writeNewFile(path, file));
   }
-  for (const { path, bytes } of links) {
-    await mkdir(dirname(join(root, path)), { recursive: true, mode: 0o700 });
-    await symlink(Buffer.from(bytes), join(root, path));
+  for (const { path, bytes } of links) await inParent(root, path, (at) => symlink(Buffer.from(bytes), at));
+}
+
+async function inParent(root: HeldDirectory, path: string, act: (path: Buffer) => Promise<void>): Promise<void> {
+  const parts = splitPath(path);
+  const parent = openBelow(root, parts.slice(0, -1), openOrCreate);
+  await whileHeld(parent, () => act(parent.at(parts.at(-1)!)));
+}
+
+async function writeNewFile(path: Buffer, { type, bytes }: SessionFile): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW);
+  try {
+    await handle.writeFile(bytes);
+    await handle.chmod(type === "executable" ? 0o755 : 0o644);
+  } finally {
+    await handle.close();
   }
 }
 
@@ -156,7 +162,7 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; isComp
 async function readEntry(root: string, path: string, { type, size }: Entry): Promise<Uint8Array | null> {
   if (type === "folder") return new Uint8Array();
   if (size > maxBatchBytes) return null;
-  const parts = path.split("/").map((part) => Buffer.from(part));
+  const parts = splitPath(path);
   const walker = openDirectoryWalker(root);
   try {
     return await nullIfGone(async () => {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { constants } from "node:fs";
-import { lstat, readdir, rm, writeFile } from "node:fs/promises";
+import { closeSync, constants, lstatSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
+import { whileHeld } from "./held-directory.ts";
+import { holdPrivateDirectory, listPrivateDirectory, removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
 import { isSessionName } from "./session-name.ts";
 
@@ -18,29 +18,31 @@ export interface SessionOwner {
  */
 export async function markSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const directory = marksDirectory(root, owner);
-  makePrivateDirectory(dirname(root), directory);
-  const mark = join(directory, session_id);
-  const stats = await lstat(mark).catch(() => null); // if this fails, writeFile reports why
-  if (stats && !stats.isFile()) await removeTree(dirname(root), mark);
-  await writeFile(mark, "", { mode: 0o600, flag: constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW });
+  await whileHeld(holdPrivateDirectory(dirname(root), directory), async (marks) => {
+    const mark = marks.at(Buffer.from(session_id));
+    if (isMark(mark)) return;
+    await removeTree(dirname(root), join(directory, session_id));
+    closeSync(openSync(mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600));
+  });
+}
+
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+
+function isMark(path: Buffer): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 export async function listMarkedSessions(root: string, owner: SessionOwner): Promise<string[]> {
   const directory = marksDirectory(root, owner);
   removeNonDirectories(dirname(root), directory);
-  try {
-    return (await readdir(directory)).filter(isSessionName);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  }
+  return (await listPrivateDirectory(dirname(root), directory)).filter(isSessionName);
 }
 
 /** Call this after the session's directory was removed. */
 export async function unmarkSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const directory = marksDirectory(root, owner);
   removeNonDirectories(dirname(root), directory);
-  await rm(join(directory, session_id), { force: true });
+  await removeTree(dirname(root), join(directory, session_id));
 }
 
 /** Hashes the id, which comes from the coordinator and must not become a path. */
