@@ -1,0 +1,63 @@
+import { commands } from "./commands.ts";
+import { columns } from "./help.ts";
+import { write } from "./io.ts";
+
+/** The sections of the overview, each with the first words of its commands. A command elsewhere is listed under "More". */
+const sections: readonly (readonly [title: string, firstWords: readonly string[]])[] = [
+  ["Start", ["init", "up", "status", "ui", "doctor", "trust"]],
+  ["Run", ["run", "exec", "chat", "agent-executor"]],
+  ["Look and steer", ["runs", "questions", "sessions", "usage"]],
+  ["Define", ["agents", "schedules", "hooks", "webhooks"]],
+  ["Operate", ["coordinator", "runner", "runners", "tokens", "state", "backup", "restore", "migrate", "audit"]],
+];
+
+export function showOverview(): void {
+  write(
+    1,
+    [
+      "Drover runs any agent, anywhere, on the record.",
+      "",
+      "Try",
+      ...columns([
+        ['drover exec "echo hello"', "# run a command"],
+        ["drover runs list", "# see its record"],
+        ["drover audit verify", "# prove that it has not been changed since"],
+      ]),
+      ...listSections(),
+      "",
+      "Run `drover help COMMAND` for details, `drover --version` for the version.",
+      "",
+    ].join("\n"),
+  );
+}
+
+/** Prints the commands of a group such as `runs`. */
+export function showGroup(group: string, names: readonly string[], fd: 1 | 2): void {
+  write(
+    fd,
+    [
+      `drover ${group} COMMAND`,
+      "",
+      "Commands",
+      ...columns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
+      "",
+      `Run \`drover help ${group} COMMAND\` for details.`,
+      "",
+    ].join("\n"),
+  );
+}
+
+function listSections(): string[] {
+  const firstWord = (name: string): string => name.split(" ")[0]!;
+  const names = Object.keys(commands);
+  const listed = new Set(sections.flatMap(([, words]) => words));
+  const more = new Set(names.map(firstWord).filter((word) => !listed.has(word)));
+  const width = Math.max(...names.map((name) => name.length));
+  return [...sections, ["More", [...more]] as const].flatMap(([title, words]) => [
+    "",
+    title,
+    ...words
+      .flatMap((word) => names.filter((name) => firstWord(name) === word))
+      .map((name) => `  ${name.padEnd(width)}  ${commands[name]![0]}`),
+  ]);
+}

@@ -1,0 +1,49 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { commands } from "../../src/cli/commands.ts";
+import { drover, exists, folder } from "./drover.ts";
+
+describe("drover help", () => {
+  it("prints the overview, with every command exactly once", async () => {
+    const [plain, long, help] = await Promise.all([drover([]), drover(["--help"]), drover(["help"])]);
+    expect(long.stdout).toBe(plain.stdout);
+    expect(help.stdout).toBe(plain.stdout);
+    const listed = plain.stdout.split("\n").flatMap((line) => /^  ([a-z-]+(?: [a-z]+)?)  +[a-z]/.exec(line)?.[1] ?? []);
+    expect(listed.toSorted()).toEqual(Object.keys(commands).toSorted());
+  });
+
+  it("prints the same text as --help, for a command, a subcommand and a group", async () => {
+    for (const words of [["exec"], ["runs", "list"], ["questions"], ["state", "move"], ["trust"]]) {
+      const [help, option] = await Promise.all([drover(["help", ...words]), drover([...words, "--help"])]);
+      expect(help).toMatchObject({ code: 0, stderr: "" });
+      expect(help.stdout).toBe(option.stdout);
+      expect(help.stdout).toContain(`drover ${words.join(" ")}`);
+    }
+  });
+
+  it("suggests the closest name for an unknown command, subcommand or group", async () => {
+    const suggestions = [
+      [["help", "exce"], "Unknown command exce. Did you mean exec?"],
+      [["help", "runs", "lits"], "Unknown command runs lits. Did you mean runs list?"],
+      [["sessions", "shwo", "x"], "Unknown command sessions shwo. Did you mean sessions show?"],
+      [["help", "agnets", "list"], "Unknown command agnets. Did you mean agents?"],
+    ] as const;
+    for (const [words, message] of suggestions) {
+      const { code, stderr } = await drover(words);
+      expect({ words, code }).toEqual({ words, code: 2 });
+      expect(stderr).toContain(message);
+    }
+  });
+
+  it("never runs the command it explains", async () => {
+    const cwd = folder();
+    const marker = join(cwd, "marker");
+    const { code, stdout } = await drover(["help", "exec", "--", "touch", marker], {
+      cwd,
+      env: { DROVER_STATE_DIR: join(cwd, "state") },
+    });
+    expect(code).toBe(0);
+    expect(stdout).toContain("drover exec: run one command and record it");
+    expect(exists(marker)).toBe(false);
+  });
+});
