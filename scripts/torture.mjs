@@ -24,8 +24,9 @@ const scripts = {
   "torture/main.ts": "torture.cjs",
   "test/fixtures/torture/host.ts": "torture-host.cjs",
   "test/fixtures/e2e/exec-many.ts": "torture-exec-many.cjs",
-  // The coordinator in the test host loads this file as a worker thread.
+  // The coordinator in the test host loads these files as worker threads.
   "src/define/json-schema/engine.ts": "define-json-schema-engine.cjs",
+  "src/serve/bodies/body-thread.ts": "serve-bodies-body-thread.cjs",
 };
 for (const [source, script] of Object.entries(scripts)) {
   await build({

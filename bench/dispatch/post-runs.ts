@@ -4,6 +4,7 @@ import { createIds } from "../../src/model/ids.ts";
 import type { Store } from "../../src/model/store.ts";
 import type { Token } from "../../src/model/token.ts";
 import { createApp } from "../../src/serve/app.ts";
+import { createLargeBodies } from "../../src/serve/bodies/large-bodies.ts";
 import { createHeavyTurns } from "../../src/serve/heavy-turns.ts";
 import { createAttemptTokens } from "../../src/serve/attempt-token.ts";
 import { listen } from "../../src/serve/listen.ts";
@@ -98,6 +99,7 @@ export async function noDatabaseRole(): Promise<void> {
     dispatcher: null as never, // unused, like schedules and hooks
     schedules: null as never,
     heavyTurns: createHeavyTurns(),
+    largeBodies: createLargeBodies(() => Promise.reject(new Error("this bench sends small bodies only"))),
     triggers: null as never,
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),

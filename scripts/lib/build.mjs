@@ -49,7 +49,13 @@ async function build(root) {
   };
 
   const moduleHost = "src/execute/executors/host/module-host.ts";
-  const pending = ["src/cli/main.ts", "src/cli/exec.ts", "src/procedural-exec.ts", moduleHost];
+  const pending = [
+    "src/cli/main.ts",
+    "src/cli/exec.ts",
+    "src/procedural-exec.ts",
+    moduleHost,
+    "src/serve/bodies/body-thread.ts",
+  ];
   await esbuild({
     ...common,
     entryPoints: ["src/index.ts"],

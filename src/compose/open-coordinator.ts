@@ -37,6 +37,9 @@ import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
 import { createOwnerLookup } from "../show/owner-lookup.ts";
 import { partialMessage } from "../show/tail.ts";
 import { checkToolInput } from "../submit/parameters.ts";
+import { createLargeBodies } from "../serve/bodies/large-bodies.ts";
+import { bodyThread } from "../serve/bodies/body-message.ts";
+import { startThread } from "../define/start-thread.ts";
 import { createHeavyTurns } from "../serve/heavy-turns.ts";
 import { prepareRun, submitRun } from "../submit/submit.ts";
 import { createAddressRules } from "../trigger/addresses.ts";
@@ -159,6 +162,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     });
     stops.push(() => dispatcher.stop());
     const heavyTurns = createHeavyTurns();
+    const largeBodies = createLargeBodies(() => startThread(bodyThread));
+    stops.push(() => largeBodies.stop());
     const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId, vault, turn: heavyTurns.turn };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
@@ -193,6 +198,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       },
       dispatcher,
       heavyTurns,
+      largeBodies,
       agents,
       checkAgent: (definition, requester) => checkSchemas(checkAgent(definition), schemas, requester),
       checkInput: (schema, input, requester) => checkToolInput(schema, input, schemas, requester),

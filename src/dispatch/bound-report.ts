@@ -9,9 +9,18 @@ const maxWrites = 500;
 const maxPartialLength = 1024 * 1024;
 
 /**
- * Cuts a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. An
- * event that is too large is replaced; if it were rejected, the runner would send it forever.
+ * Replaces events that are too large: if one were rejected, the runner would send it forever. Only large requests contain
+ * such events, and checking them takes milliseconds, so this runs in the thread that reads large bodies.
  */
+export function replaceLargeEvents(request: ReportRequest): ReportRequest {
+  const events = request.events.map(({ events: received, ...attempt }) => ({
+    ...attempt,
+    events: received.map(boundEvent),
+  }));
+  return { ...request, events };
+}
+
+/** Cuts a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. */
 export function boundReport(request: ReportRequest): ReportRequest {
   const events: ReportRequest["events"] = [];
   let [remainingEvents, remainingLength] = [maxEvents, maxLength];
@@ -20,10 +29,9 @@ export function boundReport(request: ReportRequest): ReportRequest {
     const accepted: NumberedEvent[] = [];
     for (const numbered of received) {
       if (remainingEvents <= 0 || remainingLength <= 0) break;
-      const bounded = boundEvent(numbered);
       remainingEvents -= 1;
-      remainingLength -= estimateJsonSize(bounded.event);
-      accepted.push(bounded);
+      remainingLength -= estimateJsonSize(numbered.event, maxLength);
+      accepted.push(numbered);
     }
     events.push({ ...attempt, events: accepted });
   }

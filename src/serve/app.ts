@@ -7,12 +7,12 @@ import { formatOrigin } from "../wire/proof.ts";
 import { fillPath } from "../wire/transport.ts";
 import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
-import { type BodyMemory, createBodyMemory, type AcquireBodyMemory } from "./body-memory.ts";
+import { type BodyMemory, createBodyMemory, type AcquireBodyMemory } from "./bodies/body-memory.ts";
+import type { LargeBody } from "./bodies/large-bodies.ts";
 import { checkByContract } from "./check-by-contract.ts";
 import { readCredential } from "./credential.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard, isLoopbackAddress } from "./guard.ts";
-import type { HeavyTurn } from "./heavy-turns.ts";
 import { createRecordDeadline } from "./record-deadline.ts";
 import { createKeepalives, type Keepalives } from "./keepalive.ts";
 import { createMcpEndpoint } from "./mcp-endpoint.ts";
@@ -20,7 +20,7 @@ import { createRequestLimiter, type AdmitRequest, runnerLimits } from "./request
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createPacing, type Pace } from "./pacing.ts";
-import { readJsonBody, discardBody } from "./read-body.ts";
+import { readJsonBody, discardBody, type ReadBodyOptions } from "./bodies/read-body.ts";
 import { readBytes } from "./read-bytes.ts";
 import { callerDisconnected, Presence } from "./presence.ts";
 import { Refusal } from "./refusal.ts";
@@ -150,11 +150,11 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     presence = new Presence(watch, outgoing);
     bodyMemory = server.acquireBodyMemory(caller);
     if (!row.held) leaveLight = deps.heavyTurns.enterLight();
-    const turn: HeavyTurn = () => {
+    const openLarge = (): LargeBody => {
       leaveLight?.();
-      return deps.heavyTurns.turn();
+      return deps.largeBodies.open(caller, row.name);
     };
-    const input = inputOf(row, http, { presence, within: deadline, bodyMemory, turn });
+    const input = inputOf(row, http, { presence, within: deadline, memory: bodyMemory, openLarge });
     const work = async (): Promise<Response> =>
       renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
@@ -182,18 +182,16 @@ function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string 
   return isLoopbackAddress(remoteAddress.replace(/^::ffff:/, "")) ? "from this machine" : `from ${remoteAddress}`;
 }
 
-interface Handling {
+interface Handling extends Pick<ReadBodyOptions, "memory" | "openLarge"> {
   presence: Presence;
   within: NonNullable<ApiInput["within"]>;
-  bodyMemory: BodyMemory;
-  turn: HeavyTurn;
 }
 
 /** Most parts are read lazily, so an unauthorized caller is refused before any work is done. */
 function inputOf(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
   { params, url, incoming }: Http,
-  { presence, within, bodyMemory, turn }: Handling,
+  { presence, within, memory, openLarge }: Handling,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -212,7 +210,7 @@ function inputOf(
       ? {}
       : {
           async readBody() {
-            const value = await readJsonBody(incoming, { limit: bodyLimit, turn, memory: bodyMemory });
+            const value = await readJsonBody(incoming, { limit: bodyLimit, memory, openLarge });
             // The token may have been revoked while the body arrived.
             if (presence.watch.refused) throw presence.watch.refused;
             return value;

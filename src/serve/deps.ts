@@ -21,6 +21,7 @@ import type { Receiver } from "../trigger/receive.ts";
 import type { SecretBox } from "../trigger/secret-box.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
+import type { LargeBodies } from "./bodies/large-bodies.ts";
 import type { HeavyTurns } from "./heavy-turns.ts";
 import type { RequestLimits } from "./request-limiter.ts";
 import type { Prove } from "./prover.ts";
@@ -115,6 +116,7 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   publicUrls: readonly string[];
   /** Shared by the whole process, because it divides up the event loop. */
   heavyTurns: HeavyTurns;
+  largeBodies: LargeBodies;
   /** The directory of the built dashboard; null if it was not built. */
   webDirectory: string | null;
   /** Interval of keepalives during held polls and backups. */

@@ -1,7 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { createFairQueue } from "./fair-queue.ts";
-import type { CheckResult, Job, Report } from "./protocol.ts";
-import { startWorker } from "./start-worker.ts";
+import { type CheckResult, type Job, type Report, workerMark } from "./protocol.ts";
+import { startThread } from "../start-thread.ts";
 import { threadCpuMs } from "./thread-time.ts";
 
 /** A worker thread and its queue. */
@@ -34,6 +34,8 @@ export interface LaneOptions {
 
 /** A job may take this many times its CPU deadline in wall time, if it does not get the CPU. */
 const maxWallFactor = 60;
+
+const engineThread = { entry: "define/json-schema/engine.ts", mark: workerMark, maxMemoryMb: 256 };
 
 export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): Lane {
   const queue = createFairQueue<PendingCheck>();
@@ -89,7 +91,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   const launchWorker = (): void => {
     starting = true;
     clearTimeout(timer);
-    launch = startWorker().then(
+    launch = startThread(engineThread).then(
       (started) => {
         worker = started;
         thread = null;

@@ -1,5 +1,6 @@
 import type { SystemDeps } from "../deps.ts";
-import { parseJson, tooLarge } from "../read-body.ts";
+import { parseJson } from "../bodies/parse-body.ts";
+import { tooLarge } from "../bodies/read-body.ts";
 import { Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";

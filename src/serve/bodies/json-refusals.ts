@@ -1,5 +1,5 @@
-import { maxJson, type JsonLimits } from "../model/json-limits.ts";
-import { Refusal } from "./refusal.ts";
+import { maxJson, type JsonLimits } from "../../model/json-limits.ts";
+import { Refusal } from "../refusal.ts";
 
 type Path = readonly (string | number)[];
 
@@ -41,13 +41,6 @@ export function tooHeavy(excess: keyof JsonLimits): Refusal {
 export function notUtf8(): Refusal {
   return new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", {
     faults: [{ path: "body", message: "not UTF-8" }],
-  });
-}
-
-export function notJson(bytes: Buffer, position: number): Refusal {
-  const message = position >= bytes.length ? "unexpected end" : `unexpected character at byte ${position}`;
-  return new Refusal(400, "DROVER-API-001", `The body is not valid JSON: ${message}`, {
-    faults: [{ path: "body", message }],
   });
 }
 

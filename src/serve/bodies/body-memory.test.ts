@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../../test/coordinator.ts";
 import { createBodyMemory } from "./body-memory.ts";
 
 const kilobyte = 1024;

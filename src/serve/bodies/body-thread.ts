@@ -1,0 +1,48 @@
+import { isMainThread, parentPort, workerData } from "node:worker_threads";
+import { boundReport, replaceLargeEvents } from "../../dispatch/bound-report.ts";
+import type { ReportRequest } from "../../model/runner-port.ts";
+import type { RouteName } from "../../wire/contracts.ts";
+import { checkByContract } from "../check-by-contract.ts";
+import { Refusal } from "../refusal.ts";
+import { type BodyMessage, type BodyReply, bodyThread } from "./body-message.ts";
+import { parseBody } from "./parse-body.ts";
+
+function serve(port: NonNullable<typeof parentPort>): void {
+  const bodies = new Map<number, Uint8Array[]>();
+  port.on("message", (message: BodyMessage) => {
+    const { id } = message;
+    const chunks = bodies.get(id) ?? [];
+    if (message.type === "chunk") {
+      chunks.push(message.bytes);
+      bodies.set(id, chunks);
+      return;
+    }
+    bodies.delete(id);
+    if (message.type === "end") port.postMessage(reply(id, message.route, chunks));
+  });
+}
+
+function reply(id: number, route: RouteName, chunks: Uint8Array[]): BodyReply {
+  try {
+    return { id, value: readBody(route, Buffer.concat(chunks.splice(0))) };
+  } catch (error) {
+    return error instanceof Refusal ? { id, problem: error.problem } : { id, error: describe(error) };
+  }
+}
+
+/**
+ * Refuses what the route's contract refuses, and cuts a report to what is processed of it: receiving the value costs the
+ * event loop time that depends on its size. The value itself stays as it was sent, because the API checks it again.
+ */
+function readBody(route: RouteName, bytes: Uint8Array): unknown {
+  const value = parseBody(bytes);
+  checkByContract.body(route, value);
+  // The contract of the route has just checked it.
+  return route === "POST /runner/report" ? boundReport(replaceLargeEvents(value as ReportRequest)) : value;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+if (!isMainThread && parentPort && workerData === bodyThread.mark) serve(parentPort);
