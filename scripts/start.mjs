@@ -33,9 +33,9 @@ setInterval(() => process.ppid === parent || up.kill("SIGTERM"), 500).unref();
 
 function showFirstRun(link) {
   const args = ["run", "echo", "--message", "Hello World"];
-  process.stdout.write('$ drover run echo --message "Hello World"\n');
+  process.stdout.write('$ npx drover run echo --message "Hello World"\n');
   spawnSync(process.execPath, [drover, ...args], { cwd: root, stdio: "inherit" });
-  process.stdout.write("\n$ drover runs list --limit 3\n");
+  process.stdout.write("\n$ npx drover runs list --limit 3\n");
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
   process.stdout.write(
     "\nDrover is still running. Use it from another terminal with `npx drover ...` in this directory; Ctrl-C stops it.\n" +

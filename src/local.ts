@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname } from "node:path";
+import { droverCommand, withDroverCommand } from "./cli/drover-command.ts";
 import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
 import { findLocations, type Locations } from "./define/locations.ts";
@@ -56,7 +57,7 @@ export function openLocalStore({ locations }: Local): Promise<SqliteStore> {
   return openStore({
     directory,
     headCopy: locations.headCopy,
-    onMismatch: (head, rows) => tryWrite(2, `drover: ${mismatchWarning(directory, head, rows)}\n`),
+    onMismatch: (head, rows) => tryWrite(2, withDroverCommand(`drover: ${mismatchWarning(directory, head, rows)}\n`)),
     now: () => new Date(),
     createIfMissing: true,
   });
@@ -69,11 +70,11 @@ function reportIgnoredState({ path, made }: NonNullable<Locations["ignoredState"
   if (hasReportedIgnoredState) return;
   hasReportedIgnoredState = true;
   const next = made
-    ? `Trust it with drover trust ${shellQuote(dirname(path))}, or move it`
+    ? `Trust it with ${droverCommand()} trust ${shellQuote(dirname(path))}, or move it`
     : "If your own Drover created it, move it";
   tryWrite(
     2,
-    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
+    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with ${droverCommand()} state move --from ${shellQuote(path)}\n`,
   );
 }
 

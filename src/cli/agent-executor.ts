@@ -12,6 +12,7 @@ import { findSpecSession } from "./find-spec-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
 import { reportOnStderr } from "./with-coordinator.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const agentExecutor: CommandSpec = {
   name: "agent-executor",
@@ -82,7 +83,7 @@ async function runSpec(input: CommandInput): Promise<number> {
       };
       // Now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
       saveSession();
-      const resume = `drover agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
+      const resume = `${droverCommand()} agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
       return followRun(client, { ...submitted, resume }, input).finally(saveSession);
     },
     reportOnStderr,

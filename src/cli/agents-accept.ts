@@ -6,6 +6,7 @@ import { RequestError } from "../model/errors.ts";
 import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec, OptionSpec } from "./options.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /** For the commands that start a coordinator or a runner. */
 export const acceptOption: Record<string, OptionSpec> = {
@@ -51,7 +52,10 @@ async function accept(input: CommandInput): Promise<number> {
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { locations } = await findLocal(env, cwd);
   for (const { name, file } of listHeld(locations.stateDirectory))
-    tryWrite(2, `drover: held: ${name} (${file}). Review it, then accept it with: drover agents accept ${name}\n`);
+    tryWrite(
+      2,
+      `drover: held: ${name} (${file}). Review it, then accept it with: ${droverCommand()} agents accept ${name}\n`,
+    );
 }
 
 /** Returns null, and so no gate, if the operator accepts every agent or no run on this machine can write to the directory. */

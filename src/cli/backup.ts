@@ -19,6 +19,7 @@ import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
@@ -134,14 +135,14 @@ async function restore(input: CommandInput): Promise<number> {
 /** Describes how clients and runners can connect again. */
 function tokenAdvice(revoked: number | null, file: string | null): string {
   if (revoked === null)
-    return "Tokens revoked after the backup was made are valid again: review them with drover tokens list.\n";
+    return `Tokens revoked after the backup was made are valid again: review them with ${droverCommand()} tokens list.\n`;
   const admin =
     file === null
       ? "Each coordinator writes a new admin token to fleet-token when it starts."
       : `${file} contains a new admin token.`;
   return [
     `Revoked all tokens of the backup; ${revoked} of them were still valid. ${admin}`,
-    "Enrol each runner again: drover tokens enrol NAME. Then remove runner-token from its state directory and start it with DROVER_ENROLMENT.",
+    `Enrol each runner again: ${droverCommand()} tokens enrol NAME. Then remove runner-token from its state directory and start it with DROVER_ENROLMENT.`,
     "Hooks and webhooks have the secrets from the backup: rotate those that were rotated since.",
     "",
   ].join("\n");

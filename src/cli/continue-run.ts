@@ -4,6 +4,7 @@ import { followRun } from "./follow-run.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { withCoordinator } from "./with-coordinator.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /**
  * Continues a parked run in this process, until it ends. The run was started by a command without a coordinator and
@@ -13,7 +14,10 @@ export async function continueRun(input: CommandInput, run: Run): Promise<number
   const runner = parseShortLivedName(run.demands.runner_id);
   if (runner === null || run.session_id === null) {
     if (!input.options["quiet"])
-      write(2, `The run continues when a runner claims it: drover up\n  drover runs events ${run.run_id}\n`);
+      write(
+        2,
+        `The run continues when a runner claims it: ${droverCommand()} up\n  ${droverCommand()} runs events ${run.run_id}\n`,
+      );
     return 0;
   }
   return withCoordinator(input, { session: run.session_id, runner }, async (client) => {

@@ -23,6 +23,7 @@ import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { retainIfDue } from "./retain-if-due.ts";
 import { runCommand } from "./run-command.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const execCommand: CommandSpec = {
   name: "exec",
@@ -152,7 +153,7 @@ async function findTrustedLocal(input: CommandInput): Promise<Local> {
  */
 function showCommand({ env }: CommandInput): string {
   const unset = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
-  return `${unset.length > 0 ? `env ${unset.join("")}` : ""}drover runs show`;
+  return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${droverCommand()} runs show`;
 }
 
 function readRequest(input: CommandInput, local: Local): ExecRequest {

@@ -15,6 +15,7 @@ import { describeParked, parkedExitCode } from "./describe-parked.ts";
 import { withRetries } from "./with-retries.ts";
 import type { Submitted } from "./submit-run.ts";
 import { warnAboutSlots } from "./slot-warning.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
 export async function followRun(client: ApiClient, submitted: Submitted, input: CommandInput): Promise<number> {
@@ -22,7 +23,7 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
   const { options } = input;
   if (options["detach"]) {
     write(1, options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-    if (!options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
+    if (!options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${run.run_id}\n`);
     return 0;
   }
   stopOnSignal(client, run.run_id);
@@ -158,24 +159,26 @@ async function printNextSteps(
   if (run.status !== "completed") {
     const reason = run.error ?? summary.stopped;
     const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
-    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  drover runs show ${run.run_id}\n`);
+    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  ${droverCommand()} runs show ${run.run_id}\n`);
   }
   if (summary.hasFiles) {
     const files = await describeFiles(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);
   }
   if (summary.canResume && type !== "procedural" && isTerminal(2))
-    write(2, `Continue: ${resume ?? `drover sessions resume ${run.session_id}`} --prompt "..."\n`);
+    write(2, `Continue: ${resume ?? `${droverCommand()} sessions resume ${run.session_id}`} --prompt "..."\n`);
 }
 
 /** The files are only a hint, so a failed request is reported but does not change the exit code. */
 async function describeFiles(client: ApiClient, run_id: string): Promise<string | null> {
   try {
     const { length } = (await client.runs.files(run_id)).items;
-    return length === 0 ? null : `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run_id}`;
+    return length === 0
+      ? null
+      : `${length} ${length === 1 ? "file" : "files"}: ${droverCommand()} runs files ${run_id}`;
   } catch (error) {
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
-    return `drover: could not list the files of the run: ${error.message}\n  drover runs files ${run_id}`;
+    return `drover: could not list the files of the run: ${error.message}\n  ${droverCommand()} runs files ${run_id}`;
   }
 }
 

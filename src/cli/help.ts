@@ -1,4 +1,5 @@
 import { type CommandSpec, commonOptions } from "./options.ts";
+import { withDroverCommand } from "./drover-command.ts";
 import { write } from "./io.ts";
 
 export function showHelp(spec: CommandSpec): number {
@@ -7,22 +8,20 @@ export function showHelp(spec: CommandSpec): number {
     `${option.short ? `-${option.short}, ` : ""}--${name}${option.value === undefined ? "" : ` ${option.value}`}`,
     option.about,
   ]);
-  write(
-    1,
-    [
-      `drover ${spec.name}: ${spec.summary}`,
-      "",
-      "Examples",
-      ...columns(spec.examples.map(([command, note]): [string, string] => [command, `# ${note}`])),
-      "",
-      "Usage",
-      `  drover ${spec.name} ${spec.takes} [options]`,
-      "",
-      "Options",
-      ...columns(rows),
-      "",
-    ].join("\n"),
-  );
+  const help = [
+    `drover ${spec.name}: ${spec.summary}`,
+    "",
+    "Examples",
+    ...columns(spec.examples.map(([command, note]): [string, string] => [command, `# ${note}`])),
+    "",
+    "Usage",
+    `  drover ${spec.name} ${spec.takes} [options]`,
+    "",
+    "Options",
+    ...columns(rows),
+    "",
+  ].join("\n");
+  write(1, withDroverCommand(help));
   return 0;
 }
 

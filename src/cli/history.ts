@@ -10,6 +10,7 @@ import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /** `isLive` is true if the client talks to a coordinator, so that runs can be followed. */
 type Work<T> = (client: ApiClient, isLive: boolean) => Promise<T>;
@@ -65,8 +66,8 @@ async function withDirectory<T>(input: CommandInput, local: Local, work: Work<T>
 function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Local): string {
   const head = headCopy === undefined ? null : readHeadCopy(headCopy);
   return head !== null && head.count > 0
-    ? `The record in ${stateDirectory} is gone; it had ${head.count} audit rows. Check with: drover audit verify\n`
-    : `${stateDirectory} has no record yet. Create one: drover exec "echo hello"\n`;
+    ? `The record in ${stateDirectory} is gone; it had ${head.count} audit rows. Check with: ${droverCommand()} audit verify\n`
+    : `${stateDirectory} has no record yet. Create one: ${droverCommand()} exec "echo hello"\n`;
 }
 
 /** Reads the events of a run page by page, because there may be many. */

@@ -5,6 +5,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const initCommand: CommandSpec = {
   name: "init",
@@ -45,7 +46,7 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   if (existing.length > 0)
     write(
       2,
-      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: drover trust ${shellQuote(directory)}\n`,
+      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: ${droverCommand()} trust ${shellQuote(directory)}\n`,
     );
   const { columns } = await import("./help.ts");
   write(

@@ -1,6 +1,7 @@
 import { commands } from "./commands.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
+import { withDroverCommand } from "./drover-command.ts";
 
 /** The sections of the overview, each with the first words of its commands. A command elsewhere is listed under "More". */
 const sections: readonly (readonly [title: string, firstWords: readonly string[]])[] = [
@@ -12,39 +13,35 @@ const sections: readonly (readonly [title: string, firstWords: readonly string[]
 ];
 
 export function showOverview(): void {
-  write(
-    1,
-    [
-      "Drover runs any agent, anywhere, on the record.",
-      "",
-      "Try",
-      ...columns([
-        ['drover exec "echo hello"', "# run a command"],
-        ["drover runs list", "# see its record"],
-        ["drover audit verify", "# prove that it has not been changed since"],
-      ]),
-      ...listSections(),
-      "",
-      "Run `drover help COMMAND` for details, `drover --version` for the version.",
-      "",
-    ].join("\n"),
-  );
+  const overview = [
+    "Drover runs any agent, anywhere, on the record.",
+    "",
+    "Try",
+    ...columns([
+      ['drover exec "echo hello"', "# run a command"],
+      ["drover runs list", "# see its record"],
+      ["drover audit verify", "# prove that it has not been changed since"],
+    ]),
+    ...listSections(),
+    "",
+    "Run `drover help COMMAND` for details, `drover --version` for the version.",
+    "",
+  ].join("\n");
+  write(1, withDroverCommand(overview));
 }
 
 /** Prints the commands of a group such as `runs`. */
 export function showGroup(group: string, names: readonly string[], fd: 1 | 2): void {
-  write(
-    fd,
-    [
-      `drover ${group} COMMAND`,
-      "",
-      "Commands",
-      ...columns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
-      "",
-      `Run \`drover help ${group} COMMAND\` for details.`,
-      "",
-    ].join("\n"),
-  );
+  const list = [
+    `drover ${group} COMMAND`,
+    "",
+    "Commands",
+    ...columns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
+    "",
+    `Run \`drover help ${group} COMMAND\` for details.`,
+    "",
+  ].join("\n");
+  write(fd, withDroverCommand(list));
 }
 
 function listSections(): string[] {

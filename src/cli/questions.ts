@@ -8,6 +8,7 @@ import { type CommandInput, type CommandSpec, readLimit, text } from "./options.
 import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { formatAge, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const questionsList: CommandSpec = {
   name: "questions list",
@@ -60,10 +61,10 @@ async function listQuestions(input: CommandInput): Promise<number> {
   if (page.next_cursor)
     write(
       2,
-      `More (${page.count} in all): drover questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More (${page.count} in all): ${droverCommand()} questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
   if (isOpen && page.items.length > 0 && isTerminal(2))
-    write(2, 'Answer: drover runs approve RUN, or drover runs deny RUN --message "..."\n');
+    write(2, `Answer: ${droverCommand()} runs approve RUN, or ${droverCommand()} runs deny RUN --message "..."\n`);
   return 0;
 }
 
@@ -119,7 +120,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
   if (question.decision === null && !input.options["quiet"])
     write(
       2,
-      `Answer: drover runs approve ${run_id} ${shellQuote(request_id)}\n        drover runs deny ${run_id} ${shellQuote(request_id)} --message "..."\n`,
+      `Answer: ${droverCommand()} runs approve ${run_id} ${shellQuote(request_id)}\n        ${droverCommand()} runs deny ${run_id} ${shellQuote(request_id)} --message "..."\n`,
     );
   return 0;
 }

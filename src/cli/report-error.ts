@@ -1,3 +1,4 @@
+import { withDroverCommand } from "./drover-command.ts";
 import { isClosedPipe, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 
@@ -13,7 +14,10 @@ export function reportError(error: unknown, json: boolean): number {
   // The reader has closed the pipe, as in `drover runs list | head -1`.
   if (isClosedPipe(error)) return 141;
   const printable = toPrintable(error);
-  const detailLines = [...listParameterFaults(error, printable.code), ...(printable.next ? [printable.next] : [])];
+  const detailLines = [
+    ...listParameterFaults(error, printable.code),
+    ...(printable.next ? [withDroverCommand(printable.next)] : []),
+  ];
   const text = `drover: ${printable.message} [${printable.code}]\n${detailLines.map((line) => `  ${line}\n`).join("")}`;
   const isPrinted = json && printable.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: printable }));
   if (!isPrinted) tryWrite(2, text);

@@ -9,6 +9,7 @@ import { canAsk } from "./can-ask.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { type CommandInput, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /** The files and settings that a command ignored, by the directory that has to be trusted for them. */
 export type Untrusted = Map<string, string[]>;
@@ -85,7 +86,7 @@ export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]
     ...(problem === null ? [] : [problem]),
     ...[...untrusted].map(
       ([directory, contents]) =>
-        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: drover trust ${shellQuote(directory)}`,
+        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: ${droverCommand()} trust ${shellQuote(directory)}`,
     ),
   ];
 }

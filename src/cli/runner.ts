@@ -16,6 +16,7 @@ import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const runnerCommand: CommandSpec = {
   name: "runner",
@@ -114,7 +115,8 @@ async function runRunner(input: CommandInput): Promise<number> {
         `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
       );
     }
-    if (profiles.absent.length > 0) write(2, `Not available (run drover doctor to see why): ${listAbsent(profiles)}\n`);
+    if (profiles.absent.length > 0)
+      write(2, `Not available (run ${droverCommand()} doctor to see why): ${listAbsent(profiles)}\n`);
   }
   if (byParent) {
     for (const event of ["end", "error"]) process.stdin.resume().once(event, () => void stopNow());

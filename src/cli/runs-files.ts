@@ -11,6 +11,7 @@ import { shellQuote } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
 import { showFile, readWholeFile } from "./show-file.ts";
 import { formatBytes, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const runsFiles: CommandSpec = {
   name: "runs files",
@@ -54,7 +55,12 @@ function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandI
   }
   if (options["quiet"]) return;
   const [first] = runFiles;
-  write(2, first ? `Print one: drover runs files ${run_id} ${shellQuote(first.path)}\n` : "The run has no files.\n");
+  write(
+    2,
+    first
+      ? `Print one: ${droverCommand()} runs files ${run_id} ${shellQuote(first.path)}\n`
+      : "The run has no files.\n",
+  );
 }
 
 async function outputFile(

@@ -7,6 +7,7 @@ import { type CommandInput, type CommandSpec, type ParsedOptions, readLimit, tex
 import { withHistory } from "./history.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { formatAge, formatDuration, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 const idFilters = {
   "session-id": "runs of this session",
@@ -69,7 +70,7 @@ function nextPage(options: ParsedOptions, cursor: string): string {
   const args = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
     typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
   );
-  return ["drover runs list", ...args].join(" ");
+  return [`${droverCommand()} runs list`, ...args].join(" ");
 }
 
 function cells(row: RunRow & { match?: { where: string; excerpt: string } | undefined }, now: Date): string[] {

@@ -9,6 +9,7 @@ import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { withCoordinator } from "./with-coordinator.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const runsRetry: CommandSpec = {
   name: "runs retry",
@@ -37,7 +38,7 @@ async function retry(input: CommandInput): Promise<number> {
     });
   const run = await client.runs.retry(original.run_id);
   write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${run.run_id}\n`);
   return 0;
 }
 
@@ -56,5 +57,5 @@ function cannotRetryExec(run_id: string, start: ExecutionStart | undefined): Req
 
 function execLine({ working_directory, environment, argv }: ExecutionStart): string {
   const variables = environment?.given.map((name) => `--env ${name}=... `).join("") ?? "";
-  return `drover exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
+  return `${droverCommand()} exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
 }

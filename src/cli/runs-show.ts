@@ -11,6 +11,7 @@ import { write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { formatDuration, printable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const runsShow: CommandSpec = {
   name: "runs show",
@@ -63,7 +64,9 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ...nested.slice(0, maxNestedShown).map((execution): [string, string] => ["nested", nestedLine(execution)]),
     [
       "nested",
-      nested.length > maxNestedShown ? `${nested.length - maxNestedShown} more: drover runs show --json` : null,
+      nested.length > maxNestedShown
+        ? `${nested.length - maxNestedShown} more: ${droverCommand()} runs show --json`
+        : null,
     ],
     ["directory", run.project_dir],
     ["started", run.started_at],

@@ -6,6 +6,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
 import { localTimezone, slotLines } from "./schedule-times.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const schedulesAdd: CommandSpec = {
   name: "schedules add",
@@ -68,7 +69,7 @@ function printAdded(schedule: Schedule, { options }: CommandInput): void {
   write(1, options["json"] ? jsonLine(schedule) : `${schedule.schedule_id}\n`);
   if (options["quiet"] || options["json"]) return;
   if (schedule.next.length === 0)
-    write(2, `The schedule is disabled. Enable it: drover schedules enable ${schedule.name}\n`);
+    write(2, `The schedule is disabled. Enable it: ${droverCommand()} schedules enable ${schedule.name}\n`);
   else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
 }
 

@@ -7,6 +7,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 import { slotLines, formatTime } from "./schedule-times.ts";
 import { printable, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const schedulesList: CommandSpec = {
   name: "schedules list",
@@ -41,7 +42,7 @@ async function listSchedules(input: CommandInput): Promise<number> {
   if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
   else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));
   else if (!options["quiet"])
-    write(2, 'No schedules yet. Add one: drover schedules add AGENT NAME --cron "0 3 * * *"\n');
+    write(2, `No schedules yet. Add one: ${droverCommand()} schedules add AGENT NAME --cron "0 3 * * *"\n`);
   return 0;
 }
 

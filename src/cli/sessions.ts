@@ -9,6 +9,7 @@ import { type CommandInput, type CommandSpec, readLimit, text } from "./options.
 import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
 import { formatAge, printable, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const sessionsList: CommandSpec = {
   name: "sessions list",
@@ -65,7 +66,10 @@ async function listSessions(input: CommandInput): Promise<number> {
   }
   if (page.next_cursor && !options["quiet"]) {
     const agentOption = agent ? ` --agent ${shellQuote(agent)}` : "";
-    write(2, `More: drover sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    write(
+      2,
+      `More: ${droverCommand()} sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+    );
   }
   return 0;
 }
@@ -93,7 +97,7 @@ async function showSession(input: CommandInput): Promise<number> {
     if (tree.length > 0) write(1, `\n${tree.join("\n")}\n`);
   }
   if (session.executor_session_id && !input.options["quiet"])
-    write(2, `Continue: drover sessions resume ${session.session_id} --prompt "..."\n`);
+    write(2, `Continue: ${droverCommand()} sessions resume ${session.session_id} --prompt "..."\n`);
   return 0;
 }
 
@@ -132,6 +136,7 @@ async function deleteSessions(input: CommandInput): Promise<number> {
     return ids;
   });
   if (!deleted) return 1;
-  if (!input.options["quiet"]) write(2, "Deleted. The runs are kept: drover runs list --session-id SESSION\n");
+  if (!input.options["quiet"])
+    write(2, `Deleted. The runs are kept: ${droverCommand()} runs list --session-id SESSION\n`);
   return 0;
 }

@@ -4,6 +4,7 @@ import { verifyContent } from "./verify-content.ts";
 import { isTerminal, write } from "./io.ts";
 import { usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { droverCommand } from "./drover-command.ts";
 
 /** Writes a file to stdout unchanged. A terminal only gets sanitized text, unless `force` is set. */
 export async function showFile(
@@ -40,7 +41,7 @@ function looksBinary(chunk: Uint8Array): boolean {
 
 function binaryFile({ path, media_type }: StoredFile, run_id: string) {
   return usage(
-    `${path} (${media_type}) is binary, and stdout is a terminal. Save it with drover runs files ${run_id} ${shellQuote(path)} -o FILE, or print it with --force.`,
+    `${path} (${media_type}) is binary, and stdout is a terminal. Save it with ${droverCommand()} runs files ${run_id} ${shellQuote(path)} -o FILE, or print it with --force.`,
     "runs files",
     "PATH",
   );

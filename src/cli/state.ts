@@ -13,6 +13,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const stateCommand: CommandSpec = {
   name: "state",
@@ -89,7 +90,7 @@ function describeHeadCopy(file: string): string {
   return head ? `${file}, ${head.count} rows` : `${file}, not yet written`;
 }
 
-const moveCommand = (from: string): string => `drover state move --from ${shellQuote(from)}`;
+const moveCommand = (from: string): string => `${droverCommand()} state move --from ${shellQuote(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);

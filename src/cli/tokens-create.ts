@@ -6,6 +6,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type OptionSpec, text, usage } from "./options.ts";
 import { readTimeSpan } from "./read-time-span.ts";
+import { droverCommand } from "./drover-command.ts";
 
 const tokenOptions: Record<string, OptionSpec> = {
   subject: { value: "S", about: "the user or machine that the token is for, instead of SUBJECT" },
@@ -62,7 +63,7 @@ async function create(input: CommandInput, settings: Omit<NewToken, "subject">):
   const use = enrolment
     ? `Use it once, on the runner's host: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
     : "";
-  write(2, `The token is not shown again. Revoke it: drover tokens revoke ${created.token_id}\n${use}`);
+  write(2, `The token is not shown again. Revoke it: ${droverCommand()} tokens revoke ${created.token_id}\n${use}`);
   return 0;
 }
 

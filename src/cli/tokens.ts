@@ -8,6 +8,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { formatAge, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
@@ -53,7 +54,7 @@ async function listTokens(input: CommandInput): Promise<number> {
     );
   }
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: drover tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    write(2, `More: ${droverCommand()} tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   return 0;
 }
 

@@ -6,6 +6,7 @@ import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const trustCommand: CommandSpec = {
   name: "trust",
@@ -47,7 +48,7 @@ export const trustRevoke: CommandSpec = {
 async function runTrust({ positionals, cwd, env, options }: CommandInput): Promise<number> {
   const path = trustDirectory(resolve(cwd, positionals[0] ?? "."), env);
   if (options["json"]) write(1, jsonLine({ path, trusted: true }));
-  else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: drover trust revoke ${path}\n`);
+  else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: ${droverCommand()} trust revoke ${path}\n`);
   return 0;
 }
 

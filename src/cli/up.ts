@@ -13,6 +13,7 @@ import { readListen, serveStateDirectory, serveOptions } from "./serve-state-dir
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { signInAddress } from "./ui.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const upCommand: CommandSpec = {
   name: "up",
@@ -132,8 +133,8 @@ Drover is up at ${url}
   admin token     ${tokenFile}
 
 Try, in another terminal:
-${firstRun === null ? "" : `  ${firstRun}\n`}  drover agents list
-  drover runs list
+${firstRun === null ? "" : `  ${firstRun}\n`}  ${droverCommand()} agents list
+  ${droverCommand()} runs list
   curl -s ${url}/agents -H "Authorization: Bearer $(cat ${tokenFile})"
 
 Press Ctrl-C to stop: active runs get 30 s to finish. Press it again to stop at once.

@@ -6,6 +6,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { formatAge, writeTable } from "./table.ts";
+import { droverCommand } from "./drover-command.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
@@ -162,7 +163,10 @@ async function listDeliveries(input: CommandInput): Promise<number> {
       page.items.map((delivery) => deliveryCells(delivery, new Date())),
     );
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: drover webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    write(
+      2,
+      `More: ${droverCommand()} webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+    );
   return 0;
 }
 

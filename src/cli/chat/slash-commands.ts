@@ -8,6 +8,7 @@ import { visible } from "../question-view.ts";
 import { formatAge, formatBytes } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
 import type { Conversation } from "./conversation.ts";
+import { droverCommand } from "../drover-command.ts";
 
 /** The chat that a command works on. */
 export interface SlashContext {
@@ -80,7 +81,7 @@ function showHelp({ print, style }: SlashContext): void {
     ["Ctrl-C", "stop the turn; press it again to leave"],
   ];
   for (const row of columns([...rows, ...keys])) print(row);
-  print(style.dim("  Every turn is recorded: drover runs list, drover sessions list"));
+  print(style.dim(`  Every turn is recorded: ${droverCommand()} runs list, ${droverCommand()} sessions list`));
 }
 
 function startNew({ conversation, print, style }: SlashContext): void {
@@ -106,7 +107,7 @@ async function resume({ client, conversation, agent, print, style }: SlashContex
   const session = byNumber ?? (await findSession(client, argument));
   if (session.agent_name !== agent)
     return print(
-      `  That session belongs to ${visible(session.agent_name)}: drover chat ${visible(session.agent_name)} --session ${session.session_id}`,
+      `  That session belongs to ${visible(session.agent_name)}: ${droverCommand()} chat ${visible(session.agent_name)} --session ${session.session_id}`,
     );
   conversation.resume(session.session_id);
   await showLastTurn({ client, print, style }, session.session_id);
@@ -163,7 +164,7 @@ async function showFiles({ client, conversation, print, style }: SlashContext): 
   for (const { run_id } of runs.toReversed()) {
     const { items } = await client.runs.files(run_id);
     for (const { path, size: bytes } of items) print(`  ${visible(path)} ${style.dim(formatBytes(bytes))}`);
-    if (items.length > 0) print(style.dim(`    drover runs files ${run_id}`));
+    if (items.length > 0) print(style.dim(`    ${droverCommand()} runs files ${run_id}`));
     count += items.length;
   }
   if (count === 0) print("  No files yet.");
