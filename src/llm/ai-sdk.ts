@@ -5,7 +5,7 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import type { TurnOptions } from "../model/provider.ts";
-import type { Conversation, Generate, Generated, Message, Part } from "./conversation.ts";
+import type { Conversation, Generate, GenerateResult, Message, Part } from "./conversation.ts";
 import { toProviderFault, type Setup, unusableAnswer } from "./faults.ts";
 import { parseInput } from "./tool-input.ts";
 
@@ -32,7 +32,7 @@ async function generate(
   vendor: Vendor,
   conversation: Conversation,
   { signal, onText }: TurnOptions,
-): Promise<Generated> {
+): Promise<GenerateResult> {
   signal.throwIfAborted();
   const { model, tools, max_tokens } = conversation.options;
   const { stream } = await vendor.model(model).doStream({

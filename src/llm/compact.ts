@@ -3,11 +3,11 @@ import type { CompactResult, CompactOptions } from "../model/provider.ts";
 
 /** The most characters of one tool result or tool input that the summarizing model sees. */
 const maxResultCharacters = 2000;
-/** The share of the conversation, at its end, that is kept verbatim. */
+/** The last part of the conversation, as a share of its length, that stays verbatim. */
 const keptShare = 0.2;
 
 const systemPrompt = `You summarize the work of an agent, so that it can continue without the conversation itself.
-Write down, in this order and as briefly as it can be said:
+Write down, in this order and as briefly as possible:
 1. What the user wants, with every requirement and constraint, in the user's own words where they matter.
 2. What was done: files that were read, written or deleted, commands that were run, and how each ended.
 3. What was found out: facts, names, paths, numbers and error messages that are needed later, exactly.
@@ -50,7 +50,7 @@ export async function compact(
       compacted: { ok: false, error: { kind: "invalid_response", message: "The model wrote an empty summary." } },
       conversation: null,
     };
-  const task = conversation.compacted?.task ?? textOf(messages[0]!);
+  const task = conversation.compacted?.task ?? toText(messages[0]!);
   const kept = messages.slice(from);
   const answers = (conversation.compacted?.answers ?? 0) + older.filter(({ role }) => role === "assistant").length;
   const first: Message = {
@@ -68,7 +68,7 @@ export async function compact(
  * need results.
  */
 function findTailStart(messages: readonly Message[]): number {
-  const lengths = messages.map((message) => textOf(message).length);
+  const lengths = messages.map((message) => toText(message).length);
   const maxTailCharacters = lengths.reduce((sum, length) => sum + length, 0) * keptShare;
   let start = messages.findLastIndex(({ role }) => role === "assistant");
   let tailCharacters = 0;
@@ -82,22 +82,22 @@ function findTailStart(messages: readonly Message[]): number {
 
 /** Returns the messages as text, shortened to its start and end if it is too long. */
 function buildTranscript(messages: readonly Message[], maxCharacters: number): string {
-  const text = messages.map((message) => `[${message.role}]\n${textOf(message, maxResultCharacters)}`).join("\n\n");
+  const text = messages.map((message) => `[${message.role}]\n${toText(message, maxResultCharacters)}`).join("\n\n");
   return shorten(text, maxCharacters);
 }
 
-function textOf(message: Message, maxCharacters = Infinity): string {
+function toText(message: Message, maxCharacters = Infinity): string {
   switch (message.role) {
     case "user":
       return message.text;
     case "assistant":
-      return message.parts.map((part) => partText(part, maxCharacters)).join("\n");
+      return message.parts.map((part) => partToText(part, maxCharacters)).join("\n");
     case "tool":
       return message.results.map(({ output }) => shorten(output, maxCharacters)).join("\n");
   }
 }
 
-function partText(part: Part, maxCharacters: number): string {
+function partToText(part: Part, maxCharacters: number): string {
   if (part.type === "text") return part.text;
   // a summary does not need the reasoning
   return part.type === "reasoning" ? "" : `${part.name} ${shorten(JSON.stringify(part.input) ?? "", maxCharacters)}`;
@@ -106,5 +106,5 @@ function partText(part: Part, maxCharacters: number): string {
 function shorten(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;
   const half = Math.floor(maxCharacters / 2);
-  return `${text.slice(0, half)}\n[${text.length - 2 * half} characters left out]\n${text.slice(-half)}`;
+  return `${text.slice(0, half)}\n[${text.length - 2 * half} characters omitted]\n${text.slice(-half)}`;
 }

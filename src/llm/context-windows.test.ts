@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { contextWindowOf } from "./context-windows.ts";
+import { findContextWindow } from "./context-windows.ts";
 
 it.each([
   ["claude-sonnet-4-5", 200_000],
@@ -10,5 +10,5 @@ it.each([
   ["gemini-2.5-flash", 1_048_576],
   ["llama3.2", null],
 ])("knows the window of %s: %s", (model, tokens) => {
-  expect(contextWindowOf(model)).toBe(tokens);
+  expect(findContextWindow(model)).toBe(tokens);
 });

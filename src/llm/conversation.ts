@@ -11,7 +11,7 @@ import {
   type Part,
 } from "./message.ts";
 
-export type { Conversation, Generate, Generated, Message, Model, Part } from "./message.ts";
+export type { Conversation, Generate, GenerateResult, Message, Model, Part } from "./message.ts";
 
 /** Creates a provider from a model service. */
 export function createProvider(name: string, service: Model, store: SessionStore, newId: NewId): Provider {
@@ -52,7 +52,7 @@ function openSession(
     const { usage, stop } = generated;
     return {
       ok: true,
-      text: textOf(generated.parts),
+      text: joinText(generated.parts),
       tool_uses,
       usage,
       stop: stop === "end" && tool_uses.length > 0 ? "tool_use" : stop,
@@ -63,7 +63,7 @@ function openSession(
     model: conversation.options.model,
     get last_message() {
       const last = current.messages.findLast((message) => message.role === "assistant");
-      return last ? textOf(last.parts) : null;
+      return last ? joinText(last.parts) : null;
     },
     get pending() {
       return findPendingUses(current.messages);
@@ -71,14 +71,14 @@ function openSession(
     async sendMessage(text, options) {
       const pending = findPendingUses(current.messages);
       if (pending.length > 0)
-        throw new BugError(`a message was sent before the results of ${pending.map(idOf).join(", ")}`);
+        throw new BugError(`a message was sent before the results of ${pending.map(getId).join(", ")}`);
       return runTurn([{ role: "user", text }], options);
     },
     async submitToolResults(results, { message, ...options }) {
       const missing = findPendingUses(current.messages).filter(
-        (use) => !results.some((result) => result.tool_use_id === idOf(use)),
+        (use) => !results.some((result) => result.tool_use_id === getId(use)),
       );
-      if (missing.length > 0) throw new BugError(`no result was submitted for ${missing.map(idOf).join(", ")}`);
+      if (missing.length > 0) throw new BugError(`no result was submitted for ${missing.map(getId).join(", ")}`);
       const followUp: Message[] = message === undefined ? [] : [{ role: "user", text: message }];
       return runTurn([{ role: "tool", results }, ...followUp], options);
     },
@@ -102,11 +102,11 @@ function findPendingUses(messages: readonly Message[]): ToolUse[] {
   });
 }
 
-function textOf(parts: readonly Part[]): string {
+function joinText(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-const idOf = ({ tool_use_id }: ToolUse): string => tool_use_id;
+const getId = ({ tool_use_id }: ToolUse): string => tool_use_id;
 
 export function isConversation(state: unknown): state is Conversation {
   return typeof state === "object" && state !== null && Reflect.get(state, "format") === conversationFormat;

@@ -21,9 +21,9 @@ export interface ProviderHost {
 }
 
 export interface ProviderDefinition {
-  /** The variable that holds its key; null if it needs none. */
+  /** The variable with its key; null if it needs none. */
   variable: string | null;
-  /** The variable that holds its address, for when the settings have none. */
+  /** The variable with its address, used if the settings have no address. */
   address_variable?: string;
   default_model: string | null;
   /** Whether the provider works here without further setup. Defaults to whether its variable is set. */

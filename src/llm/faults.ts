@@ -1,10 +1,10 @@
 import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
 import type { ProviderFault } from "../model/provider.ts";
 
-/** The setup of a provider, for messages. */
+/** The settings of a provider that error messages mention. */
 export interface Setup {
   provider: string;
-  /** The variable that holds its key; null if it needs none. */
+  /** The variable with its key; null if it needs none. */
   variable: string | null;
 }
 
@@ -18,15 +18,19 @@ export function toProviderFault(error: unknown, setup: Setup, signal: AbortSigna
   if (signal.aborted) return cancelled;
   if (LoadAPIKeyError.isInstance(error)) return authentication(setup, "no key is set");
   if (APICallError.isInstance(error)) return toCallFault(error, setup);
-  const type = fieldOf(error, "type");
-  if (type === "overloaded_error" || type === "rate_limit_error" || [429, 503].includes(Number(fieldOf(error, "code"))))
-    return rateLimit(setup, textOf(error), undefined);
-  if (/too many requests|throttl/i.test(textOf(error))) return rateLimit(setup, textOf(error), undefined);
+  const type = readField(error, "type");
+  if (
+    type === "overloaded_error" ||
+    type === "rate_limit_error" ||
+    [429, 503].includes(Number(readField(error, "code")))
+  )
+    return rateLimit(setup, readMessage(error), undefined);
+  if (/too many requests|throttl/i.test(readMessage(error))) return rateLimit(setup, readMessage(error), undefined);
   // these are errors of fetch itself: no connection, or a broken one
-  if (/^(?:terminated|fetch failed)$/.test(textOf(error))) return unreachable(setup, textOf(error));
-  if (type === "authentication_error" || type === "permission_error") return authentication(setup, textOf(error));
-  if (/AWS SigV4|credentials/i.test(textOf(error))) return authentication(setup, textOf(error));
-  return unusableAnswer(setup, textOf(error));
+  if (/^(?:terminated|fetch failed)$/.test(readMessage(error))) return unreachable(setup, readMessage(error));
+  if (type === "authentication_error" || type === "permission_error") return authentication(setup, readMessage(error));
+  if (/AWS SigV4|credentials/i.test(readMessage(error))) return authentication(setup, readMessage(error));
+  return unusableAnswer(setup, readMessage(error));
 }
 
 export function unusableAnswer({ provider }: Setup, details: string): ProviderFault {
@@ -38,13 +42,13 @@ export function unusableAnswer({ provider }: Setup, details: string): ProviderFa
 
 function toCallFault(error: APICallError, setup: Setup): ProviderFault {
   const { statusCode: status, responseHeaders: headers = {} } = error;
-  if (status === 401 || status === 403) return authentication(setup, textOf(error));
-  if (status === 429 || status === 529) return rateLimit(setup, textOf(error), retryAfterMs(headers));
+  if (status === 401 || status === 403) return authentication(setup, readMessage(error));
+  if (status === 429 || status === 529) return rateLimit(setup, readMessage(error), retryAfterMs(headers));
   // a retryable error with status 200: the connection broke in the middle of the answer
   const isCutOff = status === 200 && error.isRetryable;
   if (status === undefined || status >= 500 || status === 408 || isCutOff)
-    return unreachable(setup, `${status ?? "no answer"}: ${textOf(error)}`);
-  return rejectedRequest(setup, `${status}: ${textOf(error)}`, `${error.message} ${error.responseBody ?? ""}`);
+    return unreachable(setup, `${status ?? "no answer"}: ${readMessage(error)}`);
+  return rejectedRequest(setup, `${status}: ${readMessage(error)}`, `${error.message} ${error.responseBody ?? ""}`);
 }
 
 export function unreachable({ provider }: Setup, details: string): ProviderFault {
@@ -78,7 +82,7 @@ export function rateLimit({ provider }: Setup, details: string, retry_after_ms: 
   };
 }
 
-/** Reads `retry-after-ms`, or else `retry-after`, which holds seconds or a date. */
+/** Reads `retry-after-ms`, or else `retry-after`, which is a number of seconds or a date. */
 function retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
   const ms = Number(headers["retry-after-ms"] ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
@@ -88,8 +92,8 @@ function retryAfterMs(headers: Readonly<Record<string, string>>): number | undef
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
 }
 
-function textOf(error: unknown): string {
-  const message = fieldOf(error, "message");
+function readMessage(error: unknown): string {
+  const message = readField(error, "message");
   return typeof message === "string" && message !== "" ? message : "no message";
 }
 
@@ -97,6 +101,6 @@ function shorten(text: string): string {
   return text.length > maxVendorCharacters ? `${text.slice(0, maxVendorCharacters)}...` : text.replace(/\.$/, "");
 }
 
-function fieldOf(value: unknown, name: string): unknown {
+function readField(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

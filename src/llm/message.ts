@@ -27,12 +27,12 @@ export type Part =
   | { type: "reasoning"; text: string; meta?: unknown }
   | ({ type: "tool_use"; meta?: unknown } & ToolUse);
 
-export type Generated =
+export type GenerateResult =
   | { ok: true; parts: Part[]; usage: Usage; stop: "end" | "length" | "refused" }
   | { ok: false; error: ProviderFault };
 
 /** Generates the next answer of a conversation. Only this differs between model services. Never rejects. */
-export type Generate = (conversation: Conversation, options: TurnOptions) => Promise<Generated>;
+export type Generate = (conversation: Conversation, options: TurnOptions) => Promise<GenerateResult>;
 
 export interface Model {
   generate: Generate;

@@ -31,24 +31,24 @@ export function findPackage({ name }: OptionalPackage, { directory, env }: Packa
 
 /** Returns a message about a missing package and how to install it; null if it is installed. */
 export function describeMissingPackage(
-  wanted: OptionalPackage,
+  required: OptionalPackage,
   host: PackageHost,
 ): { message: string; next: string } | null {
-  if (findPackage(wanted, host) !== null) return null;
+  if (findPackage(required, host) !== null) return null;
   return {
-    message: `it needs the package ${wanted.name}, which is not installed`,
-    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that directory: drover trust ${host.directory}`}.`,
+    message: `it needs the package ${required.name}, which is not installed`,
+    next: `Run \`npm install ${required.name}@${required.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that directory: drover trust ${host.directory}`}.`,
   };
 }
 
 /** Loads a package that Drover does not install. The caller states the type of its exports. */
-export async function loadPackage<T>(wanted: OptionalPackage, host: PackageHost, neededBy: string): Promise<T> {
-  const missing = describeMissingPackage(wanted, host);
-  if (missing === null) return (await importModule(pathToFileURL(findPackage(wanted, host)!).href)) as T;
+export async function loadPackage<T>(required: OptionalPackage, host: PackageHost, neededBy: string): Promise<T> {
+  const missing = describeMissingPackage(required, host);
+  if (missing === null) return (await importModule(pathToFileURL(findPackage(required, host)!).href)) as T;
   throw new RequestError({
     code: "DROVER-LLM-006",
     field: "provider",
-    message: `${neededBy} needs the package ${wanted.name}, which is not installed.`,
+    message: `${neededBy} needs the package ${required.name}, which is not installed.`,
     next: missing.next,
   });
 }

@@ -16,7 +16,7 @@ const loaders: Record<string, () => Promise<ProviderDefinition>> = {
   scripted: async () => (await import("./scripted.ts")).scripted,
 };
 
-/** If no provider is named, Drover uses the first of these that is ready. */
+/** If no provider is named, Drover uses the first provider in this list that is ready. */
 const defaultOrder = ["claude-code", "anthropic", "openai", "google", "ollama"] as const;
 
 export const providerNames: readonly string[] = Object.keys(loaders);

@@ -4,7 +4,7 @@ import { checkShape } from "../define/check-shape.ts";
 import { readYaml } from "../define/structured-text.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import type { Conversation, Generate, Generated, Part } from "./conversation.ts";
+import type { Conversation, Generate, GenerateResult, Part } from "./conversation.ts";
 import type { ProviderDefinition } from "./definition.ts";
 import { cancelled } from "./faults.ts";
 
@@ -15,7 +15,7 @@ const failure = z.strictObject({
   message: z.string(),
   retry_after_ms: z.number().optional(),
 });
-// one object instead of a union of answers and errors, so that a fault names the key instead of the whole turn
+// one object instead of a union of answers and errors, so that an error message names the key instead of the whole turn
 const turnSchema = z
   .strictObject({
     text: z.string().optional(),
@@ -65,7 +65,7 @@ function buildAnswer(
   { text, tools = [], usage: scriptedUsage }: Script["turns"][number],
   answerCount: number,
   { messages }: Conversation,
-): Generated {
+): GenerateResult {
   const parts: Part[] = text === undefined ? [] : [{ type: "text", text }];
   for (const [index, { name, input }] of tools.entries())
     parts.push({ type: "tool_use", tool_use_id: `scripted_${answerCount + 1}_${index + 1}`, name, input: input ?? {} });
@@ -91,7 +91,7 @@ async function readScript(file: string): Promise<Script> {
   });
 }
 
-/** Returns the script, or all faults in its file. */
+/** Returns the script, or everything that is wrong with its file. */
 export async function checkScript(
   file: string,
 ): Promise<{ ok: true; value: Script } | { ok: false; faults: DefinitionFault[] }> {

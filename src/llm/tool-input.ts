@@ -1,6 +1,6 @@
 /**
- * Parses the input of a tool call. If the model's answer was cut off, the input is invalid, and the loop answers the
- * call with the fault.
+ * Parses the input of a tool call. If the model's answer was cut off, the input is invalid, and the loop returns
+ * `fault` to the model as the call's result.
  */
 export function parseInput(text: string): { input: unknown; fault?: string } {
   try {

@@ -40,7 +40,7 @@ export function openCaptures(options: CaptureOptions): OpenedCaptures {
 
 function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOptions): Capture {
   const { mode, maxBytes, onOutput } = options;
-  const keep = keepEnds(mode === "file" || mode === "none" ? 0 : maxBytes);
+  const buffer = keepEnds(mode === "file" || mode === "none" ? 0 : maxBytes);
   const failsAtLimit = options.onLimit === "fail" && mode !== "none";
   let isHurried = false;
   let endWait: (() => void) | undefined;
@@ -59,16 +59,16 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
       endWait?.();
     },
     async read(stream, onFault) {
-      const take = (chunk: Uint8Array): Promise<unknown> | undefined => {
-        keep.push(chunk);
-        if (failsAtLimit && keep.totalBytes > maxBytes) onFault(outputTooLarge(maxBytes));
+      const handleChunk = (chunk: Uint8Array): Promise<unknown> | undefined => {
+        buffer.push(chunk);
+        if (failsAtLimit && buffer.totalBytes > maxBytes) onFault(outputTooLarge(maxBytes));
         const spilled = spill?.push(chunk).catch((error: unknown) => onFault(spillFault(spill, error)));
         const handled = passOn(chunk);
         return spilled === undefined || handled === undefined ? (spilled ?? handled) : Promise.all([spilled, handled]);
       };
-      if (stream !== null) await readAll(stream, take);
+      if (stream !== null) await readAll(stream, handleChunk);
       await spill?.end().catch((error: unknown) => onFault(spillFault(spill, error)));
-      const captured = keep.take();
+      const captured = buffer.result();
       // the file contains the complete output
       return mode === "file" ? { ...captured, truncated: false } : captured;
     },
@@ -83,25 +83,25 @@ function spillFault(spill: Spill, error: unknown): CommandFault {
 }
 
 /**
- * Passes each chunk to `take`, in order. A returned promise pauses the stream. Chunks are queued nevertheless, because
- * Node resumes the pipes when the process exits.
+ * Passes each chunk to `handleChunk`, in order. A returned promise pauses the stream. Chunks that still arrive are queued,
+ * because Node resumes the pipes when the process exits.
  */
-function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown> | undefined): Promise<void> {
+function readAll(stream: Readable, handleChunk: (chunk: Uint8Array) => Promise<unknown> | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const queue: Uint8Array[] = [];
     let isBusy = false;
     let hasEnded = false;
-    const takeChunk = (chunk: Uint8Array): void => {
-      const taken = take(chunk);
-      if (taken === undefined) return;
+    const startChunk = (chunk: Uint8Array): void => {
+      const handled = handleChunk(chunk);
+      if (handled === undefined) return;
       isBusy = true;
       stream.pause();
-      taken.then(processNext).catch(reject);
+      handled.then(processNext).catch(reject);
     };
     const processNext = (): void => {
       isBusy = false;
       const queued = queue.shift();
-      if (queued !== undefined) takeChunk(queued);
+      if (queued !== undefined) startChunk(queued);
       if (isBusy) return;
       if (queue.length > 0) return processNext();
       if (hasEnded) resolve();
@@ -118,14 +118,14 @@ function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown>
         return;
       }
       try {
-        takeChunk(chunk);
+        startChunk(chunk);
       } catch (error) {
         reject(error);
       }
     });
     stream.once("end", finish);
     stream.once("close", finish);
-    // a failed read ends the stream; earlier output is kept
+    // a failed read ends the stream, without losing earlier output
     stream.once("error", finish);
   });
 }

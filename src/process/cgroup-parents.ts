@@ -6,8 +6,8 @@ import { type Mount, readMounts } from "./mounts.ts";
 export interface CgroupParents {
   memoryBytes: CgroupParent | null;
   processes: CgroupParent | null;
-  /** Why a parent is null. */
-  missing: string;
+  /** Explains why a parent is null. */
+  missingReason: string;
   /** All cgroup mount points. */
   mountPoints: readonly string[];
 }
@@ -32,7 +32,7 @@ export function findCgroupParents(
   return {
     memoryBytes: findParent("memory", membership, mounts),
     processes: findParent("pids", membership, mounts),
-    missing: membership === "" ? "this system has no cgroups" : noController,
+    missingReason: membership === "" ? "this system has no cgroups" : noController,
     mountPoints: [...new Set(mountPoints)],
   };
 }

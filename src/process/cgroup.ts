@@ -7,7 +7,7 @@ import { isCode } from "./process-group.ts";
 export type CgroupLimit = "memoryBytes" | "processes";
 
 /**
- * The cgroup of one command. An outer cgroup has the limits, and an inner one has the command. A process that creates a
+ * The cgroup of one command. The outer cgroup sets the limits, and the inner one contains the command. A process that creates a
  * cgroup namespace sees the inner one as the root and can change only that.
  */
 export interface Cgroup {
@@ -21,25 +21,25 @@ export interface Cgroup {
   remove(): Promise<void>;
 }
 
-export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; why: string };
+export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; reason: string };
 
-/** Creates a cgroup with these limits, or returns why this host cannot. Removes everything again on failure. */
+/** Creates a cgroup with these limits, or returns the reason why this host cannot. On failure, leaves nothing behind. */
 export function createCgroup(
   limits: Limits | undefined,
   findParents: () => CgroupParents = findCgroupParents,
 ): CgroupResult {
-  const wanted = toCgroupLimits(limits);
-  if (wanted.length === 0) return { ok: true, cgroup: null };
+  const cgroupLimits = toCgroupLimits(limits);
+  if (cgroupLimits.length === 0) return { ok: true, cgroup: null };
   const parents = findParents();
   const name = `drover-${process.pid}-${process.hrtime.bigint()}`;
   const directories = new Map<CgroupLimit, string>();
-  for (const [limit, value] of wanted) {
+  for (const [limit, value] of cgroupLimits) {
     const target = parents[limit];
-    const fail = (why: string): CgroupResult => {
+    const fail = (reason: string): CgroupResult => {
       for (const directory of new Set(directories.values())) tryRemove(directory);
-      return { ok: false, limit, why };
+      return { ok: false, limit, reason };
     };
-    if (target === null) return fail(parents.missing);
+    if (target === null) return fail(parents.missingReason);
     const directory = join(target.parent, name);
     directories.set(limit, directory);
     try {
@@ -60,7 +60,7 @@ export function createCgroup(
       procsFiles: unique.map((directory) => join(innerDirectory(directory), "cgroup.procs")),
       mountPoints: parents.mountPoints,
       exceeded: () =>
-        wanted.map(([limit]) => limit).find((limit) => hasExceeded(directories.get(limit)!, limit)) ?? null,
+        cgroupLimits.map(([limit]) => limit).find((limit) => hasExceeded(directories.get(limit)!, limit)) ?? null,
       remove: async () => {
         for (const directory of unique) await removeWithRetries(directory);
       },
@@ -85,10 +85,10 @@ export function sweepCgroups(parents: CgroupParents = findCgroupParents()): stri
 const innerDirectory = (directory: string): string => join(directory, "command");
 
 function toCgroupLimits(limits: Limits | undefined): [CgroupLimit, number][] {
-  const wanted: [CgroupLimit, number][] = [];
-  if (limits?.memoryBytes !== undefined) wanted.push(["memoryBytes", limits.memoryBytes]);
-  if (limits?.processes !== undefined) wanted.push(["processes", limits.processes]);
-  return wanted;
+  const cgroupLimits: [CgroupLimit, number][] = [];
+  if (limits?.memoryBytes !== undefined) cgroupLimits.push(["memoryBytes", limits.memoryBytes]);
+  if (limits?.processes !== undefined) cgroupLimits.push(["processes", limits.processes]);
+  return cgroupLimits;
 }
 
 function setLimit(directory: string, version: 1 | 2, limit: CgroupLimit, value: number): void {

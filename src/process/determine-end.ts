@@ -10,11 +10,11 @@ import {
   stoppedFault,
 } from "./faults.ts";
 import { toErrnoName, toSignalName, toSignalNumber } from "./signals.ts";
-import type { Launched } from "./launch.ts";
-import { agrees, takeStatus, type LauncherStatus } from "./launcher-status.ts";
+import type { LaunchedProcess } from "./launch.ts";
+import { matchesExit, readStatusFile, type LauncherStatus } from "./launcher-status.ts";
 
 export interface Evidence {
-  launched: Launched;
+  launched: LaunchedProcess;
   command: Command;
   path: string | undefined;
   /** The exit as Node reports it. The launcher's report takes precedence: Node reports a realtime signal as exit code 0. */
@@ -59,11 +59,11 @@ interface Status extends LauncherStatus {
 }
 
 function readStatus({ launched, exit }: Evidence): Status {
-  const reported = takeStatus(launched.statusFile);
-  const isForged = reported.end !== null && !agrees(reported.end, exit);
+  const reported = readStatusFile(launched.statusFile);
+  const isForged = reported.end !== null && !matchesExit(reported.end, exit);
   const outer = isForged ? { ...reported, end: null } : reported;
   if (launched.level !== "sandbox") return { ...outer, isStarted: true };
-  const inner = takeStatus(launched.innerStatusFile);
+  const inner = readStatusFile(launched.innerStatusFile);
   return {
     level: outer.level,
     // if the outer launcher was killed, the inner one's report of a normal end is not reliable
@@ -103,7 +103,7 @@ function findStartFault(
 
 function toLauncherFault(
   { step, errno }: { step: string; errno: number },
-  { level }: Launched,
+  { level }: LaunchedProcess,
   command: Command,
   path: string | undefined,
 ): CommandFault {
@@ -142,7 +142,7 @@ function guessRlimit(limits: Limits | undefined): keyof Limits {
   return limits?.cpuSeconds !== undefined ? "cpuSeconds" : "fileSizeBytes";
 }
 
-function appliedLevel({ level, through }: Launched, status: LauncherStatus): Isolation | null {
+function appliedLevel({ level, through }: LaunchedProcess, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
   if (through !== "launcher") return through === "group" ? "group" : "none";
   if (status.level === null && status.end === null) return null; // the launcher was killed before it started the command

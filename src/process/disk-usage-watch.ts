@@ -150,9 +150,9 @@ function pauseAfter(checkStart: { ms: number; cpu: NodeJS.CpuUsage }): number {
 }
 
 function cannotMeasure(limits: DiskLimits, roots: readonly string[], error: unknown): CommandFault {
-  const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
+  const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
   return limitMissing(
     limits.diskBytes === undefined ? "files" : "diskBytes",
-    `${roots.join(" and ")} cannot be read (${why})`,
+    `${roots.join(" and ")} cannot be read (${reason})`,
   );
 }

@@ -31,15 +31,15 @@ export async function measureDiskUsage({
   const isOver = (): boolean => signal.aborted || isEnough(usage);
 
   for (const start of starts) {
-    const [root] = await lstatAll([bytesOf(start)]);
+    const [root] = await lstatAll([toBytes(start)]);
     if (!root?.isDirectory()) continue;
     addBytes(root);
     const pending = [start];
     for (let directory = pending.pop(); directory !== undefined && !isOver(); directory = pending.pop()) {
       for await (const entries of readBatches(directory)) {
         usage.files += entries.length;
-        const paths = pathsOf(withBytes ? entries : entries.filter((entry) => entry.isDirectory()), directory);
-        const results = await lstatAll(paths.map(bytesOf));
+        const paths = toPaths(withBytes ? entries : entries.filter((entry) => entry.isDirectory()), directory);
+        const results = await lstatAll(paths.map(toBytes));
         results.forEach((stats, index) => {
           const path = paths[index]!;
           if (stats === null) return;
@@ -58,9 +58,9 @@ export async function measureDiskUsage({
 const batchEntries = 256;
 
 /** File names are bytes, not always valid text. Paths are stored as latin1, which represents any byte compactly. */
-const bytesOf = (path: string): Buffer => Buffer.from(path, "latin1");
+const toBytes = (path: string): Buffer => Buffer.from(path, "latin1");
 
-function pathsOf(entries: readonly Dirent[], directory: string): string[] {
+function toPaths(entries: readonly Dirent[], directory: string): string[] {
   // names are buffers because of the encoding passed to opendir
   return entries.map(({ name }) => `${directory}/${(name as unknown as Buffer).toString("latin1")}`);
 }
@@ -78,7 +78,7 @@ async function* readBatches(directory: string): AsyncGenerator<Dirent[]> {
   let listing: Dir | undefined;
   try {
     // Node accepts "buffer" here, but its types do not
-    listing = await promises.opendir(bytesOf(directory), {
+    listing = await promises.opendir(toBytes(directory), {
       encoding: "buffer" as BufferEncoding,
       bufferSize: batchEntries,
     });
@@ -128,7 +128,7 @@ function isUnreadable(error: unknown): boolean {
 
 const unreadableCodes = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
-/** How many hard-linkedFiles files to remember. Further ones are counted once per name. */
+/** How many hard-linked files to remember. Further ones are counted once per name. */
 const maxLinkedFiles = 100_000;
 
 /** Counts allocated blocks: a sparse file uses less than its length. */

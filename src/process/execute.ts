@@ -29,7 +29,7 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
     if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], noOutput, noOutput);
     const captures = openCaptures(capture);
     if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], noOutput, noOutput);
-    const running = startCommand(command, { ...startOptions, output: outputOf(capture) }, signal);
+    const running = startCommand(command, { ...startOptions, output: toOutputMode(capture) }, signal);
     let fault: CommandFault | null = null;
     const onFault = (newFault: CommandFault): void => {
       fault ??= newFault;
@@ -54,7 +54,7 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
   };
 }
 
-function outputOf({ mode }: CaptureOptions): NonNullable<StartOptions["output"]> {
+function toOutputMode({ mode }: CaptureOptions): NonNullable<StartOptions["output"]> {
   return mode === "none" || mode === "merged" ? mode : "both";
 }
 

@@ -2,27 +2,27 @@ import type { Command, CommandFault, ProcessEnd, Limits } from "../model/process
 import type { StopReason } from "../model/states.ts";
 import { findExecutable } from "./find-executable.ts";
 
-// Creates the faults of commands. Each message states the cause, then what to do about it.
+// Each function creates the fault for one kind of failed command. Messages state the cause, then what to do about it.
 
 export function notFound(name: string): CommandFault {
-  const why = name.includes("/") ? "The file does not exist" : "It is not in any directory of PATH";
+  const reason = name.includes("/") ? "The file does not exist" : "It is not in any directory of PATH";
   return {
     code: "DROVER-EXE-001",
-    message: `Command not found: ${name}. ${why}: check the spelling, or install it.`,
+    message: `Command not found: ${name}. ${reason}: check the spelling, or install it.`,
   };
 }
 
-export function notExecutable(name: string, why = "It is a directory or has no execute permission"): CommandFault {
+export function notExecutable(name: string, reason = "It is a directory or has no execute permission"): CommandFault {
   return {
     code: "DROVER-EXE-005",
-    message: `Not executable: ${name}. ${why}: try chmod +x, or run it with its interpreter.`,
+    message: `Not executable: ${name}. ${reason}: try chmod +x, or run it with its interpreter.`,
   };
 }
 
-export function isolationMissing(level: string, why: string): CommandFault {
+export function isolationMissing(level: string, reason: string): CommandFault {
   return {
     code: "DROVER-EXE-007",
-    message: `Isolation "${level}" is not available on this host: ${why}.${seeDoctor.isolation}`,
+    message: `Isolation "${level}" is not available on this host: ${reason}.${seeDoctor.isolation}`,
   };
 }
 
@@ -33,10 +33,10 @@ export function cannotKeepLeftovers(level: "pid" | "sandbox"): CommandFault {
   };
 }
 
-export function limitMissing(limit: keyof Limits, why: string): CommandFault {
+export function limitMissing(limit: keyof Limits, reason: string): CommandFault {
   return {
     code: "DROVER-EXE-008",
-    message: `The limit on ${limitLabels[limit].name} cannot be applied on this host: ${why}.${seeDoctor.limit}`,
+    message: `The limit on ${limitLabels[limit].name} cannot be applied on this host: ${reason}.${seeDoctor.limit}`,
     limit,
   };
 }
@@ -57,13 +57,13 @@ export function limitExceeded(
 }
 
 /** Returns the message without the advice to run drover doctor, for use by doctor itself. */
-export function causeOf({ message }: CommandFault): string {
+export function withoutAdvice({ message }: CommandFault): string {
   const advice = Object.values(seeDoctor).find((text) => message.endsWith(text));
   return advice === undefined ? message : message.slice(0, -advice.length);
 }
 
 const seeDoctor = {
-  isolation: ' Run drover doctor to see which levels are, or use "auto".',
+  isolation: ' Run drover doctor to list the available levels, or use "auto".',
   limit: " Run drover doctor for details, or omit the limit.",
 };
 
@@ -85,8 +85,8 @@ export function outputTooLarge(maxBytes: number): CommandFault {
   };
 }
 
-export function cannotStart(why: string): CommandFault {
-  return { code: "DROVER-EXE-010", message: `The process could not be started: ${why}.` };
+export function cannotStart(reason: string): CommandFault {
+  return { code: "DROVER-EXE-010", message: `The process could not be started: ${reason}.` };
 }
 
 export function stoppedFault(reason: StopReason, { timeoutMs }: Command): CommandFault {

@@ -5,10 +5,10 @@ import { keepEnds } from "./keep-ends.ts";
 const keepChunks = (
   maxBytes: number,
   chunks: readonly Uint8Array[],
-): ReturnType<ReturnType<typeof keepEnds>["take"]> => {
-  const keep = keepEnds(maxBytes);
-  for (const chunk of chunks) keep.push(chunk);
-  return keep.take();
+): ReturnType<ReturnType<typeof keepEnds>["result"]> => {
+  const buffer = keepEnds(maxBytes);
+  for (const chunk of chunks) buffer.push(chunk);
+  return buffer.result();
 };
 
 test("keeps everything up to the limit, and beyond it the exact start and end of the stream", () => {

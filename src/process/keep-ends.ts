@@ -1,14 +1,14 @@
 import type { CapturedOutput } from "../model/process.ts";
 
-/** Keeps the beginning and the end of a stream of any length in at most `maxBytes`. */
-export interface Keep {
+/** Buffers the beginning and the end of a stream of any length. */
+export interface EndsBuffer {
   push(chunk: Uint8Array): void;
   readonly totalBytes: number;
-  take(): CapturedOutput;
+  result(): CapturedOutput;
 }
 
-/** Keeps everything up to `maxBytes`. Of a longer stream it keeps the first and the last half of that size. */
-export function keepEnds(maxBytes: number): Keep {
+/** Keeps everything up to `maxBytes`. Of a longer stream, keeps the first and the last `maxBytes / 2`. */
+export function keepEnds(maxBytes: number): EndsBuffer {
   const headBytes = Math.ceil(maxBytes / 2);
   const head = keepHead(maxBytes);
   const tail = keepTail(maxBytes - headBytes);
@@ -22,13 +22,13 @@ export function keepEnds(maxBytes: number): Keep {
       totalBytes += chunk.length;
       if (chunk.length <= room) return head.push(chunk);
       if (room >= 0) {
-        // the stream is now longer than maxBytes: split what was kept into head and tail
+        // the stream is now longer than maxBytes: split the buffered bytes into head and tail
         head.push(chunk.subarray(0, room));
         tail.push(head.bytes().subarray(headBytes));
         tail.push(chunk.subarray(room));
       } else tail.push(chunk);
     },
-    take() {
+    result() {
       if (totalBytes <= maxBytes) return { head: head.bytes(), tail: new Uint8Array(0), totalBytes, truncated: false };
       const first = head.bytes().subarray(0, headBytes);
       const last = tail.bytes();

@@ -18,7 +18,7 @@ import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./launcher-status.ts";
 
 /** A started process, or one that failed to start and will emit an error event. */
-export interface Launched {
+export interface LaunchedProcess {
   child: ChildProcess;
   through: LaunchCommand["through"];
   level: Isolation | "auto";
@@ -28,7 +28,7 @@ export interface Launched {
   cgroup: Cgroup | null;
 }
 
-export type LaunchResult = Launched | { fault: CommandFault };
+export type LaunchResult = LaunchedProcess | { fault: CommandFault };
 
 /** Tries the launch methods in order until one starts the command. Synchronous, so that a failed spawn is detected at once. */
 export function launch(
@@ -47,14 +47,18 @@ export function launch(
       return { fault: lookup.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
     request = { ...request, path: lookup.found };
   }
-  const created = createCgroup(command.limits);
-  if (!created.ok) return { fault: limitMissing(created.limit, created.why) };
-  if (created.cgroup !== null)
-    request = { ...request, cgroupFiles: created.cgroup.procsFiles, readonlyMounts: created.cgroup.mountPoints };
+  const cgroupResult = createCgroup(command.limits);
+  if (!cgroupResult.ok) return { fault: limitMissing(cgroupResult.limit, cgroupResult.reason) };
+  if (cgroupResult.cgroup !== null)
+    request = {
+      ...request,
+      cgroupFiles: cgroupResult.cgroup.procsFiles,
+      readonlyMounts: cgroupResult.cgroup.mountPoints,
+    };
 
   const result = tryInOrder(launcher, request, options, environment);
-  if ("fault" in result) void created.cgroup?.remove(); // it is empty, so its removal needs no wait
-  return "fault" in result ? result : { ...result, level: request.level, cgroup: created.cgroup };
+  if ("fault" in result) void cgroupResult.cgroup?.remove(); // the cgroup is empty, so the first attempt removes it
+  return "fault" in result ? result : { ...result, level: request.level, cgroup: cgroupResult.cgroup };
 }
 
 function toLaunchRequest(command: Command, options: StartOptions): LaunchRequest {
@@ -80,14 +84,14 @@ function chooseLevel(requested: LaunchRequest["level"], keepLeftovers: boolean):
   return keepLeftovers && requested === "auto" ? "group" : requested;
 }
 
-type Spawned = Pick<Launched, "child" | "through" | "statusFile" | "innerStatusFile">;
+type SpawnedProcess = Pick<LaunchedProcess, "child" | "through" | "statusFile" | "innerStatusFile">;
 
 function tryInOrder(
   launcher: Launcher,
   request: LaunchRequest,
   options: StartOptions,
   environment: Record<string, string>,
-): Spawned | { fault: CommandFault } {
+): SpawnedProcess | { fault: CommandFault } {
   for (;;) {
     const launchMethod: LaunchMethod = needsNoLauncher(request) ? { kind: "plain" } : launcher.best();
     const launchCommand = buildLaunchCommand(launchMethod, request, options, environment);

@@ -1,12 +1,12 @@
 import { fstatSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
-import { agrees, openStatusFile, parseStatus, takeStatus } from "./launcher-status.ts";
+import { matchesExit, openStatusFile, parseStatus, readStatusFile } from "./launcher-status.ts";
 
 test("reads the report from its start and closes the file", () => {
   const file = openStatusFile()!;
   expect(fstatSync(file).nlink).toBe(0);
   writeSync(file, "I pid\nS 256 2 1500 500 4096\n");
-  expect(takeStatus(file)).toEqual({
+  expect(readStatusFile(file)).toEqual({
     level: "pid",
     failure: null,
     unkillable: 0,
@@ -22,15 +22,15 @@ test("uses the last complete line of each kind, because the launcher writes last
 
 test("accepts a reported end only if the launcher exited the same way", () => {
   const byCode = (code: number) => ({ code, signal: null });
-  expect(agrees({ wstatus: 5 << 8 }, byCode(5))).toBe(true);
-  expect(agrees({ wstatus: 0 }, byCode(5))).toBe(false);
-  expect(agrees({ wstatus: 0 }, { code: null, signal: "SIGKILL" })).toBe(false);
+  expect(matchesExit({ wstatus: 5 << 8 }, byCode(5))).toBe(true);
+  expect(matchesExit({ wstatus: 0 }, byCode(5))).toBe(false);
+  expect(matchesExit({ wstatus: 0 }, { code: null, signal: "SIGKILL" })).toBe(false);
   // with the core dump bit; and if the launcher could not die of the signal
-  expect(agrees({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
-  expect(agrees({ wstatus: 15 }, byCode(143))).toBe(true);
-  expect(agrees({ wstatus: 15 }, byCode(0))).toBe(false);
+  expect(matchesExit({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
+  expect(matchesExit({ wstatus: 15 }, byCode(143))).toBe(true);
+  expect(matchesExit({ wstatus: 15 }, byCode(0))).toBe(false);
   // Node reports a realtime signal as exit code 0
-  expect(agrees({ wstatus: 40 }, byCode(0))).toBe(true);
+  expect(matchesExit({ wstatus: 40 }, byCode(0))).toBe(true);
 });
 
 test("parses a failure, and ignores unknown lines", () => {

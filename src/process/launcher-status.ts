@@ -40,7 +40,7 @@ export function openStatusFile(): number | null {
 }
 
 /** Reads the report and closes the file. */
-export function takeStatus(file: number | null): LauncherStatus {
+export function readStatusFile(file: number | null): LauncherStatus {
   if (file === null) return parseStatus("");
   const buffer = Buffer.allocUnsafe(1024);
   const length = readSync(file, buffer, 0, buffer.length, 0);
@@ -65,7 +65,7 @@ export function parseStatus(text: string): LauncherStatus {
 }
 
 /** A launcher exits the same way as its command. If the two differ, the report was forged and the launcher killed. */
-export function agrees(
+export function matchesExit(
   { wstatus }: { wstatus: number },
   exit: { code: number | null; signal: NodeJS.Signals | null },
 ): boolean {

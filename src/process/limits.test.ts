@@ -136,7 +136,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
 const none = (): ReturnType<typeof findCgroupParents> => ({
   memoryBytes: null,
   processes: null,
-  missing: "there is none",
+  missingReason: "there is none",
   mountPoints: [],
 });
 

@@ -13,13 +13,13 @@ const idPrefix = "DROVER_EXECUTION_ID=";
  * survive and are recognized by the execution id in their environment. Empty on a system without /proc.
  */
 export function findOrphans(executionIds: Iterable<string>): Orphan[] {
-  const wanted = new Set(executionIds);
-  if (wanted.size === 0) return [];
+  const ids = new Set(executionIds);
+  if (ids.size === 0) return [];
   const orphans: Orphan[] = [];
   for (const pid of listPids()) {
     const executionId = readExecutionId(pid);
     // skip this process, which may itself have been started by an orphan
-    if (executionId !== undefined && wanted.has(executionId) && Number(pid) !== process.pid)
+    if (executionId !== undefined && ids.has(executionId) && Number(pid) !== process.pid)
       orphans.push({ pid: Number(pid), executionId });
   }
   return orphans;

@@ -1,5 +1,5 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
-import { causeOf } from "./faults.ts";
+import { withoutAdvice } from "./faults.ts";
 import type { DiskLimits } from "./disk-usage-watch.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
@@ -36,7 +36,7 @@ export async function probeHost(): Promise<HostReport> {
         ? { works: true }
         : {
             works: false,
-            why: whyNoLauncher(),
+            why: explainMissingLauncher(),
             next: "Reinstall Drover on a file system that allows executables. Until then Drover uses perl.",
           },
       perl: hasPerl
@@ -58,7 +58,7 @@ export async function probeHost(): Promise<HostReport> {
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
     auto: auto.isolation,
     limits: {
-      // smallLimits has each of these keys
+      // smallLimits has all keys except the two below
       ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
       // Drover checks these itself and needs no support from the host
       diskBytes: { works: true },
@@ -89,7 +89,7 @@ interface Trial {
 async function tryLevel(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
   const command = { executable: "/bin/sh", arguments: ["-c", ":"], limits, timeoutMs: 10_000 };
   const ended = await start(command, { isolation, output: "none" }, new AbortController().signal).result;
-  return { isolation: ended.isolation, error: ended.error === null ? null : causeOf(ended.error) };
+  return { isolation: ended.isolation, error: ended.error === null ? null : withoutAdvice(ended.error) };
 }
 
 async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {
@@ -110,7 +110,7 @@ async function launcherWorks(start: StartCommand): Promise<boolean> {
   return ended.resources !== null;
 }
 
-function whyNoLauncher(): string {
+function explainMissingLauncher(): string {
   if (process.platform !== "linux") return "it supports only Linux";
   return findNativeDirectory() === null
     ? "this installation has no native/ directory"

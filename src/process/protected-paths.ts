@@ -27,9 +27,9 @@ export interface ProtectedPaths {
 export const nothingProtected: ProtectedPaths = { hidden: [], shown: [], frozen: [] };
 
 export function protectedPaths({ hide = [], show = [], readOnly = [] }: Protection): ProtectedPaths {
-  // A directory that is hidden by name stays hidden, whatever else asks to show it.
-  const never = new Set(realPaths(hide));
-  const candidates = realPaths(show).filter((path) => !never.has(path));
+  // A directory listed in `hide` stays hidden even if `show` lists it too.
+  const alwaysHidden = new Set(realPaths(hide));
+  const candidates = realPaths(show).filter((path) => !alwaysHidden.has(path));
   const hidden = pathsToHide(hide, candidates);
   const shown = candidates.filter((path) => hidden.some((directory) => isBelow(path, directory)));
   return { hidden, shown, frozen: realPaths(readOnly) };

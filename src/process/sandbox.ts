@@ -4,7 +4,7 @@ import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
 import { bwrapEnvironmentFor, launcherOptions } from "./launch-command.ts";
 import type { LaunchMethod } from "./create-launcher.ts";
 
-/** The descriptor on which the inner launcher reports. The outer launcher truncates its own file at the end. */
+/** The descriptor on which the inner launcher reports. It needs its own, because the outer launcher truncates its file at the end. */
 export const innerStatusDescriptor = 4;
 
 export interface SandboxPaths {

@@ -1,4 +1,4 @@
-/** The maxDelayMs delay that setTimeout supports. It fires immediately for longer ones. */
+/** The longest delay that setTimeout supports. A longer one fires immediately. */
 const maxDelayMs = 2 ** 31 - 1;
 
 /** Like setTimeout, but for delays of any length. Returns a function that cancels it. */

@@ -6,7 +6,7 @@ import { buildEnvironment } from "./environment.ts";
 import { stoppedFault } from "./faults.ts";
 import { launch } from "./launch.ts";
 import { createLauncher, type LauncherOptions } from "./create-launcher.ts";
-import { reasonOf, trackProcess } from "./track-process.ts";
+import { getStopReason, trackProcess } from "./track-process.ts";
 
 /** Creates a `start` function that remembers which launcher works on this host. */
 export function createStart(launcherOptions: LauncherOptions = {}): StartCommand {
@@ -21,7 +21,7 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
       ids: options.ids,
     });
     if (signal.aborted) {
-      const reason = reasonOf(signal);
+      const reason = getStopReason(signal);
       return notStarted(stoppedFault(reason, command), withheld, reason);
     }
     const [startTime, startedAt] = [new Date(), monotonicMs()];

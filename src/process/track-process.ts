@@ -6,7 +6,7 @@ import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./end-held-pipes.ts";
 import { watchCommand } from "./disk-usage-watch.ts";
 import { determineEnd } from "./determine-end.ts";
-import type { Launched } from "./launch.ts";
+import type { LaunchedProcess } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./process-group.ts";
 import { setLongTimeout } from "./set-long-timeout.ts";
 
@@ -26,7 +26,7 @@ export interface TrackOptions {
 
 /** Follows a process from the spawn to its result. Exit, timeout, cancellation and disk limits race only here. */
 export function trackProcess(
-  launched: Launched,
+  launched: LaunchedProcess,
   { command, options, signal, startTime, startedAt, withheld, path }: TrackOptions,
 ): RunningProcess {
   const { child, through } = launched;
@@ -97,13 +97,13 @@ export function trackProcess(
   const kill = async (reason: StopReason): Promise<void> => {
     if (stopped === null && !hasExited && child.pid !== undefined) {
       stopped = reason;
-      send(child, through, "SIGTERM");
+      sendSignal(child, through, "SIGTERM");
       cancelGrace = setLongTimeout(options.graceMs ?? defaultGraceMs, () => sendKill(child, through));
       if (options.hurry?.aborted) onHurry();
     }
     await result;
   };
-  const onAbort = (): void => void kill(reasonOf(signal));
+  const onAbort = (): void => void kill(getStopReason(signal));
   const onHurry = (): void => {
     if (stopped !== null && !hasExited) sendKill(child, through);
   };
@@ -143,12 +143,12 @@ export function trackProcess(
 }
 
 /** Does not kill the launcher itself: on SIGPWR it kills all its descendants and then exits. */
-function sendKill(child: ChildProcess, through: Launched["through"]): void {
-  send(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
+function sendKill(child: ChildProcess, through: LaunchedProcess["through"]): void {
+  sendSignal(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
 }
 
 /** Also sends SIGCONT, because a stopped process handles signals only when it continues. */
-function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.Signals): void {
+function sendSignal(child: ChildProcess, through: LaunchedProcess["through"], signal: NodeJS.Signals): void {
   for (const name of [signal, "SIGCONT"] as const) {
     if (through === "group") signalGroup(child.pid!, name);
     else child.kill(name);
@@ -162,7 +162,7 @@ function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
   if (stdin !== "pipe") child.stdin.end(stdin);
 }
 
-/** Any other abort reason counts as `user`. */
-export function reasonOf(signal: AbortSignal): StopReason {
+/** Returns the signal's reason if it is a StopReason, otherwise `user`. */
+export function getStopReason(signal: AbortSignal): StopReason {
   return stopReasons.find((reason) => reason === signal.reason) ?? "user";
 }

@@ -1,4 +1,14 @@
-import { byteClass, complement, failed, hasOther, latin1, markOf, more, readRun, visibleExcept } from "./matcher.ts";
+import {
+  byteClass,
+  complement,
+  failed,
+  hasByteOutside,
+  latin1,
+  createMark,
+  more,
+  readRun,
+  visibleExcept,
+} from "./matcher.ts";
 import type { Matcher, Verdict, View } from "./matcher.ts";
 import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
 
@@ -83,7 +93,7 @@ function readValue(text: View, start: number, isQuoted: boolean, word: string): 
   const end = readRun(text, start, isQuoted ? quotedValueBytes : bareValueBytes, 6, 4096);
   if (end === more) return { undecidedFrom: start };
   if (end === failed || !isLikelySecretAt(text, start, end)) return undefined;
-  return { start, end, mark: markOf(word), rank: 2 };
+  return { start, end, mark: createMark(word), rank: 2 };
 }
 
 /**
@@ -92,7 +102,7 @@ function readValue(text: View, start: number, isQuoted: boolean, word: string): 
  */
 function isLikelySecretAt(text: View, start: number, end: number): boolean {
   if (end - start <= headLength) return isLikelySecret(latin1(text.bytes, start, end));
-  if (!hasOther(text, start, end, withoutSigns)) return false;
+  if (!hasByteOutside(text, start, end, withoutSigns)) return false;
   const head = latin1(text.bytes, start, start + headLength);
   // the head alone may not distinguish an address, a path, a placeholder, a number or symbols from a secret
   const isConclusive = /[^a-z_.~/:{-]/.test(head) && /[^\d.,:_-]/.test(head) && /[^!@#$%^*+?=]/.test(head);

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { conceal } from "./conceal.ts";
-import { formsOf } from "./fixtures/forms.ts";
+import { listForms } from "./fixtures/forms.ts";
 import { createRedactor } from "./redactor.ts";
 
 const alphabets = [
@@ -23,7 +23,7 @@ const redactor = createRedactor({
 test("redacts 200 canaries in every encoding and across chunk boundaries", () => {
   const found: string[] = [];
   for (const [which, canary] of canaries.entries()) {
-    const forms = formsOf(canary);
+    const forms = listForms(canary);
     for (const [at, [form, written]] of forms.entries()) {
       const text = `line before\nx=${written} and after\n`;
       const size = (which + at) % 2 === 0 ? 5 : 16 + (written.length % 23);
@@ -41,11 +41,11 @@ test("conceals 200 canaries in parameters, and redacts them in what the run writ
   const schema = { additionalProperties: { items: { properties: { value: { writeOnly: true } } } } };
   const concealed = conceal(schema, { parameters, prompt: null }, plain)!;
   expect(
-    canaries.filter((canary) => containsCanary(JSON.stringify(concealed.parameters), canary, formsOf(canary))),
+    canaries.filter((canary) => containsCanary(JSON.stringify(concealed.parameters), canary, listForms(canary))),
   ).toEqual([]);
   const own = createRedactor({ variables: {}, values: concealed.secrets });
   const leaks = canaries.flatMap((canary) => {
-    const forms = formsOf(canary);
+    const forms = listForms(canary);
     return forms.filter(([, written]) =>
       containsCanary(own.text(`line before\nx=${written} and after\n`), canary, forms),
     );

@@ -2,7 +2,7 @@ import { isRedactionMark, redactionMarkStart } from "../model/redaction-mark.ts"
 import type { Redactor } from "../model/process.ts";
 import type { RunInput } from "../model/vault.ts";
 import { type SchemaSecrets, findSchemaSecrets } from "./schema-secrets.ts";
-import { markOf } from "./matcher.ts";
+import { createMark } from "./matcher.ts";
 import type { NamedValue } from "./secret-values.ts";
 
 export interface ConcealedInput extends RunInput {
@@ -39,7 +39,7 @@ function replaceMarked(
 ): unknown {
   if (name !== "" && value !== null && schemaSecrets.isSecret(schemas)) {
     collectAll(value, name, secrets);
-    return markOf(name);
+    return createMark(name);
   }
   if (typeof value !== "object" || value === null || schemas.length === 0) return value;
   let isChanged = false;
@@ -48,7 +48,7 @@ function replaceMarked(
       part,
       schemaSecrets,
       schemaSecrets.childSchemas(schemas, key),
-      nameOf(name, key),
+      childName(name, key),
       secrets,
     );
     isChanged ||= result !== part;
@@ -63,7 +63,7 @@ function replaceMarked(
 }
 
 /** Items of a list get the name of the list. */
-function nameOf(parent: string, key: string | number): string {
+function childName(parent: string, key: string | number): string {
   return typeof key === "number" ? parent || "item" : key || "parameter";
 }
 

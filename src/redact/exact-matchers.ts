@@ -1,9 +1,9 @@
 import { base64Value, createNeedles, type Needle } from "./encodings.ts";
-import { failed, markOf, more, readLiteral, type Matcher, type View } from "./matcher.ts";
+import { failed, createMark, more, readLiteral, type Matcher, type View } from "./matcher.ts";
 
 /** Matches one value in every encoding. */
 export function exactMatchers(name: string, value: string): Matcher[] {
-  const mark = markOf(name);
+  const mark = createMark(name);
   const matchers: Matcher[] = [];
   for (const needle of createNeedles(value).map(memoizeUnits)) {
     matchers.push(needleMatcher(needle, mark));

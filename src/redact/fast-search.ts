@@ -10,11 +10,11 @@ export const hashCount = 1 << hashBits;
 const multiplier = 0x9e3779b1 | 0;
 const secondMultiplier = 0x85ebca6b | 0;
 
-export function hashOf(key: number): number {
+export function hashKey(key: number): number {
   return Math.imul(key, multiplier) >>> (32 - hashBits);
 }
 
-function secondHashOf(key: number): number {
+function secondHashKey(key: number): number {
   return Math.imul(key, secondMultiplier) >>> (32 - hashBits);
 }
 
@@ -22,8 +22,8 @@ function secondHashOf(key: number): number {
 export function compileFastSearch(keys: Iterable<number>): FastSearch {
   const { memory, collect } = instantiate();
   for (const key of keys) {
-    memory[hashOf(key)] = 1;
-    memory[hashCount + secondHashOf(key)] = 1;
+    memory[hashKey(key)] = 1;
+    memory[hashCount + secondHashKey(key)] = 1;
   }
   const positions = new Int32Array(memory.buffer, positionsStart);
   return (bytes, onCandidate) => {

@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, markOf, more, readLiteral, readRun, visibleExcept } from "./matcher.ts";
+import { byteClass, failed, latin1, createMark, more, readLiteral, readRun, visibleExcept } from "./matcher.ts";
 import type { ByteClass, Matcher } from "./matcher.ts";
 import { isPlaceholder } from "./secret-heuristics.ts";
 
@@ -20,7 +20,7 @@ const userinfoMatcher: Matcher = {
     const afterSign = end < 0 ? end : readLiteral(text, end, "@");
     if (afterSign === more) return { undecidedFrom: start };
     if (afterSign === failed || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
-    return { start, end, mark: markOf("url-password"), rank: 1 };
+    return { start, end, mark: createMark("url-password"), rank: 1 };
   },
 };
 
@@ -32,14 +32,14 @@ const passwordBytes = visibleExcept("/?#@\"'`<>\\");
 const bearerMatcher = schemeMatcher({
   word: "bearer",
   bytes: byteClass("A-Za-z0-9._~+/=-"),
-  mark: markOf("bearer-token"),
+  mark: createMark("bearer-token"),
   accepts: (token) => /\d/.test(token) || token.length >= 40,
 });
 
 const basicMatcher = schemeMatcher({
   word: "basic",
   bytes: byteClass("A-Za-z0-9+/=_-"),
-  mark: markOf("basic-login"),
+  mark: createMark("basic-login"),
   accepts: (token) => /^[\x20-\x7e]*:/.test(Buffer.from(token, "base64").toString("latin1")),
 });
 
@@ -73,7 +73,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
 
 const blanks = byteClass(" \t");
 
-/** Matches a Telegram bot's `123456789:AA…`. The number is kept, because it is the bot's public id. */
+/** Matches a Telegram bot's `123456789:AA…`. The number stays, because it is the bot's public id. */
 const botMatcher: Matcher = {
   anchors: () => [":AAE", ":AAF", ":AAG", ":AAH"],
   startsInAnchor: true,
@@ -82,7 +82,7 @@ const botMatcher: Matcher = {
     if (!/\d{8}$/.test(digits)) return undefined;
     const end = readRun(text, at + 1, botBytes, 33, 64);
     if (end === more) return { undecidedFrom: at };
-    return end === failed ? undefined : { start: at + 1, end, mark: markOf("bot-token"), rank: 1 };
+    return end === failed ? undefined : { start: at + 1, end, mark: createMark("bot-token"), rank: 1 };
   },
 };
 

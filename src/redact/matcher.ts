@@ -37,7 +37,7 @@ export type Verdict = Span | Undecided | undefined;
 export interface Span {
   start: number;
   end: number;
-  /** `undefined` for the mark of an earlier redaction, which is kept. */
+  /** `undefined` for the mark of an earlier redaction, which stays unchanged. */
   mark: string | undefined;
   /** If two secrets start together, the mark of the lower rank is used: exact values, then shapes, then assignments. */
   rank: number;
@@ -91,8 +91,8 @@ export function readRun(text: View, at: number, allowedBytes: ByteClass, min: nu
 /** Runs with a lower maximum are not cached. */
 const minCachedRun = 1024;
 
-/** Reports whether the range contains a byte of another class. */
-export function hasOther(text: View, at: number, end: number, bytes: ByteClass): boolean {
+/** Reports whether the range contains a byte that is not in the class. */
+export function hasByteOutside(text: View, at: number, end: number, bytes: ByteClass): boolean {
   return readRun({ ...text, open: false }, at, bytes, 0, Infinity) < end;
 }
 
@@ -128,6 +128,6 @@ export function latin1(bytes: Uint8Array, start: number, end: number): string {
 
 const openingBracket = 0x5b;
 
-export function markOf(name: string): string {
+export function createMark(name: string): string {
   return `${redactionMarkStart}${name.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 128)}]`;
 }

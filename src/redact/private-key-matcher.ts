@@ -1,8 +1,8 @@
-import { byteClass, failed, latin1, markOf, more, readLiteral, readRun } from "./matcher.ts";
+import { byteClass, failed, latin1, createMark, more, readLiteral, readRun } from "./matcher.ts";
 import type { Matcher, View } from "./matcher.ts";
 
 /**
- * Matches the body between the `-----BEGIN … PRIVATE KEY-----` line and the end line, which are kept. An
+ * Matches the body between the `-----BEGIN … PRIVATE KEY-----` line and the end line, which stay. An
  * incomplete block is redacted up to the first line that does not look like a key.
  */
 export const privateKeyMatcher: Matcher = {
@@ -18,7 +18,7 @@ export const privateKeyMatcher: Matcher = {
     if (start < 0) return undefined;
     const end = readBody(text, start);
     if (end === more) return { undecidedFrom: start };
-    return end === failed ? undefined : { start, end, mark: markOf("private-key"), rank: 1 };
+    return end === failed ? undefined : { start, end, mark: createMark("private-key"), rank: 1 };
   },
 };
 

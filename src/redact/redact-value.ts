@@ -1,5 +1,5 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
-import { markOf } from "./matcher.ts";
+import { createMark } from "./matcher.ts";
 import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
 
 /** Redacts a text in one step, or a long text piece by piece. */
@@ -34,8 +34,8 @@ function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
   if (typeof value === "string") return yield* redactText(value, context);
   if (typeof value !== "object" || value === null) return value;
   // replace data that cannot be read completely
-  if (context.parents.includes(value)) return markOf("circular");
-  if (context.parents.length >= maxDepth) return markOf("too-deep");
+  if (context.parents.includes(value)) return createMark("circular");
+  if (context.parents.length >= maxDepth) return createMark("too-deep");
   context.parents.push(value);
   const result = Array.isArray(value)
     ? yield* walkList(value, context)
@@ -107,7 +107,7 @@ function* walkNamed(name: string | undefined, item: unknown, context: Walk): Gen
   const word = sensitiveWord(name);
   if (word === undefined || !isLikelySecret(item) || /\s/.test(item) || item.startsWith(redactionMarkStart))
     return item;
-  return markOf(word);
+  return createMark(word);
 }
 
 function isPlain(value: object): boolean {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ordinaryTexts } from "./fixtures/ordinary-texts.ts";
 import { tokenShapes } from "./fixtures/token-shapes.ts";
-import { formsOf } from "./fixtures/forms.ts";
+import { listForms } from "./fixtures/forms.ts";
 import { createRedactor } from "./redactor.ts";
 
 const none = createRedactor({ variables: {} });
@@ -10,7 +10,7 @@ describe("exact values", () => {
   const secret = 'pa"ss\\wörd /+%42';
   const redactor = createRedactor({ variables: { DB_PASSWORD: secret, HOME: "/home/alice" } });
 
-  test.each(formsOf(secret))("are redacted as %s", (_form, written) => {
+  test.each(listForms(secret))("are redacted as %s", (_form, written) => {
     expect(redactor.text(`before|${written}|after`)).toMatch(/^before\|.{0,2}\[redacted:DB_PASSWORD\].{0,4}\|after$/);
   });
 

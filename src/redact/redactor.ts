@@ -11,7 +11,7 @@ import { shapeMatchers } from "./shape-matchers.ts";
 import { openStream, redactBytes } from "./stream.ts";
 
 export interface RedactorOptions {
-  /** Of these, only variables with a sensitive name are redacted. */
+  /** Only the values of variables with a sensitive name are redacted. */
   variables: Readonly<Record<string, string | undefined>>;
   /** Values to redact, whatever their names. */
   values?: readonly NamedValue[];

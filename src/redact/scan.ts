@@ -1,4 +1,4 @@
-import { compileFastSearch, hashCount, hashOf, type FastSearch } from "./fast-search.ts";
+import { compileFastSearch, hashCount, hashKey, type FastSearch } from "./fast-search.ts";
 import type { Matcher, Span, View } from "./matcher.ts";
 
 /** The search index, built once from all matchers. */
@@ -40,7 +40,7 @@ export function addMatchers(index: Index, matchers: readonly Matcher[]): void {
 function addAnchor({ hashes, byHash }: Index, anchor: string, matcher: Matcher): void {
   const key =
     anchor.charCodeAt(0) | (anchor.charCodeAt(1) << 8) | (anchor.charCodeAt(2) << 16) | (anchor.charCodeAt(3) << 24);
-  const hash = hashOf(key);
+  const hash = hashKey(key);
   const anchors = byHash.get(hash);
   if (anchors === undefined) byHash.set(hash, [{ key, matcher }]);
   else if (!anchors.some((added) => added.key === key && added.matcher === matcher)) anchors.push({ key, matcher });
@@ -64,20 +64,20 @@ function scanShort(search: Search): void {
   let key = (bytes[0]! << 8) | (bytes[1]! << 16) | (bytes[2]! << 24);
   for (let last = 3; last < bytes.length && last - 3 < search.decided; last++) {
     key = (key >>> 8) | (bytes[last]! << 24);
-    if (hashes[hashOf(key)] !== 0) tryAnchor(search, last - 3, key);
+    if (hashes[hashKey(key)] !== 0) tryAnchor(search, last - 3, key);
   }
 }
 
 function scanLong(search: Search): void {
   const { bytes } = search.text;
-  search.index.fastSearch ??= compileFastSearch(keysOf(search.index));
+  search.index.fastSearch ??= compileFastSearch(listKeys(search.index));
   search.index.fastSearch(bytes, (at) => {
     tryAnchor(search, at, bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
     return at < search.decided;
   });
 }
 
-function keysOf({ byHash }: Index): number[] {
+function listKeys({ byHash }: Index): number[] {
   return Array.from(byHash.values(), (anchors) => anchors.map(({ key }) => key)).flat();
 }
 
@@ -95,7 +95,7 @@ interface Search extends ScanResult {
 
 function tryAnchor(search: Search, at: number, key: number): void {
   if (at >= search.decided || at < search.markEnd) return;
-  const anchors = search.index.byHash.get(hashOf(key));
+  const anchors = search.index.byHash.get(hashKey(key));
   if (anchors === undefined) return;
   updateCoveredEnd(search, at);
   for (const anchor of anchors) if (anchor.key === key) applyMatcher(search, anchor.matcher, at);

@@ -4,7 +4,7 @@ import { pointerSteps } from "../model/json-pointer.ts";
 type ApplicableSchemas = readonly object[];
 
 export interface SchemaSecrets {
-  /** Reports whether one of these schemas marks the value as secret. */
+  /** Reports whether any of the schemas marks the value as secret. */
   isSecret(schemas: ApplicableSchemas): boolean;
   root: ApplicableSchemas;
   childSchemas(schemas: ApplicableSchemas, key: string | number): ApplicableSchemas;
@@ -39,9 +39,9 @@ export function findSchemaSecrets(schema: object | undefined): SchemaSecrets | n
       if (!isObject(candidate) || visited.has(candidate)) continue;
       visitedCount += 1;
       visited.add(candidate);
-      for (const key of combinators) pending.push(...listOf(get(candidate, key)));
+      for (const key of combinators) pending.push(...toList(get(candidate, key)));
       for (const key of conditionals) pending.push(get(candidate, key));
-      pending.push(...valuesOf(get(candidate, "dependentSchemas")), ...valuesOf(get(candidate, "dependencies")));
+      pending.push(...toValues(get(candidate, "dependentSchemas")), ...toValues(get(candidate, "dependencies")));
       for (const key of ["$ref", "$dynamicRef", "$recursiveRef"]) {
         const ref = get(candidate, key);
         if (typeof ref === "string") pending.push(resolve(schema, anchors, ref));
@@ -75,13 +75,13 @@ function findChildren(schema: object, key: string | number): unknown[] {
   if (typeof key === "number") {
     const items = get(schema, "items");
     const itemSchemas = Array.isArray(items) ? [items[key]] : [items];
-    return [...itemSchemas, listOf(get(schema, "prefixItems"))[key], ...itemKeywords.map((name) => get(schema, name))];
+    return [...itemSchemas, toList(get(schema, "prefixItems"))[key], ...itemKeywords.map((name) => get(schema, name))];
   }
   const properties = get(schema, "properties");
   const named = isObject(properties) && Object.hasOwn(properties, key) ? [get(properties, key)] : [];
   // include all patterns without evaluating them, because a hostile pattern could take exponential time
   const unnamed = named.length > 0 ? [] : propertyKeywords.map((name) => get(schema, name));
-  return [...named, ...unnamed, ...valuesOf(get(schema, "patternProperties"))];
+  return [...named, ...unnamed, ...toValues(get(schema, "patternProperties"))];
 }
 
 function resolve(root: object, anchors: ReadonlyMap<string, object>, ref: string): unknown {
@@ -126,10 +126,10 @@ function get(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
 }
 
-function listOf(value: unknown): unknown[] {
+function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function valuesOf(value: unknown): unknown[] {
+function toValues(value: unknown): unknown[] {
   return isObject(value) ? Object.values(value) : [];
 }

@@ -3,8 +3,8 @@ import {
   byteClass,
   complement,
   failed,
-  hasOther,
-  markOf,
+  hasByteOutside,
+  createMark,
   more,
   readLiteral,
   readRun,
@@ -86,7 +86,7 @@ export function shapeMatchers(): Matcher[] {
 }
 
 function shapeMatcher(shape: Shape): Matcher {
-  const mark = markOf(shape.name);
+  const mark = createMark(shape.name);
   return {
     anchors: () => shape.prefixes.flatMap(listAnchors),
     startsInAnchor: true,
@@ -124,12 +124,16 @@ function slackPrefixes(): string[] {
 }
 
 function hasDigit(text: View, at: number, end: number): boolean {
-  return hasOther(text, at, end, notDigit);
+  return hasByteOutside(text, at, end, notDigit);
 }
 
 /** Requires digits, capitals and lower-case letters: `sk-spinner-container-large` is a style, not a key. */
 function isMixed(text: View, at: number, end: number): boolean {
-  return hasDigit(text, at, end) && hasOther(text, at, end, notCapital) && hasOther(text, at + 3, end, notLowerCase);
+  return (
+    hasDigit(text, at, end) &&
+    hasByteOutside(text, at, end, notCapital) &&
+    hasByteOutside(text, at + 3, end, notLowerCase)
+  );
 }
 
 const notDigit = complement(digit);

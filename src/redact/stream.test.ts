@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formsOf } from "./fixtures/forms.ts";
+import { listForms } from "./fixtures/forms.ts";
 import { ordinaryTexts } from "./fixtures/ordinary-texts.ts";
 import { tokenShapes } from "./fixtures/token-shapes.ts";
 import { createRedactor } from "./redactor.ts";
@@ -17,7 +17,7 @@ const redactor = createRedactor({
   values: secrets.map((value, at) => ({ name: `secret-${at}`, value })),
 });
 
-const secretPieces = secrets.flatMap((secret) => formsOf(secret).map(([, written]) => written));
+const secretPieces = secrets.flatMap((secret) => listForms(secret).map(([, written]) => written));
 const pieces = [...secretPieces, ...tokenShapes.map(([, text]) => text), ...ordinaryTexts];
 const piece = fc.oneof(
   fc.constantFrom(...pieces),

@@ -4,7 +4,7 @@ import { scan, type Index } from "./scan.ts";
 
 /**
  * Redacts a stream. Holds back bytes that may turn out to be a secret, and keeps `leftContext` bytes before them. The
- * output is the same as that of `redactBytes` for the whole text, however it is split into chunks.
+ * output does not depend on how the text is split into chunks: it is what `redactBytes` returns for the whole text.
  */
 export function openStream(index: () => Index): RedactStream {
   /** The last emitted bytes (unredacted), followed by the bytes held back. */

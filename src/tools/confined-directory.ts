@@ -10,7 +10,7 @@ import { type FileHandle, lstat, mkdir, open, opendir, readlink, rename, unlink 
 export interface ConfinedDirectory {
   /** Yields at most `count` entries at a time. Names are bytes, because not every name is valid text. */
   entries(count: number): AsyncIterable<Entry[]>;
-  stat(name: Buffer): ReturnType<typeof statOf>;
+  stat(name: Buffer): ReturnType<typeof lstatEntry>;
   directory(name: Buffer): Promise<ConfinedDirectory>;
   /** Opens a regular file without hard links; rejects anything else. */
   file(name: Buffer): Promise<FileHandle>;
@@ -48,7 +48,7 @@ export function openConfinedDirectory(path: string): Promise<ConfinedDirectory> 
 async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Promise<ConfinedDirectory> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   const basePath = hasProc ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
-  const pathOf = (name: Buffer): Buffer => Buffer.concat([basePath, Buffer.from("/"), name]);
+  const toPath = (name: Buffer): Buffer => Buffer.concat([basePath, Buffer.from("/"), name]);
   const check = async (): Promise<void> => {
     if (hasProc) return;
     const [opened, current] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
@@ -74,25 +74,25 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
         await listing.close();
       }
     },
-    stat: (name) => statOf(pathOf(name)),
+    stat: (name) => lstatEntry(toPath(name)),
     async directory(name) {
-      const inner = await openDirectory(pathOf(name), check);
+      const inner = await openDirectory(toPath(name), check);
       return closeOnError(inner, check);
     },
     async file(name) {
       // check before opening, because opening a device can have side effects
-      if (!isPlain(await statOf(pathOf(name)))) throw new ReplacedError();
-      const file = await open(pathOf(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      if (!isPlain(await lstatEntry(toPath(name)))) throw new ReplacedError();
+      const file = await open(toPath(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       return closeOnError(file, async () => {
         if (!isPlain(await file.stat({ bigint: true }))) throw new ReplacedError();
         await check();
       });
     },
-    link: (name) => readlink(pathOf(name), { encoding: "buffer" }),
-    create: (name, mode) => checkThen(() => open(pathOf(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
-    makeDirectory: (name) => checkThen(() => mkdir(pathOf(name))),
-    rename: (from, to) => checkThen(() => rename(pathOf(from), pathOf(to))),
-    remove: (name) => checkThen(() => unlink(pathOf(name))),
+    link: (name) => readlink(toPath(name), { encoding: "buffer" }),
+    create: (name, mode) => checkThen(() => open(toPath(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
+    makeDirectory: (name) => checkThen(() => mkdir(toPath(name))),
+    rename: (from, to) => checkThen(() => rename(toPath(from), toPath(to))),
+    remove: (name) => checkThen(() => unlink(toPath(name))),
     close: () => handle.close(),
   };
 }
@@ -104,7 +104,7 @@ function readBatch(listing: Awaited<ReturnType<typeof opendir>>, count: number):
     const readNext = (): void =>
       listing.read((error, entry) => {
         if (error) return reject(error);
-        if (entry) batch.push({ name: Buffer.from(entry.name, "latin1"), kind: kindOf(entry) });
+        if (entry) batch.push({ name: Buffer.from(entry.name, "latin1"), kind: toKind(entry) });
         if (entry && batch.length < count) readNext();
         else resolve(batch);
       });
@@ -112,13 +112,13 @@ function readBatch(listing: Awaited<ReturnType<typeof opendir>>, count: number):
   });
 }
 
-function kindOf(entry: Dirent): Entry["kind"] {
+function toKind(entry: Dirent): Entry["kind"] {
   if (entry.isFile()) return "file";
   if (entry.isDirectory()) return "folder";
   return entry.isSymbolicLink() ? "link" : "other";
 }
 
-function statOf(path: Buffer) {
+function lstatEntry(path: Buffer) {
   return lstat(path, { bigint: true });
 }
 

@@ -16,7 +16,7 @@ interface Definition<Input extends z.ZodObject> {
   run(input: z.output<Input>, context: ToolContext & { workspace: Workspace }): Promise<Record<string, unknown>>;
 }
 
-/** Defines a file tool that validates its input and returns expected failures as answers. */
+/** Defines a file tool that validates its input and returns expected failures instead of throwing them. */
 export function defineFileTool<Input extends z.ZodObject>({
   name,
   description,

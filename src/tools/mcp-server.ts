@@ -21,10 +21,10 @@ export function createMcpServer(tools: readonly Tool[], version: string, start: 
   }));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const tool = tools.find(({ name }) => name === params.name || wireName(name) === params.name);
-    const answer = tool
+    const result = tool
       ? await tool.run(params.arguments ?? {}, { signal: mcpReq.signal, start })
       : { ok: false, error: { code: "unknown_tool", message: `Unknown tool: ${params.name}.` } };
-    return { content: [{ type: "text" as const, text: JSON.stringify(answer) }], isError: !answer.ok };
+    return { content: [{ type: "text" as const, text: JSON.stringify(result) }], isError: !result.ok };
   });
   return server;
 }

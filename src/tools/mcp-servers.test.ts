@@ -31,9 +31,9 @@ it.each([
     60_000,
   ],
 ] as const)("reports a server that %s and leaves no process of it", async (_, code, message, startTimeoutMs) => {
-  const { faults, tools, alive } = await open({ bad: program(code) }, startTimeoutMs);
+  const { failures, tools, alive } = await open({ bad: program(code) }, startTimeoutMs);
   expect(tools).toEqual([]);
-  expect(faults).toEqual([{ server: "bad", message: expect.stringMatching(message) }]);
+  expect(failures).toEqual([{ server: "bad", message: expect.stringMatching(message) }]);
   expect(await alive()).toBe(0);
 });
 
@@ -47,11 +47,11 @@ it("sends the headers to a server over HTTP, and reports one that refuses them o
   closing.push(() => refusing.close());
   await once(refusing, "listening");
   const { port } = refusing.address() as AddressInfo;
-  const { faults } = await open({
+  const { failures } = await open({
     refusing: { url: `http://127.0.0.1:${port}/mcp`, headers: { "x-team": "a b" } },
     absent: { url: "http://127.0.0.1:1/mcp" },
   });
-  expect(faults.map(({ server }) => server)).toEqual(["refusing", "absent"]);
+  expect(failures.map(({ server }) => server)).toEqual(["refusing", "absent"]);
   expect(sent).toContain("a b");
 });
 

@@ -8,7 +8,7 @@ import { mcpServerSchema } from "./mcp-server-schema.ts";
 export interface McpServers {
   tools: Tool[];
   /** The servers that could not be started. */
-  faults: { server: string; message: string }[];
+  failures: { server: string; message: string }[];
   close(): Promise<void>;
 }
 
@@ -25,14 +25,14 @@ export async function openMcpServers(servers: Record<string, unknown>, options: 
   const results = await Promise.all(Object.entries(servers).map(([name, config]) => openServer(name, config, options)));
   return {
     tools: results.flatMap(({ tools }) => tools),
-    faults: results.flatMap(({ faults }) => faults),
+    failures: results.flatMap(({ failures }) => failures),
     close: async () => void (await Promise.all(results.map(({ close }) => close()))),
   };
 }
 
 async function openServer(name: string, config: unknown, options: Options): Promise<McpServers> {
   const parsed = mcpServerSchema.safeParse(config);
-  if (!parsed.success) return failed(name, `its configuration is invalid: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) return toFailure(name, `its configuration is invalid: ${z.prettifyError(parsed.error)}`);
   const client = new Client({ name: "drover", version: options.version });
   const close = (): Promise<void> => client.close();
   let stderrNote = (): string => "";
@@ -42,15 +42,15 @@ async function openServer(name: string, config: unknown, options: Options): Prom
     stderrNote = opened.stderrNote;
     await client.connect(opened.transport, limits);
     const { tools } = await client.listTools(undefined, limits);
-    return { tools: tools.map((tool) => toTool(name, tool, client, options)), faults: [], close };
+    return { tools: tools.map((tool) => toTool(name, tool, client, options)), failures: [], close };
   } catch (error) {
     await close();
-    return failed(name, `${error instanceof Error ? error.message : String(error)}${stderrNote()}`);
+    return toFailure(name, `${error instanceof Error ? error.message : String(error)}${stderrNote()}`);
   }
 }
 
-function failed(server: string, message: string): McpServers {
-  return { tools: [], faults: [{ server, message }], close: async () => undefined };
+function toFailure(server: string, message: string): McpServers {
+  return { tools: [], failures: [{ server, message }], close: async () => undefined };
 }
 
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
@@ -64,12 +64,12 @@ function toTool(server: string, listed: ListedTool, client: Client, { callTimeou
     effect: listed.annotations?.readOnlyHint === true ? "read" : "execute",
     async run(input, { signal }) {
       try {
-        const answer = await client.callTool(
+        const result = await client.callTool(
           { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // the server validates its own input
           { timeout: callTimeoutMs, signal },
         );
-        const text = answer.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
-        return answer.isError === true ? { ok: false, error: { code: "failed", message: text } } : { ok: true, text };
+        const text = result.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+        return result.isError === true ? { ok: false, error: { code: "failed", message: text } } : { ok: true, text };
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         return {

@@ -48,7 +48,7 @@ function applyPatch(text: string, rawPatch: Patch, label: string): string {
   if (startLine === undefined && nextPosition !== -1)
     throw new ToolFailure(
       "ambiguous_match",
-      `${label}: the text to find occurs more than once, first in lines ${lineOf(text, position)} and ${lineOf(text, nextPosition)}. ` +
+      `${label}: the text to find occurs more than once, first in lines ${findLineNumber(text, position)} and ${findLineNumber(text, nextPosition)}. ` +
         "Add surrounding lines, or set startLine. Nothing was changed.",
     );
   return text.slice(0, position) + replace + text.slice(position + find.length);
@@ -69,7 +69,7 @@ function noMatch(text: string, find: string, label: string, startLine: number | 
   const hint =
     earlierPosition === -1
       ? describeClosestLines(text, find)
-      : `It occurs earlier, in line ${lineOf(text, earlierPosition)}.`;
+      : `It occurs earlier, in line ${findLineNumber(text, earlierPosition)}.`;
   return new ToolFailure("no_match", `${label}: the text to find does not occur${range}. ${hint} Nothing was changed.`);
 }
 
@@ -83,7 +83,7 @@ function startOfLine(text: string, line: number): number | null {
   return position;
 }
 
-function lineOf(text: string, position: number): number {
+function findLineNumber(text: string, position: number): number {
   let line = 1;
   for (let end = text.indexOf("\n"); end !== -1 && end < position; end = text.indexOf("\n", end + 1)) line += 1;
   return line;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import type { ConfinedDirectory } from "./confined-directory.ts";
-import { errnoOf, ToolFailure } from "./tool-failure.ts";
+import { getErrno, ToolFailure } from "./tool-failure.ts";
 
 interface Options {
   mode: number;
@@ -32,7 +32,7 @@ export async function replaceFile(
     await directory.rename(temporary, name);
   } catch (error) {
     await directory.remove(temporary).catch((removeError: unknown) => {
-      if (errnoOf(removeError) !== "ENOENT") throw removeError;
+      if (getErrno(removeError) !== "ENOENT") throw removeError;
     });
     throw error;
   }

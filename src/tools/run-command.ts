@@ -68,6 +68,5 @@ function collectEnds(stream: RunningProcess["stdout"]): () => string {
     skipped += Math.max(0, rest.length - maxEndBytes);
     tail = rest.subarray(Math.max(0, rest.length - maxEndBytes));
   });
-  return () =>
-    `${head.toString("utf8")}${skipped > 0 ? `\n[${skipped} bytes left out]\n` : ""}${tail.toString("utf8")}`;
+  return () => `${head.toString("utf8")}${skipped > 0 ? `\n[${skipped} bytes omitted]\n` : ""}${tail.toString("utf8")}`;
 }

@@ -1,6 +1,6 @@
 import type { ToolFault, ToolFaultCode } from "../model/tool.ts";
 
-/** Fails a tool call with an error that the model can act on. */
+/** Thrown to fail a tool call with an error that the model can act on. */
 export class ToolFailure extends Error {
   readonly code: ToolFaultCode;
   constructor(code: ToolFaultCode, message: string) {
@@ -12,13 +12,13 @@ export class ToolFailure extends Error {
 /** Converts a file system error to a fault that a model can act on. Rethrows unexpected errors. */
 export function toToolFault(error: unknown, path: string): ToolFault {
   if (error instanceof ToolFailure) return { code: error.code, message: error.message };
-  const fault = errnoFaults[errnoOf(error)];
+  const fault = errnoFaults[getErrno(error)];
   if (fault === undefined) throw error;
   const [code, explanation] = fault;
   return { code, message: `${path}: ${explanation}` };
 }
 
-export function errnoOf(error: unknown): string {
+export function getErrno(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 

@@ -1,7 +1,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
-import { errnoOf, explainErrno, ToolFailure } from "./tool-failure.ts";
+import { getErrno, explainErrno, ToolFailure } from "./tool-failure.ts";
 
 /**
  * The only directory that file tools can access. Paths are opened one part at a time, so that the kernel follows no
@@ -34,7 +34,7 @@ const maxParts = 512;
 export async function openWorkspace(root: string): Promise<Workspace> {
   const absolute = resolve(root);
   const real = await realpath(absolute).catch((error: unknown) => {
-    const errno = errnoOf(error);
+    const errno = getErrno(error);
     const reason = errno === "ENOENT" ? "it does not exist." : (explainErrno(errno) ?? String(error));
     throw new ToolFailure("not_found", `The workspace ${root} cannot be opened: ${reason}`);
   });
@@ -126,7 +126,7 @@ class PathWalker {
     const directory = this.#open.at(-1)!;
     if (createMissing)
       await directory.makeDirectory(name).catch((error: unknown) => {
-        if (errnoOf(error) !== "EEXIST") throw error;
+        if (getErrno(error) !== "EEXIST") throw error;
       });
     this.#open.push(await directory.directory(name));
     this.#parts.push(name);
@@ -148,7 +148,7 @@ async function readLinkTarget(directory: ConfinedDirectory, name: Buffer): Promi
     return (await directory.stat(name)).isSymbolicLink() ? await directory.link(name) : null;
   } catch (error) {
     // EINVAL: it is no longer a link; ENOENT: it is missing, and the next step reports or creates it
-    if (["EINVAL", "ENOENT"].includes(errnoOf(error))) return null;
+    if (["EINVAL", "ENOENT"].includes(getErrno(error))) return null;
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { maxTextBytes } from "./file-content.ts";
 import { defineFileTool, rejectProtected } from "./file-tool.ts";
 import { replaceFile } from "./replace-file.ts";
-import { errnoOf, ToolFailure } from "./tool-failure.ts";
+import { getErrno, ToolFailure } from "./tool-failure.ts";
 
 export const writeTool = defineFileTool({
   name: "file.write",
@@ -24,7 +24,7 @@ export const writeTool = defineFileTool({
       if (name === null) throw new ToolFailure("not_a_file", `${path} is a directory, not a file.`);
       rejectProtected(parts, path);
       const oldStats = await directory.stat(name).catch((error: unknown) => {
-        if (errnoOf(error) === "ENOENT") return null;
+        if (getErrno(error) === "ENOENT") return null;
         throw error;
       });
       if (oldStats !== null && !oldStats.isFile())

@@ -15,7 +15,7 @@ export function createStderrExcerpt(): StderrExcerpt {
   return {
     push: (chunk) => buffer.push(chunk),
     text() {
-      const { head, tail } = buffer.take();
+      const { head, tail } = buffer.result();
       const decoder = new TextDecoder();
       return excerptOf(decoder.decode(head) + decoder.decode(tail));
     },

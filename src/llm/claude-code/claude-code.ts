@@ -66,7 +66,7 @@ function buildEnvironment(env: Environment, base_url: string | undefined): Recor
   };
 }
 
-/** Reports whether a variable holds a key or token, or `claude` has a login file. */
+/** Reports whether a variable contains a key or token, or `claude` has a login file. */
 async function hasLogin(env: Environment): Promise<boolean> {
   const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
   if (variables.some((name) => env[name])) return true;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Server } from "@modelcontextprotocol/server";
 import type { ToolResult, TurnOptions } from "../../model/provider.ts";
-import type { Conversation, Generated, Part } from "../conversation.ts";
+import type { Conversation, GenerateResult, Part } from "../conversation.ts";
 import type { ProviderHost } from "../definition.ts";
 import { cancelled, unusableAnswer } from "../faults.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
@@ -20,7 +20,7 @@ export interface SessionHost extends Pick<ProviderHost, "start" | "workDirectory
 /** Claude Code shortens longer tool results. */
 const maxResultCharacters = 500_000;
 
-/** A Claude Code process that holds a conversation between the answers of one run. */
+/** A Claude Code process that keeps the conversation in memory between the answers of one run. */
 export class LiveSession {
   /** False if the process has failed, or has continued by itself. The conversation then needs another process. */
   isUsable = true;
@@ -31,7 +31,7 @@ export class LiveSession {
   readonly #query: Query;
   readonly #reading: Promise<void>;
   #spawned: SdkProcess | null = null;
-  #turn: { deferred: Deferred<Generated>; onText: TurnOptions["onText"] } | null = null;
+  #turn: { deferred: Deferred<GenerateResult>; onText: TurnOptions["onText"] } | null = null;
   #answer = new StreamedAnswer();
   #failure: SdkFailure | null = null;
   /** The last answer and the length of the conversation, by which `canContinue` recognizes it. */
@@ -92,10 +92,10 @@ export class LiveSession {
     );
   }
 
-  async answer({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<Generated> {
+  async answer({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<GenerateResult> {
     const message = messages.at(-1)!;
     this.#length = messages.length + 1;
-    const deferred = defer<Generated>();
+    const deferred = defer<GenerateResult>();
     this.#turn = { deferred, onText };
     if (signal.aborted) this.#fail(cancelled);
     else if (!this.isUsable) this.#fail(programFault("it exited between two answers"));
@@ -244,12 +244,12 @@ export class LiveSession {
     return part.type !== "tool_use" || (part.fault === undefined && this.#names.has(fullName(part.name)));
   }
 
-  #fail(error: Extract<Generated, { ok: false }>["error"]): void {
+  #fail(error: Extract<GenerateResult, { ok: false }>["error"]): void {
     this.isUsable = false;
     this.#settle({ ok: false, error });
   }
 
-  #settle(generated: Generated): void {
+  #settle(generated: GenerateResult): void {
     this.#turn?.deferred.resolve(generated);
     this.#turn = null;
   }

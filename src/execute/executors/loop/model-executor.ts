@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { contextWindowOf } from "../../../llm/context-windows.ts";
+import { findContextWindow } from "../../../llm/context-windows.ts";
 import type { ProviderSettings } from "../../../llm/definition.ts";
 import { chooseProvider, findProvider, type NamedProviders, openProvider } from "../../../llm/providers.ts";
 import { RequestError } from "../../../model/errors.ts";
@@ -99,7 +99,7 @@ async function runLoop(
   const model = createModelRequests({
     session,
     context: job.context,
-    contextWindow: limits.context_window ?? contextWindowOf(session.model),
+    contextWindow: limits.context_window ?? findContextWindow(session.model),
     price: limits.price ?? null,
     budget: createBudgetKeeper({
       budget: agent.budget,
@@ -157,7 +157,7 @@ const serverCallTimeoutMs = 600_000;
 async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
   const configs = invocation.agent.mcp_servers ?? {};
   // the MCP client is large, so only agents with servers load it
-  if (Object.keys(configs).length === 0) return { tools: [], faults: [], close: async () => undefined };
+  if (Object.keys(configs).length === 0) return { tools: [], failures: [], close: async () => undefined };
   const { openMcpServers } = await import("../../../tools/mcp-servers.ts");
   const servers = await openMcpServers(configs, {
     start: context.start,
@@ -167,7 +167,7 @@ async function openServers({ invocation, context, workDir }: Job, version: strin
     startTimeoutMs: serverStartTimeoutMs,
     callTimeoutMs: serverCallTimeoutMs,
   });
-  for (const { server, message } of servers.faults)
+  for (const { server, message } of servers.failures)
     await context.emit({
       type: "error",
       code: "mcp_server_failed",

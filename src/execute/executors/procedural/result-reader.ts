@@ -45,7 +45,7 @@ export function createResultReader(options: {
     },
     take() {
       kept.push(redacting.end());
-      const { head, tail, totalBytes, truncated } = kept.take();
+      const { head, tail, totalBytes, truncated } = kept.result();
       const skippedBytes = totalBytes - head.length - tail.length;
       const text = truncated ? `${decode(head)}${skippedMark(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
