@@ -8,7 +8,7 @@ import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } f
 import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { execute } from "../process/execute.ts";
-import { failureReasonOf } from "./executions/failure-reason.ts";
+import { toFailureReason } from "./executions/failure-reason.ts";
 import { executionEnd, executionStart, inheritedIds } from "./executions/execution-record.ts";
 import { nestedDirectories } from "./nested/nested-directories.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
@@ -209,7 +209,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
         result: {
           type: "result",
           status: result.success ? "completed" : cancelled ? "cancelled" : "failed",
-          reason: result.success || cancelled ? null : failureReasonOf(result),
+          reason: result.success || cancelled ? null : toFailureReason(result),
           error: result.error && redactor.text(result.error.message),
           exit_code: result.exitCode,
           result_text: stdout.join(""),

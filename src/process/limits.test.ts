@@ -141,7 +141,7 @@ const none = (): ReturnType<typeof findCgroupParents> => ({
 });
 
 test("rejects a limit without a parent cgroup, and reports why", () => {
-  expect(createCgroup({ memoryBytes: 1 }, none)).toEqual({ ok: false, limit: "memoryBytes", why: "there is none" });
+  expect(createCgroup({ memoryBytes: 1 }, none)).toEqual({ ok: false, limit: "memoryBytes", reason: "there is none" });
   expect(createCgroup({ cpuSeconds: 1 }, none)).toEqual({ ok: true, cgroup: null });
 });
 
@@ -150,7 +150,7 @@ test("leaves no cgroup behind if a limit cannot be set", () => {
   expect(createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: place, processes: place }))).toMatchObject({
     ok: false,
     limit: "processes",
-    why: expect.stringContaining("ENOENT"),
+    reason: expect.stringContaining("ENOENT"),
   });
 });
 

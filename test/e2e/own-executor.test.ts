@@ -49,7 +49,7 @@ test("warns about mistakes of an executor even without a terminal, but not with 
   expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
   const wrong = "tool_use: tool_use_id: expected string, received undefined";
   expect(event.stderr).toContain(
-    `drover: warning: The executor parrot sent an invalid event, which was left out: ${wrong}\n`,
+    `drover: warning: The executor parrot sent an invalid event, which was dropped: ${wrong}\n`,
   );
   expect((await run("parrot", "--what", "bad event", "--quiet")).stderr).toBe("");
   const reason = await run("parrot", "--what", "bad reason");

@@ -23,10 +23,10 @@ export interface ClaimLoopOptions {
   port: RunnerPort;
   identity: Identity;
   freeSlots: () => number;
-  /** Why the last freeSlots() returned fewer slots than are free; null if it returned all of them. */
+  /** Explains why the last freeSlots() returned fewer slots than are free; null if it returned all of them. */
   shortage: () => string | null;
-  /** Synchronous, so that a claim is held before the next poll is sent. */
-  take: (claim: Claim) => void;
+  /** Synchronous, so that the run takes its slot before the next poll is sent. */
+  startRun: (claim: Claim) => void;
   /** A poll returned runs that this runner did not take. The next report gives them back. */
   onDeclined: () => void;
   dispatch: (order: Order) => void;
@@ -70,13 +70,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const { runner_id, epoch } = await identity.current();
     startEpoch(epoch);
     const want = isDraining ? 0 : Math.max(0, options.freeSlots());
-    // a draining runner takes no run at all, not even one that resumes a session it has
+    // a draining runner starts no run at all, not even one that resumes a session it has
     const shortage = isDraining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
     openPoll = { want, cancel };
     const sentAt = performance.now();
     try {
-      const answer = await port.poll(
+      const response = await port.poll(
         { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
         AbortSignal.any([cancel.signal, stopping.signal]),
       );
@@ -84,26 +84,26 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       const isStale = (await identity.current()).epoch !== epoch;
       // runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost
       const accepts = !isStale && !isDraining && !stopping.signal.aborted;
-      if (accepts) for (const claim of answer.claims) options.take(claim);
-      else if (answer.claims.length > 0) options.onDeclined();
+      if (accepts) for (const claim of response.claims) options.startRun(claim);
+      else if (response.claims.length > 0) options.onDeclined();
       // an empty claim stays open: reusing its id spares the coordinator a write
-      if (answer.claims.length > 0 && !isStale) {
+      if (response.claims.length > 0 && !isStale) {
         asOfClaim = claimId;
         claimId = options.newId();
       }
-      for (const order of answer.orders) {
+      for (const order of response.orders) {
         if (order.no <= ackOrder) continue;
         options.dispatch(order);
         ackOrder = order.no;
       }
       backoff.reset();
       // let the new runs start first: short ones may finish, and the next poll then fills their slots too
-      if (answer.claims.length > 0) await sleep(afterClaimPauseMs, stopping.signal);
+      if (response.claims.length > 0) await sleep(afterClaimPauseMs, stopping.signal);
       // do not spin on a port that does not hold polls open
-      if (answer.claims.length + answer.orders.length === 0 && performance.now() - sentAt < 5)
+      if (response.claims.length + response.orders.length === 0 && performance.now() - sentAt < 5)
         await sleep(5, stopping.signal);
     } catch (error) {
-      // retry with the same claim_id: the coordinator repeats an answer that was lost
+      // retry with the same claim_id: the coordinator repeats a response that was lost
       if (cancel.signal.aborted || stopping.signal.aborted) return;
       const failure = classifyPortError(error);
       options.onFailure(error, failure);

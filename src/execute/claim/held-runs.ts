@@ -15,8 +15,8 @@ export interface HeldRuns {
   freeSlots(): number;
   /** Whether a held run works in this session or copies from it. */
   usesSession(session_id: string): boolean;
-  /** Holds the run and starts it. */
-  take(claim: Claim): void;
+  /** Starts the run, unless it has already been started. */
+  startRun(claim: Claim): void;
   dispatch(order: Order): void;
   /** Parks runs that wait for a person, now or later, if their executor can park. Another runner continues them. */
   park(): void;
@@ -64,8 +64,8 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
 
     usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
 
-    take(claim) {
-      const key = keyOf(claim);
+    startRun(claim) {
+      const key = attemptKey(claim);
       if (runs.has(key)) return; // the coordinator repeated an answer
       const keepsLog = claim.invocation.agent.type === "autonomous";
       const journal = createRunLog(claim.run_id, claim.attempt, keepsLog, logs);
@@ -104,7 +104,7 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
     },
 
     dispatch(order) {
-      const run = runs.get(keyOf(order))?.supervised;
+      const run = runs.get(attemptKey(order))?.supervised;
       if (!run) return; // already ended; its finish reports that
       if ("stop" in order) run.abort(order.stop);
       else if ("input" in order) run.input(order.input);
@@ -135,6 +135,6 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
   };
 }
 
-function keyOf({ run_id, attempt }: { run_id: string; attempt: number }): string {
+function attemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
   return `${run_id}.${attempt}`;
 }

@@ -141,7 +141,7 @@ export async function startRegistration(
     identity,
     freeSlots,
     shortage: () => shortage,
-    take: (claim) => heldRuns.take(capFileSize(claim, latest.max_file_bytes)),
+    startRun: (claim) => heldRuns.startRun(capFileSize(claim, latest.max_file_bytes)),
     onDeclined: shipper.flush,
     dispatch: heldRuns.dispatch,
     newId,

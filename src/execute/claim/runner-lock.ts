@@ -73,7 +73,7 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-/** Returns null if the lock is damaged or was not written by Drover. No process holds such a lock. */
+/** Returns null if the lock is damaged or was not written by Drover. Such a lock has no owner. */
 function parseOwner(text: string): Owner | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -4,7 +4,7 @@ import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import type { FoundLog } from "../journal/run-logs.ts";
 import { recoverNested } from "../nested/recover-nested.ts";
 import { sweepSockets } from "../nested/sweep-sockets.ts";
-import { outcomeOfStop } from "../supervise/stop-outcome.ts";
+import { toStopOutcome } from "../supervise/stop-outcome.ts";
 import type { SuperviseOptions } from "../supervise/supervise-options.ts";
 import { emptyPrivateDirectory } from "../workspace/private-directory.ts";
 
@@ -41,7 +41,7 @@ export async function settleInterrupted(
     for (const id of openExecutions(executions))
       if (!nested.has(id))
         journal.append({ type: "execution_ended", execution: interruptedEnd(id, endedAt, runnerDied) });
-    const lost = outcomeOfStop("lease_lost");
+    const lost = toStopOutcome("lease_lost");
     journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died during this run." } : lost);
   }
 }

@@ -1,7 +1,7 @@
 import type { Claim } from "../../model/runner-port.ts";
 import { defaultMaxFileMb } from "../scaffold/choose-files.ts";
 
-/** Lowers the profile's `max_file_mb` to the coordinator's limit, so that a larger file is left out instead of failing the run. */
+/** Lowers the profile's `max_file_mb` to the coordinator's limit, so that a larger file is skipped instead of failing the run. */
 export function capFileSize(claim: Claim, maxFileBytes: number): Claim {
   const { executor_config } = claim.invocation;
   const maxFileMb = executor_config["max_file_mb"] ?? defaultMaxFileMb;

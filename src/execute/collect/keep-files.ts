@@ -3,9 +3,9 @@ import type { RunEvent } from "../../model/event.ts";
 import type { KeepFilesResult, FoundFile, OpenFile } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { createBackoff } from "../port/backoff.ts";
-import { mediaTypeOf } from "./media-types.ts";
+import { chooseMediaType } from "./media-types.ts";
 import { classifyPortError } from "../port/port-failure.ts";
-import { stopReasonOf } from "../supervise/stop-outcome.ts";
+import { getStopReason } from "../supervise/stop-outcome.ts";
 import type { Upload } from "./upload.ts";
 
 export interface KeepFilesOptions {
@@ -47,7 +47,7 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<KeepFilesResult> {
   const { signal, lostSignal, times } = options;
   // decided once: a stop that arrives during the uploads cancels them
-  const isStopping = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
+  const isStopping = signal.aborted && keepsFilesAfter(getStopReason(signal));
   const limits: RetryLimits = isStopping
     ? { stopSignal: lostSignal, retryForMs: times.retryForMsAfterStop }
     : { stopSignal: signal, retryForMs: times.retryForMs };
@@ -81,10 +81,10 @@ const maxReads = 3;
 async function keepFile(file: FoundFile, options: KeepFilesOptions, limits: RetryLimits): Promise<FileEvent> {
   for (let reads = 0; reads < maxReads; reads++) {
     const { sha256, size, isText } = await inspect(file);
-    const answer = await uploadWithRetries(file, { sha256, size }, options, limits);
-    if (answer === "stored")
-      return { type: "file", path: file.path, size, sha256, media_type: mediaTypeOf(file.path, isText) };
-    if (answer === "fenced") {
+    const result = await uploadWithRetries(file, { sha256, size }, options, limits);
+    if (result === "stored")
+      return { type: "file", path: file.path, size, sha256, media_type: chooseMediaType(file.path, isText) };
+    if (result === "fenced") {
       options.onFenced();
       throw new KeepError("another runner has the run now.");
     }
@@ -169,8 +169,8 @@ async function uploadOnce(
     const stop = AbortSignal.any([stopSignal, stalled.signal]);
     const sending = upload({ ...run, ...digest }, content, stop);
     // do not wait for a port that ignores the signal
-    const answer = await Promise.race([sending, rejectOn(stop, sending)]);
-    return answer.upload;
+    const result = await Promise.race([sending, rejectOn(stop, sending)]);
+    return result.upload;
   } finally {
     clearTimeout(timer);
     await content.return(undefined);

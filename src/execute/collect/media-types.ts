@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 
 /** Chosen by the file extension, else by the content. Has no charset; the server adds it. */
-export function mediaTypeOf(path: string, isText: boolean): string {
+export function chooseMediaType(path: string, isText: boolean): string {
   return byExtension.get(extname(path).toLowerCase()) ?? (isText ? "text/plain" : "application/octet-stream");
 }
 

@@ -9,19 +9,19 @@ export type Upload = (
   signal: AbortSignal,
 ) => Promise<UploadResponse>;
 
-/** Tries once. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
+/** Tries once. Throws instead of returning `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export function createUpload(port: RunnerPort, identity: Identity): Upload {
   return async (request, content, signal) => {
     const { runner_id, epoch } = await identity.current();
-    let answer: UploadResponse;
+    let response: UploadResponse;
     try {
-      answer = await port.upload({ runner_id, epoch, ...request }, content, signal);
+      response = await port.upload({ runner_id, epoch, ...request }, content, signal);
     } catch (error) {
       if (classifyPortError(error) === "register") await identity.renew(epoch);
       throw error;
     }
-    if (answer.upload === "fenced" && (await identity.waitForRenewal()).epoch !== epoch)
+    if (response.upload === "fenced" && (await identity.waitForRenewal()).epoch !== epoch)
       throw new PortError("away", "the runner registered again while the file was being uploaded");
-    return answer;
+    return response;
   };
 }

@@ -2,7 +2,7 @@ import type { ProcessEnd } from "../../model/process.ts";
 import type { FailureReason } from "../../model/states.ts";
 
 /** Returns the failure reason of a run whose process ended with this error and signal. */
-export function failureReasonOf({ error, signal }: Pick<ProcessEnd, "error" | "signal">): FailureReason {
+export function toFailureReason({ error, signal }: Pick<ProcessEnd, "error" | "signal">): FailureReason {
   switch (error?.code) {
     case "DROVER-EXE-001":
       return "command_not_found";

@@ -8,7 +8,7 @@ import { resolveCommand } from "./resolve-command.ts";
 import type { Executions } from "./executions.ts";
 import { createStderrExcerpt } from "./stderr-excerpt.ts";
 
-type Ended = Exclude<Outcome, { status: "parked" }>;
+type FinalOutcome = Exclude<Outcome, { status: "parked" }>;
 
 export interface OnFinishOptions {
   runnerDirectory: string;
@@ -28,7 +28,7 @@ export interface OnFinishOptions {
  */
 export async function runOnFinish(
   command: Agent["on_finish"],
-  outcome: Ended,
+  outcome: FinalOutcome,
   options: OnFinishOptions,
 ): Promise<void> {
   // anything but a string is a chain, which the coordinator submits
@@ -42,7 +42,7 @@ export async function runOnFinish(
   if (!resolved.ok) return fail(resolved.message);
   try {
     const running = await options.executions.start(
-      { ...resolved, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
+      { ...resolved, timeoutMs: options.onFinishTimeoutMs, environment: toVariables(outcome) },
       options.lostSignal,
     );
     running.stdin?.end();
@@ -55,7 +55,7 @@ export async function runOnFinish(
   }
 }
 
-function variablesOf(outcome: Ended): Record<string, string> {
+function toVariables(outcome: FinalOutcome): Record<string, string> {
   return {
     DROVER_RUN_STATUS: outcome.status,
     DROVER_RUN_REASON: outcome.status === "failed" ? outcome.reason : "",

@@ -1,25 +1,25 @@
 import { expect, test } from "vitest";
-import { excerptOf, createStderrExcerpt } from "./stderr-excerpt.ts";
+import { makeExcerpt, createStderrExcerpt } from "./stderr-excerpt.ts";
 
 test("keeps a short text whole, without surrounding whitespace", () => {
-  expect(excerptOf("  why\n")).toBe("why");
-  expect(excerptOf("x".repeat(500))).toBe("x".repeat(500));
+  expect(makeExcerpt("  why\n")).toBe("why");
+  expect(makeExcerpt("x".repeat(500))).toBe("x".repeat(500));
 });
 
 test("keeps the beginning and the end of a long text, with a mark in between", () => {
-  const told = excerptOf(`first\n${"more words ".repeat(100)}\nlast line`);
+  const told = makeExcerpt(`first\n${"more words ".repeat(100)}\nlast line`);
   expect(told).toMatch(/^first\n(more|words| )+\n\[\.\.\.\]\n(more|words|\s)+\nlast line$/);
   expect(told.length).toBeGreaterThan(450);
   expect(told.length).toBeLessThanOrEqual(500);
 });
 
 test("cuts a word only if there is no space to cut at", () => {
-  expect(excerptOf(`the key ${"k".repeat(1000)} is wrong`)).toBe("the key\n[...]\nis wrong");
-  expect(excerptOf("x".repeat(1000))).toMatch(/^x{246}\n\[\.\.\.\]\nx{247}$/);
+  expect(makeExcerpt(`the key ${"k".repeat(1000)} is wrong`)).toBe("the key\n[...]\nis wrong");
+  expect(makeExcerpt("x".repeat(1000))).toMatch(/^x{246}\n\[\.\.\.\]\nx{247}$/);
 });
 
 test("never splits a character", () => {
-  for (const before of ["", "a"]) expect(excerptOf(before + "🎉".repeat(400)).isWellFormed()).toBe(true);
+  for (const before of ["", "a"]) expect(makeExcerpt(before + "🎉".repeat(400)).isWellFormed()).toBe(true);
 });
 
 test("keeps the last line of a stream of any length", () => {

@@ -17,13 +17,13 @@ export function createStderrExcerpt(): StderrExcerpt {
     text() {
       const { head, tail } = buffer.result();
       const decoder = new TextDecoder();
-      return excerptOf(decoder.decode(head) + decoder.decode(tail));
+      return makeExcerpt(decoder.decode(head) + decoder.decode(tail));
     },
   };
 }
 
 /** Keeps the beginning and the end of a long text: the last line often names the cause. */
-export function excerptOf(text: string, maxCharacters = maxExcerptCharacters): string {
+export function makeExcerpt(text: string, maxCharacters = maxExcerptCharacters): string {
   const trimmed = text.trim();
   if (trimmed.length <= maxCharacters) return trimmed;
   const room = maxCharacters - ellipsis.length;

@@ -88,7 +88,7 @@ test("refuses a number that JSON cannot hold exactly: drops the event, or the da
       type: "error",
       code: "event_inexact",
       message:
-        "An event was left out: the number 12345678901234567890 at input.ids.1 cannot be kept exactly. Send it as a string.",
+        "An event was dropped: JSON cannot represent the number 12345678901234567890 at input.ids.1 exactly. Send it as a string.",
     },
     { type: "assistant", text: "12345678901234567890" },
     expect.objectContaining({ code: "result_inexact", message: expect.stringContaining("at result_data.id cannot") }),

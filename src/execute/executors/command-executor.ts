@@ -5,12 +5,12 @@ import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../..
 import type { ProcessEnd, RunningProcess } from "../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../executions/resolve-command.ts";
 import { failed } from "../../model/outcome.ts";
-import { failureReasonOf } from "../executions/failure-reason.ts";
+import { toFailureReason } from "../executions/failure-reason.ts";
 import { emitOutput } from "../journal/output-events.ts";
 import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
-import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
+import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
-import { outcomeOfFailure } from "../scaffold/run-failure.ts";
+import { toFailureOutcome } from "../scaffold/run-failure.ts";
 import { readLines } from "./read-lines.ts";
 import { type CommandState, openCommandState } from "./command-state.ts";
 import { loadLineParser, toParked, type ParseLine, type ProgramLine } from "./program-lines.ts";
@@ -70,7 +70,7 @@ async function runProgram(
     return await converse(running, { invocation, context, parse: await loadLineParser(), state, savedState });
   } catch (error) {
     if (error instanceof RequestError) return failed("refused", error.message);
-    if (error instanceof RunFailure) return outcomeOfFailure(error);
+    if (error instanceof RunFailure) return toFailureOutcome(error);
     throw error;
   }
 }
@@ -90,7 +90,7 @@ async function converse(running: RunningProcess, options: ConverseOptions): Prom
   let outcome: Outcome | null = null;
   const excerpt = createStderrExcerpt();
   const { emit } = context;
-  const onStop = (): void => send({ stop: stopReasonOf(context.signal) });
+  const onStop = (): void => send({ stop: getStopReason(context.signal) });
   const onOverBudget = (): void => send({ over_budget: true });
   const { inputs: _sentAsLines, ...first } = invocation;
   send({ ...first, ...options.savedState });
@@ -102,7 +102,7 @@ async function converse(running: RunningProcess, options: ConverseOptions): Prom
   const onLine = async (line: ProgramLine): Promise<void> => {
     switch (line.type) {
       case "result":
-        outcome ??= outcomeOfResult(line);
+        outcome ??= toOutcome(line);
         return;
       case "parked":
         outcome ??= toParked(line);
@@ -162,20 +162,20 @@ function parseLine(text: string, parse: ParseLine): ProgramLine | string {
 /** Drops only the data of a result, so that the run still ends with the status its program reported. */
 function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexactNumber>>, isResult: boolean): RunEvent {
   const subject = isResult ? "The result's data" : "An event";
-  const message = `${subject} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
+  const message = `${subject} was dropped: JSON cannot represent the number ${text.slice(0, 100)} at ${path.join(".")} exactly. Send it as a string.`;
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 
 function decideOutcome(ended: ProcessEnd, reported: Outcome | null, stderr: string): Outcome {
   if (ended.stopped)
-    return outcomeOfStop(ended.stopped, reported && "text" in reported ? (reported.text ?? undefined) : undefined);
+    return toStopOutcome(ended.stopped, reported && "text" in reported ? (reported.text ?? undefined) : undefined);
   if (reported) return reported;
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-  return { ...failed(failureReasonOf(ended), message), exit_code: ended.exitCode };
+  return { ...failed(toFailureReason(ended), message), exit_code: ended.exitCode };
 }
 
-function outcomeOfResult({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {
+function toOutcome({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {
   const data = result_data === null || result_data === undefined ? {} : { data: result_data };
   switch (status) {
     case "completed":

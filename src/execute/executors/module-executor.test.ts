@@ -95,7 +95,7 @@ test("drops invalid events and outcomes", async () => {
       type: "error",
       code: "bad_event",
       message:
-        "The executor odd sent an invalid event, which was left out: progress: percent: expected number, received null",
+        "The executor odd sent an invalid event, which was dropped: progress: percent: expected number, received null",
     },
   ]);
 });
@@ -125,13 +125,13 @@ test("reports invalid events, usage, partials and questions with their type and 
   expect(outcome).toMatchObject({ status: "completed", text: "deny" });
   expect(passed).toEqual([]);
   expect(opened.events.map((event) => event.type === "error" && event.message)).toEqual([
-    "The executor odd sent an invalid event, which was left out: tool_use: tool_use_id: expected string, received undefined",
-    'The executor odd sent an invalid event, which was left out: unknown event type "assistent"; did you mean assistant?',
-    "The executor odd sent an invalid event, which was left out: an event must be an object",
-    "The executor odd sent an invalid event, which was left out: tool_result: tool_use_id: expected string, received number; output: is missing",
-    "The executor odd sent an invalid event, which was left out: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",
-    'The executor odd sent an invalid event, which was left out: partial: expected { kind: "assistant" or "output", text }',
-    "The executor odd sent an invalid event, which was left out: permission_request: request_id: expected string, received undefined",
+    "The executor odd sent an invalid event, which was dropped: tool_use: tool_use_id: expected string, received undefined",
+    'The executor odd sent an invalid event, which was dropped: unknown event type "assistent"; did you mean assistant?',
+    "The executor odd sent an invalid event, which was dropped: an event must be an object",
+    "The executor odd sent an invalid event, which was dropped: tool_result: tool_use_id: expected string, received number; output: is missing",
+    "The executor odd sent an invalid event, which was dropped: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",
+    'The executor odd sent an invalid event, which was dropped: partial: expected { kind: "assistant" or "output", text }',
+    "The executor odd sent an invalid event, which was dropped: permission_request: request_id: expected string, received undefined",
   ]);
 });
 

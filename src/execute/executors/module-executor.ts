@@ -15,7 +15,7 @@ export interface ModuleOptions {
   /** A `.js`, `.mjs` or `.ts` file, relative to the runner's directory. */
   module: string;
   runnerDirectory: string;
-  /** Holds compiled modules. */
+  /** Where compiled modules are stored. */
   cacheDirectory: string;
   config: Record<string, unknown>;
   start: StartCommand;

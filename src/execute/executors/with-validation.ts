@@ -4,7 +4,7 @@ import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
 
 /**
- * Validates the events and the outcome of third-party code, so that the log holds nothing the coordinator would refuse.
+ * Validates the events and the outcome of third-party code, so that the log contains nothing that the coordinator would refuse.
  */
 export async function withValidation(executor: Executor): Promise<Executor> {
   const parse = await loadEventParser();
@@ -22,19 +22,19 @@ export async function withValidation(executor: Executor): Promise<Executor> {
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
       const outcome = await executor.run(invocation, validatingContext(executor.name, context, parse));
-      const { valid, fault } = validateOutcome(outcome, executor.name);
-      if (fault !== null) await context.emit({ type: "error", code: "bad_outcome", message: fault });
+      const { valid, problem } = validateOutcome(outcome, executor.name);
+      if (problem !== null) await context.emit({ type: "error", code: "bad_outcome", message: problem });
       return valid;
     },
   };
 }
 
 function validatingContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
-  const reportInvalid = (fault: string): Promise<void> =>
+  const reportInvalid = (problem: string): Promise<void> =>
     context.emit({
       type: "error",
       code: "bad_event",
-      message: `The executor ${name} sent an invalid event, which was left out: ${fault}`,
+      message: `The executor ${name} sent an invalid event, which was dropped: ${problem}`,
     });
   return {
     ...context,
@@ -61,12 +61,12 @@ function validatingContext(name: string, context: RunContext, parse: ParseEvent)
   };
 }
 
-function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; fault: string | null } {
+function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; problem: string | null } {
   const untrusted = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // each field is checked below
   const text = typeof untrusted?.text === "string" ? untrusted.text : undefined;
   const exit_code = Number.isInteger(untrusted?.exit_code) ? untrusted!.exit_code! : null;
   const data = untrusted?.data === undefined ? {} : { data: untrusted.data };
-  const accept = (valid: Outcome) => ({ valid, fault: null });
+  const accept = (valid: Outcome) => ({ valid, problem: null });
   switch (outcome?.status) {
     case "completed":
       return accept({ status: "completed", exit_code, text: text ?? null, ...data });
@@ -80,7 +80,7 @@ function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; faul
         ...(text === undefined ? {} : { text }),
         ...data,
       };
-      return { valid, fault: reason === undefined ? unknownReason(outcome.reason, name) : null };
+      return { valid, problem: reason === undefined ? unknownReason(outcome.reason, name) : null };
     }
     case "cancelled":
       return accept({ status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" });
@@ -96,11 +96,11 @@ function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; faul
 function validateParked(
   { why, until, message }: Extract<Outcome, { status: "parked" }>,
   name: string,
-): { valid: Outcome; fault: string | null } {
+): { valid: Outcome; problem: string | null } {
   const reason = parkReasons.find((candidate) => candidate === why);
   if (reason === undefined) {
-    const fault = `The executor ${name} parked its run without a valid reason. Valid reasons are ${parkReasons.join(", ")}.`;
-    return { valid: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
+    const problem = `The executor ${name} parked its run without a valid reason. Valid reasons are ${parkReasons.join(", ")}.`;
+    return { valid: { status: "failed", reason: "internal", message: problem, exit_code: null }, problem: null };
   }
   const time = until === undefined ? Number.NaN : new Date(until).getTime();
   const valid: Outcome = {
@@ -112,8 +112,8 @@ function validateParked(
   const isInvalidTime = until !== undefined && Number.isNaN(time);
   return {
     valid,
-    fault: isInvalidTime
-      ? `The executor ${name} parked its run with an invalid time in \`until\`, which was left out.`
+    problem: isInvalidTime
+      ? `The executor ${name} parked its run with an invalid time in \`until\`, which was ignored.`
       : null,
   };
 }

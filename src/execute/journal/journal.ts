@@ -42,7 +42,7 @@ export interface Journal {
    * false if it was already replaced.
    */
   replaceRefused(reason: string): boolean;
-  /** Call this when everything is stored. Removes the file, or marks it as shipped if it is kept. */
+  /** Call this when everything is stored. Removes the file, or marks it as shipped if `keepsFile` is set. */
   markShipped(): Promise<void>;
   /** Removes the file unshipped, because the attempt is lost. */
   remove(): Promise<void>;
@@ -55,11 +55,11 @@ export interface JournalOptions {
   /** Throws a HostError if the file cannot be opened. */
   open: () => LogFile;
   now: () => Date;
-  /** Limit for events kept in memory. */
+  /** Limit for events in memory. */
   memoryBytes: number;
   /** Limit for the whole log. */
   maxBytes: number;
-  /** Whether the file is kept for people to read after it was shipped. */
+  /** Whether to keep the file after it was shipped, for people to read. */
   keepsFile?: boolean;
   /** For the log of an earlier runner: the number of its last event, and its outcome. */
   recovered?: { lastN: number; outcome: Outcome | null };
@@ -253,7 +253,7 @@ export function openJournal(options: JournalOptions): Journal {
       }
       const { n, event } = entry.numbered;
       if (replaced === n) return false;
-      const message = `The coordinator refused an event of type ${event.type}, which was left out: ${reason}`;
+      const message = `The coordinator refused an event of type ${event.type}, which was dropped: ${reason}`;
       entry.numbered = { ...entry.numbered, event: { type: "error", code: "event_refused", message } };
       replaced = n;
       return true;

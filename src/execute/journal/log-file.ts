@@ -112,7 +112,7 @@ function undoAppend(fd: number, size: number, path: string, cause: unknown): Hos
   try {
     ftruncateSync(fd, size);
   } catch (truncateError) {
-    return logError(path, new AggregateError([cause, truncateError], messageOf(cause)));
+    return logError(path, new AggregateError([cause, truncateError], describeError(cause)));
   }
   return logError(path, cause);
 }
@@ -134,7 +134,7 @@ function logError(path: string, cause: unknown): HostError {
     code: isDiskFull ? "DROVER-STA-002" : "DROVER-STA-001",
     message: isDiskFull
       ? `No space left for the run's log ${path}.`
-      : `The run's log ${path} cannot be written (${messageOf(cause)}).`,
+      : `The run's log ${path} cannot be written (${describeError(cause)}).`,
     next: isDiskFull
       ? "Free space on the runner's disk, then retry the run."
       : "Make sure that the runner can write there, then retry the run.",
@@ -142,6 +142,6 @@ function logError(path: string, cause: unknown): HostError {
   });
 }
 
-function messageOf(cause: unknown): string {
+function describeError(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

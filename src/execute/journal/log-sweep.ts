@@ -5,7 +5,7 @@ import { isShipped, parseLogName } from "./run-logs.ts";
 
 export interface LogSweepOptions {
   directory: string;
-  /** How long a log is kept after its run finished. */
+  /** How long to keep a log after its run finished. */
   keepMs: number;
   everyMs: number;
   now: () => Date;

@@ -14,7 +14,7 @@ export interface RunLogsOptions {
   maxBytes: number;
 }
 
-/** If `keepsFile` is set, the log is kept after it was shipped. */
+/** If `keepsFile` is set, the log stays on disk after it was shipped. */
 export function createRunLog(run_id: string, attempt: number, keepsFile: boolean, options: RunLogsOptions): Journal {
   const { now, memoryBytes, maxBytes } = options;
   return openJournal({

@@ -7,7 +7,7 @@ import { PortError } from "../../model/port-error.ts";
 import { classifyPortError, type PortFailure } from "../port/port-failure.ts";
 import { createWakeup } from "../port/wakeup.ts";
 
-/** A held run's journal on its way to the coordinator. */
+/** The journal of a run that this runner works on, until the coordinator has stored it. */
 export interface Shipment {
   journal: Journal;
   /** Another runner has the run now, or the coordinator abandoned it. No more events are shipped. */
@@ -66,7 +66,7 @@ const batchMs = 2;
 /** Lists `initialShipments` as held from the first report on. */
 export function startShipper(options: ShipperOptions, initialShipments: readonly Shipment[] = []): Shipper {
   const { port, identity, monotonic } = options;
-  const shipments = new Map(initialShipments.map((shipment) => [keyOf(shipment.journal), shipment]));
+  const shipments = new Map(initialShipments.map((shipment) => [attemptKey(shipment.journal), shipment]));
   const wakeup = createWakeup();
   const stopping = new AbortController();
   const backoff = createBackoff({ firstMs: 100, maxMs: options.heartbeatMs, random: options.random });
@@ -78,7 +78,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   let sentAt: number | null = null;
   let lastFailure: PortFailure | null = null;
   let batchTimer: NodeJS.Timeout | null = null;
-  /** After a refusal, journals to ship event by event, to find and leave out only the refused event. */
+  /** After a refusal, journals to ship event by event, to find and drop only the refused event. */
   let suspects: Shipment[] = [];
 
   const cancelBatch = (): void => {
@@ -122,11 +122,11 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     partials = [];
     sentAt = monotonic();
     try {
-      const answer = await port.report(request);
+      const response = await port.report(request);
       leaseStart = sentAt;
       lastFailure = null;
       backoff.reset();
-      return settle(request, answer);
+      return settle(request, response);
     } catch (error) {
       lastFailure = classifyPortError(error);
       if (lastFailure === "down") leaseStart = monotonic();
@@ -159,25 +159,25 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   }
 
   /** Returns whether the next report should be sent at once. */
-  function settle(request: ReportRequest, answer: ReportResponse): boolean {
-    for (const attempt of [...answer.fenced, ...answer.abandon]) {
-      const shipment = shipments.get(keyOf(attempt));
+  function settle(request: ReportRequest, response: ReportResponse): boolean {
+    for (const attempt of [...response.fenced, ...response.abandon]) {
+      const shipment = shipments.get(attemptKey(attempt));
       if (!shipment) continue;
-      shipments.delete(keyOf(attempt));
+      shipments.delete(attemptKey(attempt));
       shipment.onLost();
     }
-    for (const attempt of answer.over_budget ?? []) shipments.get(keyOf(attempt))?.onSpent?.();
+    for (const attempt of response.over_budget ?? []) shipments.get(attemptKey(attempt))?.onSpent?.();
     let hasProgressed = false;
-    for (const { n, ...attempt } of answer.acked) {
-      const journal = shipments.get(keyOf(attempt))?.journal;
+    for (const { n, ...attempt } of response.acked) {
+      const journal = shipments.get(attemptKey(attempt))?.journal;
       if (!journal || journal.ackedN === n) continue;
       journal.ack(n);
       hasProgressed = true;
     }
     for (const finish of request.finishes) {
-      const shipment = shipments.get(keyOf(finish));
+      const shipment = shipments.get(attemptKey(finish));
       if (!shipment || shipment.journal.ackedN < finish.last_n) continue;
-      shipments.delete(keyOf(finish));
+      shipments.delete(attemptKey(finish));
       shipment.onFinished();
       hasProgressed = true;
     }
@@ -204,7 +204,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     add(shipment) {
       // the poll that returned this run also renewed the lease
       if (shipments.size === 0) leaseStart = monotonic();
-      shipments.set(keyOf(shipment.journal), shipment);
+      shipments.set(attemptKey(shipment.journal), shipment);
       notify();
     },
     notify,
@@ -307,6 +307,6 @@ function buildReport({
   return report;
 }
 
-function keyOf({ run_id, attempt }: { run_id: string; attempt: number }): string {
+function attemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
   return `${run_id}.${attempt}`;
 }

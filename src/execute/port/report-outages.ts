@@ -4,7 +4,7 @@ import type { PortFailure } from "./port-failure.ts";
 type PortCall = "register" | "poll" | "report" | "deregister";
 
 export interface OutageReporter {
-  /** The same port. An answered call ends its outage, so that the next one is reported again. */
+  /** The same port. A successful call ends its outage, so that the next outage is reported again. */
   port: RunnerPort;
   report(call: PortCall, error: unknown, failure: PortFailure): void;
 }
@@ -16,9 +16,9 @@ export interface OutageReporter {
 export function reportOutages(port: RunnerPort, onNotice: (message: string) => void): OutageReporter {
   const reported = new Map<PortCall, Set<string>>();
   const endOutage = (call: PortCall) => {
-    return <T>(answer: T): T => {
+    return <T>(response: T): T => {
       reported.delete(call);
-      return answer;
+      return response;
     };
   };
   return {

@@ -1,4 +1,4 @@
-/** Wakes the one waiter. Without a waiter, a notification is kept for the next wait. */
+/** Wakes a single waiter. A notification that arrives while nobody waits ends the next wait at once. */
 export interface Wakeup {
   notify(): void;
   /** Drops a notification that is about to be served anyway. */

@@ -1,37 +1,41 @@
 import type { FoundFile } from "../../model/executor.ts";
-import { findNameFault, printableName } from "./file-names.ts";
-import { errorCode, vanishedCodes, type LeftOut } from "./find-files.ts";
+import { findNameProblem, printableName } from "./file-names.ts";
+import { errorCode, vanishedCodes, type SkippedFile } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
 
 /** In MB, if the profile does not set `max_file_mb`. */
 export const defaultMaxFileMb = 50;
 
-/** Keeps the first files by path, up to the profile's limits. Reports each file left out with the reason. */
+/** Chooses the first files by path, up to the profile's limits. Returns each skipped file with the reason. */
 export async function chooseFiles(
-  wanted: readonly FoundFile[],
+  candidates: readonly FoundFile[],
   config: Record<string, unknown>,
-): Promise<{ files: FoundFile[]; leftOut: LeftOut[] }> {
+): Promise<{ files: FoundFile[]; skipped: SkippedFile[] }> {
   const maxFiles = readNumber(config, "max_files", 20);
   const maxBytes = readNumber(config, "max_file_mb", defaultMaxFileMb) * 1024 * 1024;
   const files: FoundFile[] = [];
-  const leftOut: LeftOut[] = [];
-  for (const file of [...wanted].sort(comparePaths)) {
-    const reason = await reasonToLeaveOut(file, files.length >= maxFiles, maxBytes);
+  const skipped: SkippedFile[] = [];
+  for (const file of [...candidates].sort(comparePaths)) {
+    const reason = await findSkipReason(file, files.length >= maxFiles, maxBytes);
     if (reason === null) files.push(file);
-    else leftOut.push({ path: printableName(Buffer.from(file.path)), reason, size: file.size });
+    else skipped.push({ path: printableName(Buffer.from(file.path)), reason, size: file.size });
   }
-  return { files, leftOut };
+  return { files, skipped };
 }
 
-async function reasonToLeaveOut(file: FoundFile, isFull: boolean, maxBytes: number): Promise<LeftOut["reason"] | null> {
-  const fault = findNameFault(Buffer.from(file.path));
-  if (fault) return fault;
+async function findSkipReason(
+  file: FoundFile,
+  isFull: boolean,
+  maxBytes: number,
+): Promise<SkippedFile["reason"] | null> {
+  const problem = findNameProblem(Buffer.from(file.path));
+  if (problem) return problem;
   if (file.size > maxBytes) return "too_large";
   if (isFull) return "too_many";
   return checkReadable(file);
 }
 
-async function checkReadable(file: FoundFile): Promise<LeftOut["reason"] | null> {
+async function checkReadable(file: FoundFile): Promise<SkippedFile["reason"] | null> {
   try {
     await (await file.open()).close();
     return null;

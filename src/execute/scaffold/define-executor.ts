@@ -1,6 +1,6 @@
 import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
 import { workspaceKindOf } from "../workspace/workspace-kind.ts";
-import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
+import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
 import { keepResult } from "./keep-result.ts";
@@ -8,7 +8,7 @@ import { readClockMark } from "./clock-mark.ts";
 import { createProgress } from "./progress.ts";
 import { defaultPrompt } from "./prompt.ts";
 import { runCli } from "./run-cli.ts";
-import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
+import { toFailureOutcome, RunFailure } from "./run-failure.ts";
 
 export type { Cli, CliResult, Done, ExecutorDefinition, Job } from "./definition.ts";
 export { RunFailure } from "./run-failure.ts";
@@ -25,11 +25,11 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
     ...(definition.variables === undefined ? {} : { variables: definition.variables }),
     async run(invocation, context) {
       if (invocation.mode !== "start" && !can[invocation.mode])
-        return outcomeOfFailure(
+        return toFailureOutcome(
           new RunFailure("refused", `The executor ${definition.name} cannot ${invocation.mode} a session.`),
         );
       if (typeof invocation.agent.system_prompt === "object" && !definition.takesPreset)
-        return outcomeOfFailure(new RunFailure("refused", unsupportedPreset(definition.name)));
+        return toFailureOutcome(new RunFailure("refused", unsupportedPreset(definition.name)));
       const inputs = createInputs(invocation, context.dirs.work);
       try {
         return await runJob(definition, toJob(definition, invocation, context, inputs), inputs);
@@ -56,16 +56,16 @@ async function runJob(definition: ExecutorDefinition, job: Job, inputs: Inputs):
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };
-  const done = await work().catch((error: unknown): Done => ({ outcome: outcomeOfError(error, signal) }));
+  const done = await work().catch((error: unknown): Done => ({ outcome: toErrorOutcome(error, signal) }));
   return keepResult(done, { job, inputs, since: startMark, collect: definition.collectFiles?.bind(definition) }).catch(
-    (error: unknown) => outcomeOfError(error, signal),
+    (error: unknown) => toErrorOutcome(error, signal),
   );
 }
 
 /** While a run is being stopped, any error is a consequence of that. Otherwise, only a RunFailure is expected. */
-function outcomeOfError(error: unknown, signal: AbortSignal): Outcome {
-  if (signal.aborted) return outcomeOfStop(stopReasonOf(signal), error instanceof RunFailure ? error.text : undefined);
-  if (error instanceof RunFailure) return outcomeOfFailure(error);
+function toErrorOutcome(error: unknown, signal: AbortSignal): Outcome {
+  if (signal.aborted) return toStopOutcome(getStopReason(signal), error instanceof RunFailure ? error.text : undefined);
+  if (error instanceof RunFailure) return toFailureOutcome(error);
   throw error;
 }
 

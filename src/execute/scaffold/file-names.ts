@@ -1,12 +1,12 @@
 import { isUtf8 } from "node:buffer";
 
-/** Files with longer paths are left out, because recipients could not use them. */
+/** Files with longer paths are skipped, because recipients could not use them. */
 export const maxPathBytes = 1024;
 
-export type NameFault = "name_not_utf8" | "name_has_control_characters" | "path_too_long" | "hidden_or_outside";
+export type NameProblem = "name_not_utf8" | "name_has_control_characters" | "path_too_long" | "hidden_or_outside";
 
-/** Returns why a file's name cannot be shown unchanged, or null if it can. */
-export function findNameFault(path: Uint8Array): NameFault | null {
+/** Returns the reason why a file's name cannot be shown unchanged, or null if it can. */
+export function findNameProblem(path: Uint8Array): NameProblem | null {
   if (path.length > maxPathBytes) return "path_too_long";
   if (!isUtf8(path)) return "name_not_utf8";
   const text = Buffer.from(path).toString("utf8");

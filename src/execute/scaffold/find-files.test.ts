@@ -157,11 +157,11 @@ const harmless = [
 
 test(`leaves out ${harmful.length} harmful names and keeps ${harmless.length} harmless ones unchanged`, async () => {
   for (const name of [...harmful, ...harmless]) await writeFile(raw(name), "x");
-  const { files, leftOut } = await find();
+  const { files, skipped } = await find();
   expect(harmful.length + harmless.length).toBeGreaterThanOrEqual(100);
   expect(files.map(({ path }) => path).sort()).toEqual([...harmless].sort());
-  expect(leftOut).toHaveLength(harmful.length);
-  for (const { path } of leftOut) expect(path).not.toMatch(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u);
+  expect(skipped).toHaveLength(harmful.length);
+  for (const { path } of skipped) expect(path).not.toMatch(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u);
   for (const file of files) await (await file.open()).close();
 });
 
@@ -170,9 +170,9 @@ test("leaves out a path that is too long or too deep, with the reason", async ()
   mkdirSync(long, { recursive: true });
   writeFileSync(join(long, "f"), "");
   mkdirSync(join(root, ...Array.from({ length: 80 }, () => "d")), { recursive: true });
-  const { files, leftOut } = await find();
+  const { files, skipped } = await find();
   expect(files).toEqual([]);
-  expect(leftOut.map(({ reason }) => reason).sort()).toEqual(["path_too_long", "too_deep"]);
+  expect(skipped.map(({ reason }) => reason).sort()).toEqual(["path_too_long", "too_deep"]);
 });
 
 test("stops at maxEntries and reports the cut", async () => {

@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
 import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
-import { type NameFault, findNameFault, printableName } from "./file-names.ts";
+import { type NameProblem, findNameProblem, printableName } from "./file-names.ts";
 import { openDirectoryWalker } from "./directory-walker.ts";
 
 export interface FindOptions {
@@ -15,15 +15,15 @@ export interface FindOptions {
   signal: AbortSignal;
 }
 
-export interface LeftOut {
+export interface SkippedFile {
   path: string;
-  reason: NameFault | "hard_link" | "too_deep" | "unreadable" | "gone" | "too_large" | "too_many";
+  reason: NameProblem | "hard_link" | "too_deep" | "unreadable" | "gone" | "too_large" | "too_many";
   size?: number;
 }
 
 export interface FoundFiles {
   files: FoundFile[];
-  leftOut: LeftOut[];
+  skipped: SkippedFile[];
   /** The search stopped at `maxEntries`. */
   cut: boolean;
 }
@@ -33,7 +33,7 @@ const maxDepth = 64;
 export const vanishedCodes: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EXCHANGED"]);
 const slash = Buffer.from("/");
 
-/** Directories of installed packages. They can hold more than `maxEntries`, so they are searched last. */
+/** Directories of installed packages. They can contain more than `maxEntries` entries, so they are searched last. */
 const packageDirectories: ReadonlySet<string> = new Set([
   "node_modules",
   "bower_components",
@@ -51,7 +51,7 @@ const concurrency = 64;
  */
 export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   const { signal, maxEntries } = options;
-  const result: FoundFiles = { files: [], leftOut: [], cut: false };
+  const result: FoundFiles = { files: [], skipped: [], cut: false };
   const directories: Buffer[][] = [[]];
   const packages: Buffer[][] = [];
   const walker = openDirectoryWalker(options.root);
@@ -59,23 +59,23 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
 
   async function checkEntry(directory: ConfinedDirectory, parts: Buffer[], isInstalled: boolean): Promise<void> {
     const name = parts.at(-1)!;
-    const leaveOut = (reason: LeftOut["reason"]): void => addLeftOut(parts, reason);
+    const skip = (reason: SkippedFile["reason"]): void => addSkipped(parts, reason);
     const stats = await directory.stat(name);
     if (stats.isDirectory()) {
-      if (parts.length >= maxDepth) return leaveOut("too_deep");
+      if (parts.length >= maxDepth) return skip("too_deep");
       (isInstalled || packageDirectories.has(name.toString("utf8")) ? packages : directories).push(parts);
     } else if (stats.isFile() && stats.ctimeNs >= options.since) {
       const path = joinPath(parts);
-      const fault = findNameFault(path);
-      if (fault) return leaveOut(fault);
-      if (stats.nlink > 1n) return leaveOut("hard_link");
+      const problem = findNameProblem(path);
+      if (problem) return skip(problem);
+      if (stats.nlink > 1n) return skip("hard_link");
       const open = (): Promise<FileHandle> => openFile(options.root, parts);
       result.files.push({ path: path.toString("utf8"), size: Number(stats.size), open });
     }
   }
 
-  function addLeftOut(parts: readonly Buffer[], reason: LeftOut["reason"]): void {
-    result.leftOut.push({ path: printableName(joinPath(parts)), reason });
+  function addSkipped(parts: readonly Buffer[], reason: SkippedFile["reason"]): void {
+    result.skipped.push({ path: printableName(joinPath(parts)), reason });
   }
 
   /** Skips a file that is removed or replaced while it is being checked. */
@@ -83,7 +83,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     try {
       await work();
     } catch (error) {
-      if (errorCode(error) === "EACCES" && parts.length > 0) addLeftOut(parts, "unreadable");
+      if (errorCode(error) === "EACCES" && parts.length > 0) addSkipped(parts, "unreadable");
       else if (!vanishedCodes.has(errorCode(error)) || parts.length === 0) throw error;
     }
   }

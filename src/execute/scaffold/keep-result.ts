@@ -1,11 +1,11 @@
 import type { FoundFile, OpenFile, Outcome } from "../../model/executor.ts";
 import { keepsFilesAfter } from "../collect/keep-files.ts";
-import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
+import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { findFiles } from "./find-files.ts";
 import type { Inputs } from "./inputs.ts";
-import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
+import { toFailureOutcome, RunFailure } from "./run-failure.ts";
 
 export interface KeepOptions {
   job: Job;
@@ -42,7 +42,7 @@ export async function keepResult(done: Done, options: KeepOptions): Promise<Outc
 
 /** Whether the result is no longer needed, because the run was cancelled or returns to the queue. */
 function isAbandoned(signal: AbortSignal): boolean {
-  return signal.aborted && !keepsFilesAfter(stopReasonOf(signal));
+  return signal.aborted && !keepsFilesAfter(getStopReason(signal));
 }
 
 function abandonedSignal(signal: AbortSignal): AbortSignal {
@@ -57,7 +57,7 @@ function abandonedSignal(signal: AbortSignal): AbortSignal {
 
 /** A run without its files is not completed. A run that had already failed stays failed. */
 function withoutFiles(outcome: Extract<Outcome, { status: "completed" | "failed" }>, signal: AbortSignal): Outcome {
-  return outcome.status === "completed" ? outcomeOfStop(stopReasonOf(signal), outcome.text ?? undefined) : outcome;
+  return outcome.status === "completed" ? toStopOutcome(getStopReason(signal), outcome.text ?? undefined) : outcome;
 }
 
 async function collect({ job, inputs, collect: choose }: KeepOptions, since: bigint): Promise<FoundFile[]> {
@@ -70,15 +70,15 @@ async function collect({ job, inputs, collect: choose }: KeepOptions, since: big
   });
   if (isAbandoned(job.signal)) return [];
   const chosen = choose ? await choose(search.files, job) : search.files;
-  const { files, leftOut } = await chooseFiles(chosen, job.invocation.executor_config);
-  const allLeftOut = [...search.leftOut, ...leftOut];
-  if (allLeftOut.length > 0 || search.cut)
+  const { files, skipped } = await chooseFiles(chosen, job.invocation.executor_config);
+  const allSkipped = [...search.skipped, ...skipped];
+  if (allSkipped.length > 0 || search.cut)
     await job.context.emit({
       type: "system",
       subtype: "files_left_out",
       data: {
-        count: allLeftOut.length,
-        files: allLeftOut.slice(0, 100),
+        count: allSkipped.length,
+        files: allSkipped.slice(0, 100),
         ...(search.cut ? { looked_at_first: maxEntries } : {}),
       },
     });
@@ -108,7 +108,7 @@ function completed({ text, data, exit_code }: Done): Extract<Outcome, { status: 
 }
 
 function noOutputFailure(exitCode: number | null): Outcome {
-  return outcomeOfFailure(
+  return toFailureOutcome(
     new RunFailure("no_output", "The run finished without a result: it produced no file and no text.", { exitCode }),
   );
 }

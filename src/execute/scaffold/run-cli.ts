@@ -2,11 +2,11 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { RunningProcess } from "../../model/process.ts";
-import { failureReasonOf } from "../executions/failure-reason.ts";
+import { toFailureReason } from "../executions/failure-reason.ts";
 import { readLines } from "../executors/read-lines.ts";
 import { emitOutput } from "../journal/output-events.ts";
 import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
-import { outcomeOfStop } from "../supervise/stop-outcome.ts";
+import { toStopOutcome } from "../supervise/stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
 import { RunFailure } from "./run-failure.ts";
 
@@ -80,14 +80,14 @@ function writeStdin(stdin: Writable | null, text: string | undefined): void {
 function throwIfFailed({ stdout, ended }: CliResult, excerpt: string, { onLine, check = true }: Cli): void {
   const text = onLine || stdout === "" ? {} : { text: stdout };
   if (ended.stopped) {
-    const outcome = outcomeOfStop(ended.stopped);
+    const outcome = toStopOutcome(ended.stopped);
     if (outcome.status === "failed") throw new RunFailure(outcome.reason, outcome.message, text);
     throw new RunFailure("internal", "The program was stopped.", text); // the outcome comes from the signal that stopped it
   }
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";
   if (isExit && !check) return;
-  throw new RunFailure(failureReasonOf(ended), isExit && excerpt !== "" ? excerpt : ended.error.message, {
+  throw new RunFailure(toFailureReason(ended), isExit && excerpt !== "" ? excerpt : ended.error.message, {
     exitCode: ended.exitCode,
     ...text,
   });
@@ -106,7 +106,7 @@ async function passLines(
       await context.emit({
         type: "error",
         code: "bad_line",
-        message: `A line longer than ${maxLineBytes} bytes was left out. It starts with: ${text.slice(0, 200)}`,
+        message: `A line longer than ${maxLineBytes} bytes was dropped. It starts with: ${text.slice(0, 200)}`,
       });
   }
 }

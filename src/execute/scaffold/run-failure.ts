@@ -21,7 +21,7 @@ export class RunFailure extends Error {
   }
 }
 
-export function outcomeOfFailure({ reason, message, exitCode, text, data }: RunFailure): Outcome {
+export function toFailureOutcome({ reason, message, exitCode, text, data }: RunFailure): Outcome {
   return {
     status: "failed",
     reason,
@@ -37,11 +37,11 @@ export function unknownTurn(turn: number, turns: number | null): RunFailure {
   if (turns === null)
     return new RunFailure(
       "refused",
-      "The beginning of the session was summarized to save space, so it cannot be forked at an earlier turn. Leave out fork_at_turn.",
+      "The beginning of the session was summarized to save space, so it cannot be forked at an earlier turn. Omit fork_at_turn.",
     );
   const count = turns === 1 ? "1 turn" : `${turns} turns`;
   return new RunFailure(
     "refused",
-    `The session cannot be forked at turn ${turn}: it has ${count}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
+    `The session cannot be forked at turn ${turn}: it has ${count}. Choose fork_at_turn from 1 to ${turns}, or omit it.`,
   );
 }

@@ -7,7 +7,7 @@ import {
   watchDiskUsage,
 } from "../../process/disk-usage-watch.ts";
 import type { RunDirectories } from "../workspace/open-directories.ts";
-import { failureReasonOf } from "../executions/failure-reason.ts";
+import { toFailureReason } from "../executions/failure-reason.ts";
 
 type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
 
@@ -72,7 +72,7 @@ function toLimitFailure(outcome: Outcome, fault: CommandFault): Outcome {
   const returned = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
   return {
     status: "failed",
-    reason: failureReasonOf({ error: fault, signal: null }),
+    reason: toFailureReason({ error: fault, signal: null }),
     message: fault.message,
     exit_code: returned.exit_code,
     ...("text" in returned && returned.text !== null ? { text: returned.text } : {}),

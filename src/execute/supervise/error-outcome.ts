@@ -2,8 +2,8 @@ import type { Outcome } from "../../model/executor.ts";
 import { failed } from "../../model/outcome.ts";
 import type { Redactor } from "../../model/process.ts";
 import { isOutOfDescriptors } from "../claim/descriptors.ts";
-import { outcomeOfFailure, RunFailure } from "../scaffold/run-failure.ts";
-import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
+import { toFailureOutcome, RunFailure } from "../scaffold/run-failure.ts";
+import { toStopOutcome, getStopReason } from "./stop-outcome.ts";
 
 export interface ErrorOutcomes {
   /** For an error that the executor threw. An executor rejects only because of a bug, or because its run is being stopped. */
@@ -23,24 +23,24 @@ export function createErrorOutcomes(options: {
   onNotice: (message: string) => void;
 }): ErrorOutcomes {
   const { run, executor, signal, onNotice } = options;
-  const traceOf = (error: unknown): string =>
+  const formatTrace = (error: unknown): string =>
     options.redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return {
     fromExecutor(error) {
-      if (signal.aborted) return outcomeOfStop(stopReasonOf(signal));
+      if (signal.aborted) return toStopOutcome(getStopReason(signal));
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`the executor ${executor} failed in run ${run}: ${traceOf(error)}`);
+      onNotice(`the executor ${executor} failed in run ${run}: ${formatTrace(error)}`);
       return internalFailure(`The executor ${executor} failed unexpectedly. See the runner's log for the stack trace.`);
     },
     fromRunner(error) {
-      if (signal.aborted && error === signal.reason) return outcomeOfStop(stopReasonOf(signal));
-      if (error instanceof RunFailure) return outcomeOfFailure(error);
+      if (signal.aborted && error === signal.reason) return toStopOutcome(getStopReason(signal));
+      if (error instanceof RunFailure) return toFailureOutcome(error);
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`the runner failed in run ${run}: ${traceOf(error)}`);
+      onNotice(`the runner failed in run ${run}: ${formatTrace(error)}`);
       return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
     fromBug(error) {
-      onNotice(`run ${run} ended with an unexpected error: ${traceOf(error)}`);
+      onNotice(`run ${run} ended with an unexpected error: ${formatTrace(error)}`);
       return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
   };

@@ -15,11 +15,11 @@ import { openNestedLog } from "../nested/nested-log.ts";
 import { runOnFinish } from "../executions/on-finish.ts";
 import type { Recorder } from "../journal/recorder.ts";
 import { createRunContext } from "./run-context.ts";
-import { idleMsOf, limitsOf, timeoutMsOf } from "./run-limits.ts";
+import { chooseIdleMs, splitLimits, chooseTimeoutMs } from "./run-limits.ts";
 import type { RunStop } from "./run-stop.ts";
 import { type DiskWatch, watchDisk } from "./disk-watch.ts";
 import type { SessionKeeper } from "../sessions/session-keeper.ts";
-import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
+import { toStopOutcome, getStopReason } from "./stop-outcome.ts";
 import type { RunLinks, SuperviseOptions } from "./supervise-options.ts";
 import type { InputQueue } from "./input-queue.ts";
 import { workspaceKindOf } from "../workspace/workspace-kind.ts";
@@ -53,7 +53,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   if (invocation.fork_at_turn !== null && !can.fork_at_turn)
     return failed(
       "refused",
-      `The executor ${options.executor.name} cannot fork a session at an earlier turn. Leave out fork_at_turn.`,
+      `The executor ${options.executor.name} cannot fork a session at an earlier turn. Omit fork_at_turn.`,
     );
   const hasState = can.state === true && (invocation.mode !== "start" || invocation.continues);
   const state = hasState ? await keeper.load() : null;
@@ -72,7 +72,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     onWaiting: (holder) => record({ type: "system", subtype: "waiting_for_directory", data: holder }),
   });
   if (!opened.ok)
-    return opened.reason === null ? outcomeOfStop(stopReasonOf(signal)) : failed(opened.reason, opened.message);
+    return opened.reason === null ? toStopOutcome(getStopReason(signal)) : failed(opened.reason, opened.message);
   if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
   if (can.state && workspaceKindOf(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let removeSession = !can.resume && !can.fork;
@@ -89,11 +89,11 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   }
 }
 
-type Opened = Extract<Awaited<ReturnType<typeof openDirectories>>, { ok: true }>;
+type OpenedDirectories = Extract<Awaited<ReturnType<typeof openDirectories>>, { ok: true }>;
 type StatefulParts = RunParts & { state: SessionState | null };
 
 async function executeInDirectories(
-  opened: Opened,
+  opened: OpenedDirectories,
   claim: Claim,
   parts: StatefulParts,
   onReturned: (ended: Outcome) => void,
@@ -101,8 +101,8 @@ async function executeInDirectories(
   const { options, links, stop, log } = parts;
   const { signal, lostSignal, clocks } = stop;
   const { invocation } = claim;
-  const limits = limitsOf(invocation.agent);
-  const timeoutMs = timeoutMsOf(invocation.agent, options.limits);
+  const limits = splitLimits(invocation.agent);
+  const timeoutMs = chooseTimeoutMs(invocation.agent, options.limits);
   const { correlation, repoRoot } = findRunCheckout(claim, opened.dirs.work, options);
   const { run_id, attempt } = claim;
   const nested = openNestedLog({ ...options, runs: options.directories.runs, run_id, attempt, record: log.record });
@@ -135,7 +135,7 @@ async function executeInDirectories(
     });
     if (!watching.ok) return failed("dependency_missing", watching.fault.message);
     watch = watching.watch;
-    clocks.start({ timeoutMs, idleMs: idleMsOf(invocation.agent, options.limits) });
+    clocks.start({ timeoutMs, idleMs: chooseIdleMs(invocation.agent, options.limits) });
     const context = createRunContext({
       ...parts,
       claim,
@@ -189,7 +189,7 @@ function toParkedOutcome(
   { options, stop, keeper, state }: StatefulParts,
 ): Outcome {
   const { signal } = stop;
-  if (signal.aborted && signal.reason !== "shutdown") return outcomeOfStop(stopReasonOf(signal));
+  if (signal.aborted && signal.reason !== "shutdown") return toStopOutcome(getStopReason(signal));
   const hasState = keeper.hasSaved || (invocation.continues && state !== null);
   return options.executor.can.park && hasState ? parked : failedInsteadOfParked(parked);
 }

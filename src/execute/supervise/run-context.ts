@@ -99,14 +99,14 @@ export function createRunContext(parts: ContextParts): RunContext {
     },
     session: {
       load: () => Promise.resolve(parts.state),
-      async save(format, bytes, extra) {
+      async save(format, bytes, saveOptions) {
         if (!checkOpen("the state of its session")) return;
         clocks.noteActivity();
-        for (const event of extra?.events ?? []) partialText.completeMessage(event);
-        if (!extra?.last) return parts.keeper.save(format, bytes, extra);
+        for (const event of saveOptions?.events ?? []) partialText.completeMessage(event);
+        if (!saveOptions?.last) return parts.keeper.save(format, bytes, saveOptions);
         // saving a large state over a slow connection has its own time limit
         clocks.pauseUpload();
-        await parts.keeper.save(format, bytes, extra).finally(clocks.resumeUpload);
+        await parts.keeper.save(format, bytes, saveOptions).finally(clocks.resumeUpload);
       },
     },
     dirs,

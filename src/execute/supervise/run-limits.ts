@@ -12,20 +12,20 @@ export interface TimeLimits {
 }
 
 /** Precedence: run (already merged into the agent), agent, profile, environment, default. */
-export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
+export function chooseTimeoutMs(agent: Agent, limits: TimeLimits): number {
   const fallback = agent.type === "autonomous" ? 3600 : (limits.defaultTimeoutSeconds ?? 300);
   return 1000 * (agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
 }
 
 /** Returns null if there is no idle timeout, which is the default for commands. */
-export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
+export function chooseIdleMs(agent: Agent, limits: TimeLimits): number | null {
   const seconds =
     agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
 }
 
 /** `perCommand` limits apply to each program separately, `perRun` limits to the run as a whole. */
-export function limitsOf({ limits = {} }: Agent): { perCommand: Limits; perRun: DiskLimits } {
+export function splitLimits({ limits = {} }: Agent): { perCommand: Limits; perRun: DiskLimits } {
   const optional = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
     // an object with this one key
     (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };

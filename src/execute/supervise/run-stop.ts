@@ -3,7 +3,7 @@ import type { Outcome } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { defaultGraceMs } from "../../process/track-process.ts";
 import { createRunClocks, type RunClocks } from "./run-clocks.ts";
-import { stopReasonOf, unresponsiveOutcome } from "./stop-outcome.ts";
+import { getStopReason, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 
 /** Stops one run within a deadline, with a signal for each part of it. */
@@ -49,7 +49,7 @@ export function createRunStop(
     settleTimeoutMs,
     onGivenUp() {
       if (closed.signal.aborted) return;
-      const { outcome, event } = unresponsiveOutcome(executor.name, stopReasonOf(signal), "Drover gave up on it");
+      const { outcome, event } = unresponsiveOutcome(executor.name, getStopReason(signal), "Drover gave up on it");
       record(event);
       giveUp(outcome);
     },

@@ -3,7 +3,7 @@ import type { Outcome } from "../../model/executor.ts";
 import { stopReasons, type StopReason } from "../../model/states.ts";
 
 /** The outcome of a run that was stopped from outside. */
-export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
+export function toStopOutcome(reason: StopReason, text?: string): Outcome {
   const failed = (failureReason: Extract<Outcome, { status: "failed" }>["reason"], message: string): Outcome => ({
     status: "failed",
     reason: failureReason,
@@ -56,7 +56,7 @@ export function unresponsiveOutcome(
   action: "Drover killed it" | "Drover gave up on it",
 ): { outcome: Outcome; event: RunEvent } {
   const message = `The executor ${executor} did not react to the stop, so ${action}.`;
-  const outcome = outcomeOfStop(reason);
+  const outcome = toStopOutcome(reason);
   return {
     outcome: outcome.status === "failed" ? { ...outcome, message: `${outcome.message} ${message}` } : outcome,
     event: { type: "error", code: "executor_unresponsive", message },
@@ -64,6 +64,6 @@ export function unresponsiveOutcome(
 }
 
 /** Any other abort reason comes from the caller's own AbortController and counts as "user". */
-export function stopReasonOf(signal: AbortSignal): StopReason {
+export function getStopReason(signal: AbortSignal): StopReason {
   return stopReasons.find((reason) => reason === signal.reason) ?? "user";
 }

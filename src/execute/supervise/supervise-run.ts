@@ -33,7 +33,7 @@ export interface SupervisedRun {
 export function superviseRun(claim: Claim, options: SuperviseOptions, links: RunLinks): SupervisedRun {
   const { journal } = links;
   const { onNotice } = options;
-  const redactor = redactorOf(claim, options);
+  const redactor = createRunRedactor(claim, options);
   const { can } = options.executor;
   const name = `${claim.run_id}.${claim.attempt}`;
   const overBudget = new AbortController();
@@ -109,7 +109,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       record({
         type: "error",
         code: "result_truncated",
-        message: "The result is too large for a report; the part that does not fit was left out.",
+        message: "The result is too large for a report; the part that does not fit was dropped.",
       });
       outcome = smaller;
     }
@@ -137,7 +137,10 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
 }
 
 /** Also redacts the secret parameters of this run, which its program may print in any encoding. */
-function redactorOf({ invocation, attempt_token }: Claim, { redactor, redactorWith }: SuperviseOptions): Redactor {
+function createRunRedactor(
+  { invocation, attempt_token }: Claim,
+  { redactor, redactorWith }: SuperviseOptions,
+): Redactor {
   const { agent, parameters, prompt } = invocation;
   const secrets = conceal(agent.parameters_schema, { parameters, prompt }, redactor)?.secrets ?? [];
   return redactorWith([...secrets, { name: "DROVER_API_KEY", value: attempt_token }]);

@@ -10,7 +10,7 @@ import { operatorHome } from "../clients/home-files.ts";
 import { authorizeFullAuto } from "../clients/permission-modes.ts";
 import { converse } from "./converse.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
-import { modeOf } from "./options.ts";
+import { getMode } from "./options.ts";
 
 /**
  * Runs Claude Code through its Agent SDK: logs each message as it arrives, asks people, and moves sessions between
@@ -26,7 +26,7 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
       const { agent, executor_config: config } = job.invocation;
       rejectUnsupported(job);
       const sdk = await loadSdk(job, host);
-      await authorizeFullAuto(job, { mode: modeOf(agent), config }, host);
+      await authorizeFullAuto(job, { mode: getMode(agent), config }, host);
       return converse(job, { ...host, sdk, ...(await openEnvironment(job, host)) });
     },
   });
@@ -71,7 +71,7 @@ async function openEnvironment(
     // offer MCP tools directly instead of behind a tool search
     ENABLE_TOOL_SEARCH: env["ENABLE_TOOL_SEARCH"] ?? "0",
     // Claude Code refuses this mode as root without IS_SANDBOX; authorizeFullAuto has already checked that it is allowed
-    ...(modeOf(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
+    ...(getMode(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
   return { env: variables, configDir, sessionHome: sessionConfigDir === null ? null : homeDir };
 }

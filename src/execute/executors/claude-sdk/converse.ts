@@ -1,11 +1,11 @@
 import type { AgentSdk, Query } from "../../../llm/claude-code/sdk.ts";
 import type { UserInput } from "../../../model/executor.ts";
-import { outcomeOfStop, stopReasonOf } from "../../supervise/stop-outcome.ts";
+import { toStopOutcome, getStopReason } from "../../supervise/stop-outcome.ts";
 import type { Done, Job } from "../../scaffold/define-executor.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createUsageMeter } from "../clients/claude-usage.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "../clients/fields.ts";
+import { type Fields, toFields, toList, toText } from "../clients/fields.ts";
 import { warnAboutUnmatched } from "../loop/permissions.ts";
 import { createGate } from "./gate.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
@@ -16,7 +16,7 @@ import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
 import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
 import { createSpending } from "./spending.ts";
-import { builtInTools, effectOf } from "./tools.ts";
+import { builtInTools, getEffect } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
@@ -68,7 +68,7 @@ type Servers = ReturnType<typeof toMcpServers>;
 
 /** Imports the server checks only for agents with servers, because the import takes a fifth of a run's startup time. */
 async function loadServers({ invocation: { agent } }: Job, { mcpServers }: Host): Promise<Servers> {
-  if (Object.keys({ ...agent.mcp_servers, ...mcpServers }).length === 0) return { servers: {}, faults: [] };
+  if (Object.keys({ ...agent.mcp_servers, ...mcpServers }).length === 0) return { servers: {}, failures: [] };
   return (await import("./mcp.ts")).toMcpServers(agent.mcp_servers, mcpServers);
 }
 
@@ -88,9 +88,9 @@ function createConversation(
   const spending = createSpending(agent.budget, progress, meter, context);
   const writer = createEventWriter({ ...context, usage: spending.addUsage });
   const usageLimit = createUsageLimit();
-  const { servers: mcpServers, faults } = host.servers;
+  const { servers: mcpServers, failures } = host.servers;
   const gate = attended ? createGate({ invocation, context, readOnly, askCounts: progress.asked }) : null;
-  const toolCalls = createCallTracker((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
+  const toolCalls = createCallTracker((tool) => getEffect(tool, readOnly) !== "read" && transcript.filesChanged());
   let hasCheckedTools = false;
 
   /**
@@ -101,7 +101,7 @@ function createConversation(
     hasCheckedTools = true;
     const names = Object.keys(mcpServers);
     const statuses = names.length === 0 ? [] : await query.mcpServerStatus();
-    for (const { server, message } of [...faults, ...failedServers(names, statuses)])
+    for (const { server, message } of [...failures, ...failedServers(names, statuses)])
       await context.emit({
         type: "error",
         code: "mcp_server_failed",
@@ -109,7 +109,7 @@ function createConversation(
       });
     const tools = serverTools(statuses);
     for (const { name, isReadOnly } of tools) if (isReadOnly) readOnly.add(name);
-    const toolNames = [...builtInTools, ...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
+    const toolNames = [...builtInTools, ...toList(init["tools"]).map(toText), ...tools.map(({ name }) => name)];
     for (const warning of warnAboutUnmatched(agent.permissions, toolNames)) await context.emit(warning);
   }
 
@@ -152,7 +152,7 @@ function createConversation(
         onStart(started);
       },
       async onMessage(message, { query }) {
-        const fields = fieldsOf(message);
+        const fields = toFields(message);
         toolCalls.observe(fields);
         usageLimit.observe(fields);
         await logMessage(message, reader, writer);
@@ -168,7 +168,7 @@ function createConversation(
     });
     if (job.signal.aborted) {
       await transcript.flush();
-      return { outcome: outcomeOfStop(stopReasonOf(job.signal)) };
+      return { outcome: toStopOutcome(getStopReason(job.signal)) };
     }
     if (end.stoppedByDrover)
       await context.emit({ type: "system", subtype: "ended_after_result", data: { name: "claude-sdk" } });
@@ -199,9 +199,9 @@ function createCallTracker(onReturn: (tool: string) => void) {
   const names = new Map<string, string>();
   return {
     observe(message: Fields): void {
-      for (const block of listOf(fieldsOf(message["message"])["content"]).map(fieldsOf)) {
-        if (block["type"] === "tool_use") names.set(textOf(block["id"]), textOf(block["name"]));
-        const name = block["type"] === "tool_result" ? names.get(textOf(block["tool_use_id"])) : undefined;
+      for (const block of toList(toFields(message["message"])["content"]).map(toFields)) {
+        if (block["type"] === "tool_use") names.set(toText(block["id"]), toText(block["name"]));
+        const name = block["type"] === "tool_result" ? names.get(toText(block["tool_use_id"])) : undefined;
         if (name !== undefined) onReturn(name);
       }
     },

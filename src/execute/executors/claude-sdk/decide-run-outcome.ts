@@ -3,7 +3,7 @@ import type { Done } from "../../scaffold/define-executor.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Reader } from "../clients/definition.ts";
 import type { EventWriter } from "../clients/event-writer.ts";
-import { type Fields, textOf } from "../clients/fields.ts";
+import { type Fields, toText } from "../clients/fields.ts";
 import { decideOutcome } from "../clients/decide-outcome.ts";
 import type { Gate } from "./gate.ts";
 import type { QueryEnd } from "./query.ts";
@@ -27,7 +27,7 @@ export interface RunEnd {
  * Decides the outcome of a run: first by people's answers, then by budgets and limits, then by Claude Code's result.
  */
 export function decideRunOutcome({ agent, end, result, gate, exceeded, limitResetsAt, reader, writer }: RunEnd): Done {
-  const text = textOf(result["result"]) || undefined;
+  const text = toText(result["result"]) || undefined;
   const toFailure = (reason: RunFailure["reason"], message: string): RunFailure =>
     new RunFailure(reason, message, { exitCode: end.exitCode, ...(text === undefined ? {} : { text }) });
   if (gate?.stopped != null) throw toFailure("permission_denied", gate.stopped);

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Answer, Invocation, RunContext } from "../../../model/executor.ts";
-import { fieldsOf } from "../clients/fields.ts";
+import { toFields } from "../clients/fields.ts";
 import { matchesAny } from "../loop/permissions.ts";
-import { allows, modeOf } from "./options.ts";
-import { effectOf, inputSchemas, leavesDirectory, withRelativePaths } from "./tools.ts";
+import { allows, getMode } from "./options.ts";
+import { getEffect, inputSchemas, leavesDirectory, withRelativePaths } from "./tools.ts";
 
 /** One tool call, as the SDK passes it to a hook or to its permission callback. */
 interface Call {
@@ -49,7 +49,7 @@ const planOnly = "The agent is in plan mode: it may read and plan, but not chang
 
 export function createGate({ invocation, context, readOnly, askCounts }: GateOptions): Gate {
   const { agent } = invocation;
-  const mode = modeOf(agent);
+  const mode = getMode(agent);
   const allowed = agent.permissions?.allowed_tools ?? [];
   /** By call id, because the SDK may ask about a call twice. */
   const verdicts = new Map<string, Verdict>();
@@ -65,7 +65,7 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
       request_id: isDeferrable ? toolUseId : `${key}-${askCounts[key] ?? 0}`,
       tool,
       input,
-      effect: effectOf(tool, readOnly),
+      effect: getEffect(tool, readOnly),
       input_schema: inputSchemas[tool],
     });
     if (answer.decision !== "park" && !isDeferrable) askCounts[key] = (askCounts[key] ?? 0) + 1;
@@ -75,9 +75,9 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
   function toVerdict(tool: string, answer: Answer, isDeferrable: boolean): Verdict {
     switch (answer.decision) {
       case "allow":
-        if (tool === "AskUserQuestion" && fieldsOf(answer.input)["answers"] === undefined)
+        if (tool === "AskUserQuestion" && toFields(answer.input)["answers"] === undefined)
           return { kind: "deny", message: "The person gave no answer. Decide for yourself." };
-        return { kind: "allow", ...(answer.input === undefined ? {} : { input: { ...fieldsOf(answer.input) } }) };
+        return { kind: "allow", ...(answer.input === undefined ? {} : { input: { ...toFields(answer.input) } }) };
       case "deny":
         return { kind: "deny", message: answer.message ?? `A person denied this call of ${tool}.` };
       case "stop":
@@ -95,10 +95,10 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
   async function beforeCall(call: Call): Promise<Verdict> {
     const { tool, input } = call;
     if (tool === "AskUserQuestion") return ask(call, true);
-    const effect = effectOf(tool, readOnly);
+    const effect = getEffect(tool, readOnly);
     if (mode === "plan" && effect !== "read") return { kind: "deny", message: planOnly };
     if (mode === "bypassPermissions" || isListed(tool, allowed)) return { kind: "none" };
-    if (allows(mode, effect) && !leavesDirectory(fieldsOf(input), context.dirs.work)) return { kind: "none" };
+    if (allows(mode, effect) && !leavesDirectory(toFields(input), context.dirs.work)) return { kind: "none" };
     return ask(call, true);
   }
 
@@ -116,7 +116,7 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
           onFailure: "block",
           hooks: [
             async (hookInput: unknown) => {
-              const { tool_name, tool_input, tool_use_id, agent_id } = fieldsOf(hookInput);
+              const { tool_name, tool_input, tool_use_id, agent_id } = toFields(hookInput);
               const call = {
                 tool: String(tool_name),
                 input: tool_input,

@@ -5,7 +5,7 @@ import { createEventWriter } from "../clients/event-writer.ts";
 import { warnAboutUnmatched } from "../loop/permissions.ts";
 import { failedServers, serverTools } from "./mcp-status.ts";
 import { logMessage } from "./messages.ts";
-import { effectOf, leavesDirectory, builtInTools, withRelativePaths } from "./tools.ts";
+import { getEffect, leavesDirectory, builtInTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -86,9 +86,11 @@ test.each([
 
 test("treats unknown tools as execute and detects paths outside the work directory", () => {
   expect(
-    ["Read", "Write", "Bash", "WebFetch", "Hologram", "toString", "mcp__a__b"].map((tool) => effectOf(tool, new Set())),
+    ["Read", "Write", "Bash", "WebFetch", "Hologram", "toString", "mcp__a__b"].map((tool) =>
+      getEffect(tool, new Set()),
+    ),
   ).toEqual(["read", "edit", "execute", "network", "execute", "execute", "execute"]);
-  expect(effectOf("mcp__a__b", new Set(["mcp__a__b"]))).toBe("read");
+  expect(getEffect("mcp__a__b", new Set(["mcp__a__b"]))).toBe("read");
   const leaves = (input: Record<string, unknown>): boolean => leavesDirectory(input, "/work");
   expect([{ file_path: "a" }, { path: "/work/b" }, { notebook_path: "..a" }, {}].map(leaves)).toEqual(
     Array(4).fill(false),

@@ -12,13 +12,13 @@ export interface OptionsInput {
   spent?: { turns: number; cost_usd: number };
 }
 
-export function modeOf(agent: Agent): Mode {
+export function getMode(agent: Agent): Mode {
   return agent.permissions?.mode ?? "acceptEdits";
 }
 
 /** Converts an agent to options of the Agent SDK. */
 export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }: OptionsInput) {
-  const mode = modeOf(agent);
+  const mode = getMode(agent);
   const { allowed_tools = [], denied_tools = [] } = agent.permissions ?? {};
   const isTrusted = agent.trust_project_settings;
   return {

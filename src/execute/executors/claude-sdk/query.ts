@@ -3,7 +3,7 @@ import type { AgentSdk, Query, SpawnRequest } from "../../../llm/claude-code/sdk
 import { SdkProcess } from "../../../llm/claude-code/sdk-process.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import type { Job } from "../../scaffold/define-executor.ts";
-import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
+import { type Fields, toFields, toList, toNumber } from "../clients/fields.ts";
 import { exitGraceMs } from "../clients/exit-grace.ts";
 
 /** A message from the user. `uuid` identifies it in the transcript. */
@@ -80,7 +80,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
           handler.error = error;
           throw error;
         });
-        const fields = fieldsOf(message);
+        const fields = toFields(message);
         background.observe(fields);
         if (fields["type"] !== "result" || background.hasMoreWork(fields)) continue;
         isClosed = true;
@@ -123,9 +123,9 @@ function createBackgroundTracker() {
   return {
     observe(message: Fields): void {
       if (message["subtype"] !== "background_tasks_changed") return;
-      subagents = listOf(message["tasks"]).filter((task) => fieldsOf(task)["task_type"] === "local_agent").length;
+      subagents = toList(message["tasks"]).filter((task) => toFields(task)["task_type"] === "local_agent").length;
     },
     hasMoreWork: (result: Fields): boolean =>
-      result["is_error"] !== true && (subagents > 0 || (numberOf(result["queued_turn_count"]) ?? 0) > 0),
+      result["is_error"] !== true && (subagents > 0 || (toNumber(result["queued_turn_count"]) ?? 0) > 0),
   };
 }

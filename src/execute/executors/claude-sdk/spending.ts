@@ -3,11 +3,11 @@ import type { Agent } from "../../../model/agent.ts";
 import type { Usage } from "../../../model/event.ts";
 import type { RunContext } from "../../../model/executor.ts";
 import type { createUsageMeter } from "../clients/claude-usage.ts";
-import { type Fields, fieldsOf, numberOf } from "../clients/fields.ts";
+import { type Fields, toFields, toNumber } from "../clients/fields.ts";
 import { nextDay } from "../loop/budget-keeper.ts";
 
 /** The usage of a run, including its earlier attempts. */
-export interface Spent {
+export interface RunUsage {
   turns: number;
   tokens: number;
   cost_usd: number;
@@ -29,7 +29,7 @@ export interface Spending {
 
 export function createSpending(
   limits: Agent["budget"],
-  spent: Spent,
+  spent: RunUsage,
   meter: ReturnType<typeof createUsageMeter>,
   context: Pick<RunContext, "usage" | "overBudget">,
 ): Spending {
@@ -49,7 +49,7 @@ export function createSpending(
   async function readTotalCost(query: Query): Promise<number | null> {
     if (!hasCostBudget) return null;
     const reported = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
-    return numberOf(fieldsOf(fieldsOf(reported)["session"])["total_cost_usd"]);
+    return toNumber(toFields(toFields(reported)["session"])["total_cost_usd"]);
   }
 
   return {
@@ -58,7 +58,7 @@ export function createSpending(
       costAtLastResult = (await readTotalCost(query)) ?? costAtLastResult;
     },
     observeResult(result) {
-      costAtLastResult = numberOf(result["total_cost_usd"]) ?? costAtLastResult;
+      costAtLastResult = toNumber(result["total_cost_usd"]) ?? costAtLastResult;
     },
     async mayRequest(query) {
       const total = await readTotalCost(query);
@@ -80,7 +80,7 @@ export function createSpending(
 const dailyBudgetSpent = "The agent has spent its budget for today (`budget.per_day`).";
 
 /** Describes the limit that the run has reached; null if it has reached none. */
-export function describeOverspend(limits: Agent["budget"], spent: Spent): string | null {
+export function describeOverspend(limits: Agent["budget"], spent: RunUsage): string | null {
   const { cost_usd, tokens, turns } = limits ?? {};
   if (cost_usd !== undefined && spent.cost_usd >= cost_usd)
     return `The run has spent ${Math.round(spent.cost_usd * 1e6) / 1e6} USD. Its budget is ${cost_usd} USD.`;

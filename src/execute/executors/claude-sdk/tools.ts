@@ -1,6 +1,6 @@
 import { relative, resolve } from "node:path";
 import type { Effect } from "../../../model/tool.ts";
-import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
+import { type Fields, toFields, toText } from "../clients/fields.ts";
 
 /**
  * The effects of Claude Code's built-in tools. Starting a subagent counts as `read`, because its calls are checked
@@ -49,8 +49,8 @@ const effectsByTool: Readonly<Record<string, Effect>> = {
 
 export const builtInTools: readonly string[] = Object.keys(effectsByTool);
 
-/** An unknown tool counts as `execute`. `readOnly` holds MCP tools that their servers declare as read-only. */
-export function effectOf(tool: string, readOnly: ReadonlySet<string>): Effect {
+/** An unknown tool counts as `execute`. `readOnly` lists MCP tools that their servers declare as read-only. */
+export function getEffect(tool: string, readOnly: ReadonlySet<string>): Effect {
   if (readOnly.has(tool)) return "read";
   return Object.hasOwn(effectsByTool, tool) ? effectsByTool[tool]! : "execute";
 }
@@ -64,7 +64,7 @@ const pathFields = ["file_path", "notebook_path", "path"] as const;
 export function withRelativePaths(input: unknown, workDir: string): unknown {
   if (typeof input !== "object" || input === null) return input;
   const relativePaths = pathFields.flatMap((field): [string, string][] => {
-    const path = textOf(fieldsOf(input)[field]);
+    const path = toText(toFields(input)[field]);
     return path.startsWith(`${workDir}/`) ? [[field, path.slice(workDir.length + 1)]] : [];
   });
   return { ...input, ...Object.fromEntries(relativePaths) };
@@ -72,7 +72,7 @@ export function withRelativePaths(input: unknown, workDir: string): unknown {
 
 /** Reports whether the input names a path outside the work directory. */
 export function leavesDirectory(input: Fields, workDir: string): boolean {
-  const path = pathFields.map((field) => textOf(input[field])).find((value) => value !== "") ?? "";
+  const path = pathFields.map((field) => toText(input[field])).find((value) => value !== "") ?? "";
   if (path === "") return false;
   const fromWorkDir = relative(workDir, resolve(workDir, path));
   return fromWorkDir === ".." || fromWorkDir.startsWith("../");

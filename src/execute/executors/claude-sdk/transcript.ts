@@ -4,12 +4,12 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { UserInput } from "../../../model/executor.ts";
 import { firstEntries } from "../clients/claude-transcript.ts";
-import { fieldsOf, textOf } from "../clients/fields.ts";
+import { toFields, toText } from "../clients/fields.ts";
 import { openSubdirectory } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { unknownTurn } from "../../scaffold/run-failure.ts";
 import type { Prompt } from "./query.ts";
-import type { Spent } from "./spending.ts";
+import type { RunUsage } from "./spending.ts";
 
 const format = "claude-sdk-1";
 
@@ -20,7 +20,7 @@ interface Entry {
 }
 
 /** The progress of the run. It resets with each run of a session, but not with each attempt. */
-export interface Progress extends Spent {
+export interface Progress extends RunUsage {
   /** Whether the run's prompt is in the transcript. */
   prompted: boolean;
   /** Whether a deferred call is waiting to be repeated. */
@@ -31,7 +31,7 @@ export interface Progress extends Spent {
   heard: number;
 }
 
-interface Saved {
+interface SavedState {
   session_id: string;
   entries: Entry[];
   progress: Progress;
@@ -101,7 +101,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
       isDirty = false;
       const saveOptions = { files: haveFilesChanged, last };
       haveFilesChanged = false;
-      const state: Saved = { session_id, entries, progress };
+      const state: SavedState = { session_id, entries, progress };
       try {
         await job.context.session.save(format, Buffer.from(JSON.stringify(state)), saveOptions);
       } catch (error) {
@@ -146,7 +146,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
           if (entry.uuid !== undefined && knownIds.has(entry.uuid)) continue;
           if (entry.uuid !== undefined) knownIds.add(entry.uuid);
           entries.push(entry);
-          progress.heard = Math.max(progress.heard, expectedSeqs.get(messageIdOf(entry)) ?? 0);
+          progress.heard = Math.max(progress.heard, expectedSeqs.get(findMessageId(entry)) ?? 0);
         }
         progress.prompted ||= newEntries.some(({ type }) => type === "user");
         void save(false);
@@ -168,9 +168,9 @@ function takeTurns(entries: Entry[], turns: number | null): Entry[] {
 }
 
 /** Returns the id of the user's message in this entry, even if it was added to the current turn. */
-function messageIdOf(entry: Entry): string {
-  const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
-  return textOf(attachment["source_uuid"] ?? entry.uuid);
+function findMessageId(entry: Entry): string {
+  const attachment = "attachment" in entry ? toFields(entry.attachment) : {};
+  return toText(attachment["source_uuid"] ?? entry.uuid);
 }
 
 /**
@@ -178,7 +178,7 @@ function messageIdOf(entry: Entry): string {
  * cancelled one.
  */
 function withoutDeferral(entry: Entry): Entry {
-  const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
+  const attachment = "attachment" in entry ? toFields(entry.attachment) : {};
   if (attachment["type"] !== "hook_deferred_tool") return entry;
   return Object.assign({ ...entry }, { attachment: { ...attachment, type: "hook_cancelled" } });
 }
@@ -207,7 +207,7 @@ async function writeTranscript(
   }
 }
 
-function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved | null {
+function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): SavedState | null {
   if (loaded === null) return null;
   if (loaded.format !== format)
     throw new RunFailure(
@@ -215,5 +215,5 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       `The state of this session has the format ${loaded.format}; claude-sdk can continue only ${format}. Start a new run.`,
     );
   // saveAll wrote it, and it is stored unchanged
-  return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as Saved;
+  return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

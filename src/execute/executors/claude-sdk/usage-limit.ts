@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, numberOf, textOf } from "../clients/fields.ts";
+import { type Fields, toFields, toNumber, toText } from "../clients/fields.ts";
 
 /** Watches for the account's usage limit, which resets at a known time. */
 export function createUsageLimit() {
@@ -6,9 +6,9 @@ export function createUsageLimit() {
   return {
     observe(message: Fields): void {
       if (message["type"] !== "rate_limit_event") return;
-      const info = fieldsOf(message["rate_limit_info"]);
+      const info = toFields(message["rate_limit_info"]);
       // a later request may succeed, under another limit or after a wait
-      resetsAt = info["status"] === "rejected" ? numberOf(info["resetsAt"]) : null;
+      resetsAt = info["status"] === "rejected" ? toNumber(info["resetsAt"]) : null;
     },
     /**
      * Returns when the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is
@@ -16,7 +16,7 @@ export function createUsageLimit() {
      */
     resetTime(result: Fields): string | null {
       if (result["is_error"] !== true) return null;
-      const seconds = resetsAt ?? parseResetSeconds(textOf(result["result"]));
+      const seconds = resetsAt ?? parseResetSeconds(toText(result["result"]));
       return seconds === null ? null : new Date(seconds * 1000).toISOString();
     },
   };

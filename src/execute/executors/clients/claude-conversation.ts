@@ -20,7 +20,7 @@ export const claudeConversation: ConversationFiles = {
       .slice(0, 1)
       .map(({ path }) => path);
   },
-  async pathOf(name, { session, workDir }) {
+  async locate(name, { session, workDir }) {
     return name === `${session}.jsonl` ? `projects/${toProjectName(workDir)}/${name}` : null;
   },
   cut([file], turns) {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Turn } from "./definition.ts";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, operatorHome } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, operatorHome } from "./home-files.ts";
 
 const homeFiles = [".claude/.credentials.json", ".claude/settings.json"];
 
@@ -10,7 +10,7 @@ const homeFiles = [".claude/.credentials.json", ".claude/settings.json"];
  */
 export async function openClaudeHome(turn: Pick<Turn, "env" | "homeDir" | "config">): Promise<string | null> {
   if (!(await hasOwnHome(turn))) return null;
-  await copyHomeFiles(operatorHome(turn), turn.homeDir, homeFilesOf(turn.config, homeFiles));
+  await copyHomeFiles(operatorHome(turn), turn.homeDir, readHomeFiles(turn.config, homeFiles));
   return join(turn.homeDir, ".claude");
 }
 

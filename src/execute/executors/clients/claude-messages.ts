@@ -1,8 +1,8 @@
 import { matchesAny } from "../loop/permissions.ts";
-import { apiFailureReason } from "./api-failure-reason.ts";
+import { classifyApiError } from "./api-failure-reason.ts";
 import { createUsageMeter } from "./claude-usage.ts";
 import type { Conclusion, Reader, ClientMessage } from "./definition.ts";
-import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
+import { type Fields, toFields, toList, toNumber, toText } from "./fields.ts";
 
 /** Reads Claude's messages. Its `stream-json` lines and the Agent SDK's messages are the same objects. */
 export function createClaudeReader(meter = createUsageMeter(), deniedTools: readonly string[] = []): Reader {
@@ -46,44 +46,44 @@ function readSystem(message: Fields): ClientMessage[] {
     case "init": {
       const { model, permissionMode, tools, mcp_servers, claude_code_version, cwd } = data;
       const details = { model, permission_mode: permissionMode, tools, mcp_servers, version: claude_code_version, cwd };
-      return [{ type: "session", id: textOf(session_id), data: details }];
+      return [{ type: "session", id: toText(session_id), data: details }];
     }
     case "permission_denied":
       return [
         {
           type: "denied",
-          tool_use_id: textOf(data["tool_use_id"]),
-          tool: textOf(data["tool_name"]),
-          message: textOf(data["message"]),
+          tool_use_id: toText(data["tool_use_id"]),
+          tool: toText(data["tool_name"]),
+          message: toText(data["message"]),
         },
       ];
     case "status":
       return [];
     default:
       // the prefix keeps the name from colliding with Drover's own subtypes
-      return [{ type: "system", subtype: `claude_${textOf(subtype)}`, data }];
+      return [{ type: "system", subtype: `claude_${toText(subtype)}`, data }];
   }
 }
 
 function readAssistant(message: Fields): ClientMessage[] {
-  const blocks = listOf(fieldsOf(message["message"])["content"]).map(fieldsOf);
+  const blocks = toList(toFields(message["message"])["content"]).map(toFields);
   const parent = message["parent_tool_use_id"];
   return blocks.flatMap((block): ClientMessage[] => {
     switch (block["type"]) {
       case "text":
         if (message["is_api_error_message"] === true || message["error"] !== undefined)
-          return [{ type: "error", code: textOf(message["error"]), message: textOf(block["text"]) }];
+          return [{ type: "error", code: toText(message["error"]), message: toText(block["text"]) }];
         // a subagent's text must not be logged as the agent's answer
         if (typeof parent === "string")
-          return [{ type: "system", subtype: "claude_subagent_text", data: { parent, text: textOf(block["text"]) } }];
-        return [{ type: "assistant", text: textOf(block["text"]) }];
+          return [{ type: "system", subtype: "claude_subagent_text", data: { parent, text: toText(block["text"]) } }];
+        return [{ type: "assistant", text: toText(block["text"]) }];
       case "tool_use":
       case "server_tool_use":
         return [
-          { type: "tool_use", tool_use_id: textOf(block["id"]), name: textOf(block["name"]), input: block["input"] },
+          { type: "tool_use", tool_use_id: toText(block["id"]), name: toText(block["name"]), input: block["input"] },
         ];
       case "thinking":
-        return [{ type: "system", subtype: "thinking", data: { text: textOf(block["thinking"]) } }];
+        return [{ type: "system", subtype: "thinking", data: { text: toText(block["thinking"]) } }];
       default:
         return [{ type: "system", subtype: "claude_block", data: block }];
     }
@@ -91,17 +91,17 @@ function readAssistant(message: Fields): ClientMessage[] {
 }
 
 function readUser(message: Fields, deniedTools: readonly string[]): ClientMessage[] {
-  const content = fieldsOf(message["message"])["content"];
-  const results = listOf(content)
-    .map(fieldsOf)
+  const content = toFields(message["message"])["content"];
+  const results = toList(content)
+    .map(toFields)
     .filter((block) => block["type"] === "tool_result");
   return results.flatMap((block): ClientMessage[] => {
-    const tool_use_id = textOf(block["tool_use_id"]);
+    const tool_use_id = toText(block["tool_use_id"]);
     const is_error = block["is_error"] === true;
     const output = toOutput(block["content"]);
     const result: ClientMessage = { type: "tool_result", tool_use_id, is_error, output };
     const tool = is_error && typeof output === "string" ? findDeniedTool(output, deniedTools) : undefined;
-    return tool === undefined ? [result] : [{ type: "denied", tool_use_id, tool, message: textOf(output) }, result];
+    return tool === undefined ? [result] : [{ type: "denied", tool_use_id, tool, message: toText(output) }, result];
   });
 }
 
@@ -118,21 +118,21 @@ function findDeniedTool(output: string, deniedTools: readonly string[]): string 
 /** Keeps text. Of other content, such as images, keeps only the type. */
 function toOutput(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? "";
-  const blocks = content.map(fieldsOf);
-  if (blocks.every((block) => block["type"] === "text")) return blocks.map((block) => textOf(block["text"])).join("\n");
+  const blocks = content.map(toFields);
+  if (blocks.every((block) => block["type"] === "text")) return blocks.map((block) => toText(block["text"])).join("\n");
   return blocks.map((block) =>
-    block["type"] === "text" ? block : { type: block["type"], media_type: fieldsOf(block["source"])["media_type"] },
+    block["type"] === "text" ? block : { type: block["type"], media_type: toFields(block["source"])["media_type"] },
   );
 }
 
 function readStreamEvent(message: Fields, meter: ReturnType<typeof createUsageMeter>): ClientMessage[] {
-  const event = fieldsOf(message["event"]);
+  const event = toFields(message["event"]);
   const usage = meter.addEvent(event);
   if (usage) return [{ type: "usage", usage }];
-  const delta = fieldsOf(event["delta"]);
+  const delta = toFields(event["delta"]);
   const isAnswer = event["type"] === "content_block_delta" && delta["type"] === "text_delta";
   if (!isAnswer || typeof message["parent_tool_use_id"] === "string") return [];
-  return [{ type: "partial", text: textOf(delta["text"]) }];
+  return [{ type: "partial", text: toText(delta["text"]) }];
 }
 
 /** Finds denials that older versions of Claude report only in the result. They count if no later call succeeded. */
@@ -149,9 +149,9 @@ function createDenialTracker() {
       return messages;
     },
     readResult(message: Fields): ClientMessage[] {
-      return listOf(message["permission_denials"])
-        .map(fieldsOf)
-        .map((denial) => ({ id: textOf(denial["tool_use_id"]), tool: textOf(denial["tool_name"]) }))
+      return toList(message["permission_denials"])
+        .map(toFields)
+        .map((denial) => ({ id: toText(denial["tool_use_id"]), tool: toText(denial["tool_name"]) }))
         .filter(({ id }) => !reportedCalls.has(id) && failedCalls.has(id))
         .map(({ id, tool }) => ({ type: "denied", tool_use_id: id, tool }));
     },
@@ -160,13 +160,13 @@ function createDenialTracker() {
 
 function concludeResult(result: Fields): Conclusion {
   const text = typeof result["result"] === "string" ? result["result"] : null;
-  const errors = listOf(result["errors"]).map(textOf).join("; ");
+  const errors = toList(result["errors"]).map(toText).join("; ");
   const message = errors || text || "claude failed without an error message.";
   switch (result["subtype"]) {
     case "success":
       if (result["is_error"] !== true) return concludeRefusal(result) ?? { ok: true, text };
       // Claude reports API errors with the subtype "success" too
-      return { ok: false, reason: apiFailureReason(numberOf(result["api_error_status"]), message), message };
+      return { ok: false, reason: classifyApiError(toNumber(result["api_error_status"]), message), message };
     case "error_max_turns":
       return { ok: false, reason: "max_turns", message: `${message}. Raise max_turns, or ask for less in one run.` };
     case "error_max_budget_usd":
@@ -180,7 +180,7 @@ function concludeResult(result: Fields): Conclusion {
 
 /** Claude reports a refused or truncated answer as a success. */
 function concludeRefusal(result: Fields): Conclusion | null {
-  const text = textOf(result["result"]);
+  const text = toText(result["result"]);
   if (result["stop_reason"] === "refusal")
     return { ok: false, reason: "refused", message: "The model refused to answer.", text };
   if (result["stop_reason"] !== "max_tokens") return null;

@@ -1,4 +1,4 @@
-import { fieldsOf } from "./fields.ts";
+import { toFields } from "./fields.ts";
 
 export type FirstEntries<E> = { ok: true; entries: E[] } | { ok: false; turns: number };
 
@@ -11,7 +11,7 @@ export function firstEntries<E>(entries: readonly E[], turns: number): FirstEntr
   if (starts.length < turns) return { ok: false, turns: starts.length };
   let end = starts[turns] ?? entries.length;
   // Claude queues a prompt before it records it, so skip the queue entries of the next prompt
-  if (end < entries.length) while (fieldsOf(entries[end - 1])["type"] === "queue-operation") end -= 1;
+  if (end < entries.length) while (toFields(entries[end - 1])["type"] === "queue-operation") end -= 1;
   return { ok: true, entries: entries.slice(0, end) };
 }
 
@@ -33,17 +33,17 @@ export function firstLines(text: string, turns: number, session: string): FirstE
  * entries too.
  */
 function isPrompt(entry: unknown): boolean {
-  const { type, message, isMeta, isSidechain, isCompactSummary } = fieldsOf(entry);
+  const { type, message, isMeta, isSidechain, isCompactSummary } = toFields(entry);
   if (type !== "user" || isMeta === true || isSidechain === true || isCompactSummary === true) return false;
-  const { content } = fieldsOf(message);
+  const { content } = toFields(message);
   const parts: readonly unknown[] = Array.isArray(content) ? content : [{ type: "text", text: content }];
-  if (parts.some((part) => fieldsOf(part)["type"] === "tool_result")) return false;
-  return !parts.some((part) => String(fieldsOf(part)["text"]).startsWith("[Request interrupted by user"));
+  if (parts.some((part) => toFields(part)["type"] === "tool_result")) return false;
+  return !parts.some((part) => String(toFields(part)["text"]).startsWith("[Request interrupted by user"));
 }
 
 function parseLine(line: string): Readonly<Record<string, unknown>> {
   try {
-    return fieldsOf(JSON.parse(line));
+    return toFields(JSON.parse(line));
   } catch (error) {
     // the last line may be incomplete if the process was killed
     if (error instanceof SyntaxError) return {};

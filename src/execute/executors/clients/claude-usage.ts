@@ -1,5 +1,5 @@
 import type { Usage } from "../../../model/event.ts";
-import { type Fields, fieldsOf, numberOf } from "./fields.ts";
+import { type Fields, toFields, toNumber } from "./fields.ts";
 
 /**
  * Reports usage in increments that add up to the total. An answer's tokens are reported when it finishes. Its cost, and
@@ -11,11 +11,11 @@ export function createUsageMeter() {
   return {
     /** Adds an event of a streamed answer. Returns the answer's usage when it finishes. */
     addEvent(event: Fields): Usage | null {
-      if (event["type"] === "message_start") startUsage = fieldsOf(fieldsOf(event["message"])["usage"]);
+      if (event["type"] === "message_start") startUsage = toFields(toFields(event["message"])["usage"]);
       if (event["type"] !== "message_delta") return null;
-      const used = { ...startUsage, ...fieldsOf(event["usage"]) };
-      const input_tokens = sumOf(used, ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]);
-      const output_tokens = sumOf(used, ["output_tokens"]);
+      const used = { ...startUsage, ...toFields(event["usage"]) };
+      const input_tokens = sumFields(used, ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]);
+      const output_tokens = sumFields(used, ["output_tokens"]);
       reported.input_tokens += input_tokens;
       reported.output_tokens += output_tokens;
       return { input_tokens, output_tokens, cost_usd: null };
@@ -32,12 +32,12 @@ export function createUsageMeter() {
      * whole session.
      */
     addResult(result: Fields): Usage | null {
-      const models = Object.values(fieldsOf(result["model_usage_since_last_result"] ?? result["modelUsage"])).map(
-        fieldsOf,
+      const models = Object.values(toFields(result["model_usage_since_last_result"] ?? result["modelUsage"])).map(
+        toFields,
       );
       if (models.length === 0) return null;
       const total = (...names: readonly string[]): number =>
-        models.reduce((sum, model) => sum + sumOf(model, names), 0);
+        models.reduce((sum, model) => sum + sumFields(model, names), 0);
       const input_tokens =
         total("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens") - reported.input_tokens;
       const output_tokens = total("outputTokens") - reported.output_tokens;
@@ -52,6 +52,6 @@ export function createUsageMeter() {
   };
 }
 
-function sumOf(fields: Fields, names: readonly string[]): number {
-  return names.reduce((sum, name) => sum + (numberOf(fields[name]) ?? 0), 0);
+function sumFields(fields: Fields, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (toNumber(fields[name]) ?? 0), 0);
 }

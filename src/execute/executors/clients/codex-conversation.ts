@@ -6,7 +6,7 @@ import type { ClientDirectory, ConversationFiles } from "./definition.ts";
 const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 const rolloutName = new RegExp(`^rollout-(\\d{4})-(\\d\\d)-(\\d\\d)T\\d\\d-\\d\\d-\\d\\d-${uuid}\\.jsonl$`);
 
-/** The file of a forked thread holds only its own turns. The earlier turns stay in the file of the original thread. */
+/** The file of a forked thread contains only its own turns. The earlier turns stay in the file of the original thread. */
 export const codexConversation: ConversationFiles = {
   directory: ".codex",
   overridePath: (env) => env["CODEX_HOME"],
@@ -20,7 +20,7 @@ export const codexConversation: ConversationFiles = {
     }
     return paths;
   },
-  async pathOf(name) {
+  async locate(name) {
     const [, year, month, day] = rolloutName.exec(name) ?? [];
     return year === undefined ? null : `sessions/${year}/${month}/${day}/${name}`;
   },
@@ -38,7 +38,7 @@ async function findRollout(directory: ClientDirectory, thread: string): Promise<
   return null;
 }
 
-/** The first line holds the model's full instructions, so it can be long. */
+/** The first line contains the model's full instructions, so it can be long. */
 const maxFirstLineBytes = 4 * 1024 * 1024;
 const metaSchema = z.object({ payload: z.object({ forked_from_id: z.uuid().nullish() }) });
 

@@ -1,7 +1,7 @@
 import type { ClientMessage } from "./definition.ts";
-import { type Fields, fieldsOf, textOf } from "./fields.ts";
+import { type Fields, toFields, toText } from "./fields.ts";
 
-type Denied = Extract<ClientMessage, { type: "denied" }>;
+type Denial = Extract<ClientMessage, { type: "denied" }>;
 
 /**
  * Finds tool calls that codex's sandbox blocked. Codex omits them from its stream but records them in the thread's
@@ -13,16 +13,16 @@ export interface HiddenCalls {
   /** Reads the next line of the thread's file. */
   read(payload: Fields): readonly ClientMessage[];
   /** Returns the last denial if no later call succeeded. */
-  end(): readonly Denied[];
+  end(): readonly Denial[];
 }
 
 export function createHiddenCalls(): HiddenCalls {
   const shownCommands: string[] = [];
   const calls = new Map<string, { name: string; input: unknown }>();
-  let denied: Denied | null = null;
+  let denied: Denial | null = null;
 
   const takeShown = (input: unknown): boolean => {
-    const command = withoutQuotes(textOf(fieldsOf(input)["cmd"]));
+    const command = withoutQuotes(toText(toFields(input)["cmd"]));
     const index = command === "" ? -1 : shownCommands.findIndex((shown) => shown.endsWith(command));
     if (index >= 0) shownCommands.splice(index, 1);
     return index >= 0;
@@ -30,12 +30,12 @@ export function createHiddenCalls(): HiddenCalls {
 
   return {
     addShown(item) {
-      if (item["type"] === "command_execution") shownCommands.push(withoutQuotes(textOf(item["command"])));
+      if (item["type"] === "command_execution") shownCommands.push(withoutQuotes(toText(item["command"])));
     },
     read(payload) {
-      const tool_use_id = textOf(payload["call_id"]);
+      const tool_use_id = toText(payload["call_id"]);
       if (payload["type"] === "function_call" || payload["type"] === "custom_tool_call") {
-        calls.set(tool_use_id, { name: textOf(payload["name"]), input: parseInput(payload) });
+        calls.set(tool_use_id, { name: toText(payload["name"]), input: parseInput(payload) });
         return [];
       }
       const call = calls.get(tool_use_id);
@@ -76,8 +76,8 @@ function parseExitCode(output: string): string | null {
 const notExecuted = /^(?:unsupported |failed to parse function arguments|(?:MCP )?tool call error|aborted)/;
 
 function parseInput(payload: Fields): unknown {
-  const text = textOf(payload["arguments"]);
-  if (text === "") return { text: textOf(payload["input"]) };
+  const text = toText(payload["arguments"]);
+  if (text === "") return { text: toText(payload["input"]) };
   try {
     return JSON.parse(text);
   } catch (error) {

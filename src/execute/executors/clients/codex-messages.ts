@@ -1,9 +1,9 @@
 import type { Usage } from "../../../model/event.ts";
-import { apiFailureReason } from "./api-failure-reason.ts";
+import { classifyApiError } from "./api-failure-reason.ts";
 import { createHiddenCalls } from "./codex-hidden-calls.ts";
 import { toToolUse, toToolResult } from "./codex-items.ts";
 import type { Conclusion, Reader, ClientMessage, Turn } from "./definition.ts";
-import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
+import { type Fields, toFields, toNumber, toText } from "./fields.ts";
 
 export interface CodexReader extends Reader {
   /** The thread id, or null until codex reports it. */
@@ -24,12 +24,12 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
   const readItem = (value: Fields, isCompleted: boolean): readonly ClientMessage[] | null => {
     if (value["type"] === "agent_message") {
       if (!isCompleted) return [];
-      text = textOf(value["text"]);
+      text = toText(value["text"]);
       return [{ type: "assistant", text }];
     }
     if (value["type"] === "reasoning")
-      return isCompleted ? [{ type: "system", subtype: "reasoning", data: { text: textOf(value["text"]) } }] : [];
-    if (value["type"] === "error") return [{ type: "error", message: textOf(value["message"]) }];
+      return isCompleted ? [{ type: "system", subtype: "reasoning", data: { text: toText(value["text"]) } }] : [];
+    if (value["type"] === "error") return [{ type: "error", message: toText(value["message"]) }];
     const call = toToolUse(value);
     if (call === null) return null;
     const messages: ClientMessage[] = [];
@@ -69,7 +69,7 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
     read(message) {
       switch (message["type"]) {
         case "thread.started":
-          session = textOf(message["thread_id"]) || null;
+          session = toText(message["thread_id"]) || null;
           return session === null ? null : [{ type: "session", id: session }];
         case "turn.started":
           conclusion = null;
@@ -77,26 +77,26 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
         case "item.started":
         case "item.updated":
         case "item.completed":
-          return readItem(fieldsOf(message["item"]), message["type"] === "item.completed");
+          return readItem(toFields(message["item"]), message["type"] === "item.completed");
         case "turn.completed":
           threadUsage = parseUsage(message["usage"]);
           conclusion = { ok: true, text };
           return [];
         case "turn.failed":
-          conclusion = toFailure(textOf(fieldsOf(message["error"])["message"]), text);
+          conclusion = toFailure(toText(toFields(message["error"])["message"]), text);
           return [];
         case "error": {
           // codex repeats an error while it waits for the network; repeats must not count as activity
-          const error = textOf(message["message"]);
+          const error = toText(message["message"]);
           if (error === lastError) return [];
           lastError = error;
           return [{ type: "error", message: error }];
         }
         case "token_usage_record":
-          turnUsage = parseUsage(fieldsOf(message["payload"])["turn_token_usage"]) ?? turnUsage;
+          turnUsage = parseUsage(toFields(message["payload"])["turn_token_usage"]) ?? turnUsage;
           return [];
         case "response_item":
-          return mode === "bypassPermissions" ? [] : hidden.read(fieldsOf(message["payload"]));
+          return mode === "bypassPermissions" ? [] : hidden.read(toFields(message["payload"]));
         case "rollout_end":
           return [...hidden.end(), ...reportUsage()];
         default:
@@ -116,8 +116,8 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
 }
 
 function parseUsage(value: unknown): Usage | null {
-  const input = numberOf(fieldsOf(value)["input_tokens"]);
-  const output = numberOf(fieldsOf(value)["output_tokens"]);
+  const input = toNumber(toFields(value)["input_tokens"]);
+  const output = toNumber(toFields(value)["output_tokens"]);
   return input === null || output === null ? null : { input_tokens: input, output_tokens: output, cost_usd: null };
 }
 
@@ -127,6 +127,6 @@ function toFailure(reported: string, text: string | null): Conclusion {
     ? "provider_auth"
     : /high demand/.test(message)
       ? "provider_network"
-      : apiFailureReason(null, message);
+      : classifyApiError(null, message);
   return { ok: false, reason, message, ...(text === null ? {} : { text }) };
 }

@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import { createIds } from "../../../model/ids.ts";
 import type { ConversationFile, CutConversation } from "./definition.ts";
-import { fieldsOf } from "./fields.ts";
+import { toFields } from "./fields.ts";
 
 const createThreadId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
 
@@ -33,7 +33,7 @@ export function firstRolloutTurns(files: readonly ConversationFile[], turns: num
 
 /** Returns the line at which the fork left this file. */
 function findForkLine(lines: readonly Line[], fork: readonly Line[] | undefined): number {
-  const forkOrdinal = fieldsOf(fork?.[0]?.fields["payload"])["forked_from_ordinal_exclusive"];
+  const forkOrdinal = toFields(fork?.[0]?.fields["payload"])["forked_from_ordinal_exclusive"];
   if (typeof forkOrdinal !== "number") return lines.length;
   const end = lines.findIndex(
     ({ fields }) => typeof fields["ordinal"] === "number" && fields["ordinal"] >= forkOrdinal,
@@ -41,13 +41,13 @@ function findForkLine(lines: readonly Line[], fork: readonly Line[] | undefined)
   return end < 0 ? lines.length : end;
 }
 
-const isStart = (fields: Line["fields"]): boolean => fieldsOf(fields["payload"])["type"] === "task_started";
+const isStart = (fields: Line["fields"]): boolean => toFields(fields["payload"])["type"] === "task_started";
 const isSettings = (fields: Line["fields"] | undefined): boolean =>
-  fieldsOf(fields?.["payload"])["type"] === "thread_settings_applied";
+  toFields(fields?.["payload"])["type"] === "thread_settings_applied";
 
 function toNewThread([first, ...rest]: readonly Line[], now: Date): { session: string; file: ConversationFile } {
   const session = createThreadId();
-  const meta = { ...fieldsOf(first?.fields["payload"]), id: session, session_id: session };
+  const meta = { ...toFields(first?.fields["payload"]), id: session, session_id: session };
   const lines = [JSON.stringify({ ...first?.fields, payload: meta }), ...rest.map(({ text }) => text)];
   const time = now.toISOString().slice(0, 19).replaceAll(":", "-");
   const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(""));
@@ -61,7 +61,7 @@ function parseLines(bytes: Uint8Array): Line[] {
     .filter((text) => text.trim() !== "");
   return texts.flatMap((text): Line[] => {
     try {
-      return [{ text, fields: fieldsOf(JSON.parse(text)) }];
+      return [{ text, fields: toFields(JSON.parse(text)) }];
     } catch (error) {
       // the last line may be incomplete if the process was killed
       if (error instanceof SyntaxError) return [];

@@ -8,7 +8,7 @@ import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
 import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory, operatorHome } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
@@ -60,7 +60,7 @@ export function codexArgs(
 }
 
 /**
- * Codex passes the numbered variables to git, but the operator's shell policy may drop those with KEY in their
+ * Codex passes the numbered variables to git, but the operator's shell policy may drop variables with KEY in their
  * names, and git fails if one is missing. With a count of 0, git uses GIT_CONFIG_PARAMETERS alone.
  */
 const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'];
@@ -92,7 +92,7 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
   const operatorCodexHome = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
   if (!(await hasOwnHome(turn))) return { env: {}, codexHome: operatorCodexHome };
   const codexHome = await openSubdirectory(turn.homeDir, ".codex");
-  const names = homeFilesOf(turn.config, [".codex/auth.json", ".codex/config.toml"]);
+  const names = readHomeFiles(turn.config, [".codex/auth.json", ".codex/config.toml"]);
   const codexFiles = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
   await copyHomeFiles(operatorCodexHome, codexHome, codexFiles);
   await copyHomeFiles(
@@ -105,7 +105,7 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
 }
 
 /**
- * Codex's index of threads holds absolute paths. In a copied HOME they point to the original HOME, so codex must
+ * Codex's index of threads contains absolute paths. In a copied HOME they point to the original HOME, so codex must
  * rebuild the index.
  */
 async function removeThreadIndex(codexHome: string): Promise<void> {

@@ -100,7 +100,7 @@ async function restore(
   if (isLocal && existing.length > 0) return;
   for (const [index, { name, bytes }] of saved.entries()) {
     const oldPath = existing.find((path) => basename(path) === name) ?? (index === 0 ? existing[0] : undefined);
-    const path = await files.pathOf(name, { directory, session, workDir: await realpath(workDir) });
+    const path = await files.locate(name, { directory, session, workDir: await realpath(workDir) });
     if (path === null)
       throw new RunFailure(
         "session_not_found",
@@ -123,7 +123,7 @@ async function forkAtTurn(
   const fork = files.cut?.(await readAll(directory, paths), turns) ?? { ok: false, turns: 0 };
   if (!fork.ok) throw unknownTurn(turns, fork.turns);
   const { session, file } = fork;
-  const path = await files.pathOf(file.name, { directory, session, workDir: await realpath(turn.workDir) });
+  const path = await files.locate(file.name, { directory, session, workDir: await realpath(turn.workDir) });
   if (path === null) throw new BugError(`${file.name} is not a file name that its client uses`);
   await directory.write(path, file.bytes);
   return { ...turn, session, fork: false };

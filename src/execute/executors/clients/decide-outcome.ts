@@ -1,11 +1,11 @@
 import { constants } from "node:os";
 import type { CliResult, Done } from "../../scaffold/define-executor.ts";
 import type { StopReason } from "../../../model/states.ts";
-import { outcomeOfFailure, RunFailure } from "../../scaffold/run-failure.ts";
-import { excerptOf } from "../../executions/stderr-excerpt.ts";
-import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
+import { toFailureOutcome, RunFailure } from "../../scaffold/run-failure.ts";
+import { makeExcerpt } from "../../executions/stderr-excerpt.ts";
+import { toStopOutcome } from "../../supervise/stop-outcome.ts";
 import type { ClientDefinition, Conclusion } from "./definition.ts";
-import type { Denied } from "./event-writer.ts";
+import type { Denial } from "./event-writer.ts";
 import type { LineReader } from "./line-reader.ts";
 
 /** Decides how a turn ended. Only the client itself can report success; an exit code of 0 is not enough. */
@@ -18,9 +18,9 @@ export function decideOutcome(
   const { exitCode, signal } = result;
   const stderr = result.stderr.trim();
   const conclusion = lines.conclude({ exitCode, stderr });
-  if (stopped) return { outcome: outcomeOfStop(stopped, conclusion?.text ?? undefined) };
-  if (conclusion) return outcomeOfConclusion(name, conclusion, exitCode, lines.denied());
-  const fatalSignal = signal ?? signalOfExit(exitCode);
+  if (stopped) return { outcome: toStopOutcome(stopped, conclusion?.text ?? undefined) };
+  if (conclusion) return toOutcome(name, conclusion, exitCode, lines.denied());
+  const fatalSignal = signal ?? toSignal(exitCode);
   if (fatalSignal !== null)
     return toDone(
       new RunFailure(
@@ -39,16 +39,11 @@ export function decideOutcome(
         { exitCode },
       ),
     );
-  const message = stderr === "" ? `${name} exited with ${exitCode} and reported no result.` : excerptOf(stderr);
+  const message = stderr === "" ? `${name} exited with ${exitCode} and reported no result.` : makeExcerpt(stderr);
   return toDone(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
-function outcomeOfConclusion(
-  name: string,
-  conclusion: Conclusion,
-  exitCode: number | null,
-  denied: Denied | null,
-): Done {
+function toOutcome(name: string, conclusion: Conclusion, exitCode: number | null, denied: Denial | null): Done {
   if (!conclusion.ok) {
     const { reason, message, text } = conclusion;
     return toDone(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));
@@ -60,16 +55,16 @@ function outcomeOfConclusion(
 }
 
 /** Clients that catch a signal exit with its number plus 128. Other exit codes are their own. */
-function signalOfExit(exitCode: number | null): string | null {
+function toSignal(exitCode: number | null): string | null {
   return signals.find((signal) => constants.signals[signal] + 128 === exitCode) ?? null;
 }
 
 const signals = ["SIGHUP", "SIGINT", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"] as const;
 
 function toDone(failure: RunFailure): Done {
-  return { outcome: outcomeOfFailure(failure) };
+  return { outcome: toFailureOutcome(failure) };
 }
 
 function quoteStderr(stderr: string): string {
-  return stderr === "" ? "" : ` Its stderr: ${excerptOf(stderr, 400)}`;
+  return stderr === "" ? "" : ` Its stderr: ${makeExcerpt(stderr, 400)}`;
 }

@@ -7,7 +7,7 @@ import { decideOutcome } from "./decide-outcome.ts";
 import { createExitGrace } from "./exit-grace.ts";
 import { authorizeFullAuto } from "./permission-modes.ts";
 import { createLineReader } from "./line-reader.ts";
-import { acquireStartSlot } from "./start-slot.ts";
+import { acquireStartLock } from "./start-lock.ts";
 
 export interface AgentClient {
   readonly definition: ClientDefinition;
@@ -24,22 +24,22 @@ export function defineClient(definition: ClientDefinition): AgentClient {
     const { args, env, stdin, reader, exclusiveStartIn, readAfterExit } = await definition.prepare(turn);
     const lines = createLineReader(reader, job.context);
     const exitGrace = createExitGrace(lines);
-    const releaseStartSlot =
-      exclusiveStartIn === undefined ? () => undefined : await acquireStartSlot(exclusiveStartIn);
+    const releaseStartLock =
+      exclusiveStartIn === undefined ? () => undefined : await acquireStartLock(exclusiveStartIn);
     const result = await job
       .runCli({
         command: [program, ...args],
         stdin: stdin ?? turn.prompt,
         ...(env === undefined ? {} : { env }),
         onLine(line) {
-          releaseStartSlot();
+          releaseStartLock();
           return exitGrace.read(line);
         },
         check: false,
         enough: exitGrace.expired,
       })
       .finally(() => {
-        releaseStartSlot();
+        releaseStartLock();
         exitGrace.stop();
         const session = lines.session();
         if (session !== null && sessionPattern(definition).test(session)) onSession?.(session);

@@ -21,10 +21,10 @@ export interface ClientDefinition {
   /** The pattern of its session ids; a UUID by default. Other ids are never passed to it. */
   sessionShape?: RegExp;
   /** Builds the command line and the reader of its output. Files for the client are written to `turn.tmpDir`. */
-  prepare(turn: Turn): Prepared | Promise<Prepared>;
+  prepare(turn: Turn): PreparedTurn | Promise<PreparedTurn>;
 }
 
-/** Locates the client's own files that hold a session's conversation. Paths are relative to the client's directory. */
+/** Locates the client's own files with a session's conversation. Paths are relative to the client's directory. */
 export interface ConversationFiles {
   /** The name of the client's directory in HOME. */
   directory: string;
@@ -33,7 +33,7 @@ export interface ConversationFiles {
   /** Returns the session's own file, then the files it refers to. Returns none for an unknown session. */
   find(directory: ClientDirectory, session: string): Promise<string[]>;
   /** Returns the path where the client expects a file with this name; null if the client never uses such a name. */
-  pathOf(
+  locate(
     name: string,
     location: { directory: ClientDirectory; session: string; workDir: string },
   ): Promise<string | null>;
@@ -87,7 +87,7 @@ export interface Turn {
   isRoot: boolean;
 }
 
-export interface Prepared {
+export interface PreparedTurn {
   args: readonly string[];
   env?: Record<string, string>;
   /** The prompt by default. */

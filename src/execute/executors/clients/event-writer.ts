@@ -3,7 +3,7 @@ import type { RunContext } from "../../../model/executor.ts";
 import { limitEventSize } from "./limit-event-size.ts";
 import type { ClientMessage } from "./definition.ts";
 
-export interface Denied {
+export interface Denial {
   tool: string;
   message?: string;
 }
@@ -13,13 +13,13 @@ export interface EventWriter {
   /** Stores the message. `raw` is the original message, kept with the event. Returns false if nothing was stored. */
   write(message: ClientMessage, raw?: unknown): Promise<boolean>;
   /** The last denied tool, if no later tool call succeeded. */
-  denied(): Denied | null;
+  denied(): Denial | null;
   /** The client's own session id; null if it never reported one. */
   session(): string | null;
 }
 
 export function createEventWriter(context: RunContext): EventWriter {
-  let denied: Denied | null = null;
+  let denied: Denial | null = null;
   let session: string | null = null;
 
   const toEvent = (message: ClientMessage): RunEvent | null => {

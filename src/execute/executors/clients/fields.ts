@@ -1,19 +1,19 @@
 /** Clients' output is not trusted: a field of the wrong type reads as empty. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-export function fieldsOf(value: unknown): Fields {
+export function toFields(value: unknown): Fields {
   // any object has readable fields, all of type unknown
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-export function numberOf(value: unknown): number | null {
+export function toNumber(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }

@@ -22,7 +22,7 @@ export const geminiConversation: ConversationFiles = {
       .slice(0, 1)
       .map(({ path }) => path);
   },
-  async pathOf(name, { directory, session, workDir }) {
+  async locate(name, { directory, session, workDir }) {
     if (!chatName.test(name)) return null;
     return `tmp/${await findProject(directory, session, workDir)}/chats/${name}`;
   },

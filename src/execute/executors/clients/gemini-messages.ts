@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import type { FailureReason } from "../../../model/states.ts";
-import { apiFailureReason } from "./api-failure-reason.ts";
+import { classifyApiError } from "./api-failure-reason.ts";
 import type { Conclusion, Reader, ClientMessage, Turn } from "./definition.ts";
-import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
+import { type Fields, toFields, toNumber, toText } from "./fields.ts";
 
 /** Reads the lines of `gemini --output-format=stream-json`. Text arrives in pieces until a tool call or the end. */
 export function createGeminiReader({ session: resumedSession }: Pick<Turn, "session">): Reader {
@@ -19,7 +19,7 @@ export function createGeminiReader({ session: resumedSession }: Pick<Turn, "sess
   };
 
   const readMessage = (fields: Fields): readonly ClientMessage[] => {
-    const content = textOf(fields["content"]);
+    const content = toText(fields["content"]);
     if (fields["role"] !== "assistant" || content === "") return [];
     if (fields["delta"] !== true) pieces = "";
     pieces += content;
@@ -27,15 +27,15 @@ export function createGeminiReader({ session: resumedSession }: Pick<Turn, "sess
   };
 
   const readToolResult = (fields: Fields): readonly ClientMessage[] => {
-    const tool_use_id = textOf(fields["tool_id"]);
+    const tool_use_id = toText(fields["tool_id"]);
     const tool = tools.get(tool_use_id) ?? "a tool";
-    const error = fieldsOf(fields["error"]);
+    const error = toFields(fields["error"]);
     const is_error = fields["status"] !== "success";
     const messages: ClientMessage[] = [
       { type: "tool_result", tool_use_id, is_error, output: fields["output"] ?? error["message"] ?? "" },
     ];
-    if (is_error && wasDenied(tool, textOf(error["type"])))
-      messages.push({ type: "denied", tool_use_id, tool, message: textOf(error["message"]) });
+    if (is_error && wasDenied(tool, toText(error["type"])))
+      messages.push({ type: "denied", tool_use_id, tool, message: toText(error["message"]) });
     return messages;
   };
 
@@ -43,24 +43,24 @@ export function createGeminiReader({ session: resumedSession }: Pick<Turn, "sess
     read(fields) {
       switch (fields["type"]) {
         case "init":
-          return [{ type: "session", id: textOf(fields["session_id"]), data: { model: fields["model"] } }];
+          return [{ type: "session", id: toText(fields["session_id"]), data: { model: fields["model"] } }];
         case "message":
           conclusion = null;
           return readMessage(fields);
         case "tool_use": {
           conclusion = null;
-          const tool_use_id = textOf(fields["tool_id"]);
-          const name = textOf(fields["tool_name"]);
+          const tool_use_id = toText(fields["tool_id"]);
+          const name = toText(fields["tool_name"]);
           tools.set(tool_use_id, name);
           return [...takeText(), { type: "tool_use", tool_use_id, name, input: fields["parameters"] ?? {} }];
         }
         case "tool_result":
           return readToolResult(fields);
         case "error":
-          return [{ type: "error", message: textOf(fields["message"]) }];
+          return [{ type: "error", message: toText(fields["message"]) }];
         case "result": {
-          const messages = [...takeText(), ...readUsage(fieldsOf(fields["stats"]))];
-          conclusion = fields["status"] === "success" ? { ok: true, text } : toFailure(fieldsOf(fields["error"]), text);
+          const messages = [...takeText(), ...readUsage(toFields(fields["stats"]))];
+          conclusion = fields["status"] === "success" ? { ok: true, text } : toFailure(toFields(fields["error"]), text);
           return messages;
         }
         default:
@@ -86,8 +86,8 @@ function wasDenied(tool: string, errorType: string): boolean {
 }
 
 function readUsage(stats: Fields): ClientMessage[] {
-  const input_tokens = numberOf(stats["input_tokens"]);
-  const output_tokens = numberOf(stats["output_tokens"]);
+  const input_tokens = toNumber(stats["input_tokens"]);
+  const output_tokens = toNumber(stats["output_tokens"]);
   if (input_tokens === null || output_tokens === null) return [];
   return [{ type: "usage", usage: { input_tokens, output_tokens, cost_usd: null } }];
 }
@@ -99,10 +99,10 @@ const reasons: Readonly<Record<string, FailureReason>> = {
 };
 
 function toFailure(error: Fields, text: string | null): Conclusion {
-  const message = textOf(error["message"]) || "gemini failed without an error message.";
+  const message = toText(error["message"]) || "gemini failed without an error message.";
   const status = /"code":\s*([45]\d\d)\b/.exec(message)?.[1];
   const reason =
-    reasons[textOf(error["type"])] ?? apiFailureReason(status === undefined ? null : Number(status), message);
+    reasons[toText(error["type"])] ?? classifyApiError(status === undefined ? null : Number(status), message);
   return { ok: false, reason, message, ...(text === null ? {} : { text }) };
 }
 

@@ -1,25 +1,25 @@
 import { expect, test } from "vitest";
 import { agentSchema } from "../../../model/agent.ts";
-import { hostileValues, turnOf } from "./fixtures/turns.ts";
+import { hostileValues, createTurn } from "./fixtures/turns.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
 import { geminiArgs, geminiEnv } from "./gemini.ts";
 
 test("reads the prompt from stdin", () => {
-  expect(geminiArgs(turnOf({}), ["/t/p.toml"])).toEqual([
+  expect(geminiArgs(createTurn({}), ["/t/p.toml"])).toEqual([
     "--output-format=stream-json",
     "--approval-mode=default",
     "--policy=/t/p.toml",
   ]);
   const session = "fa2d6767-54a0-462e-9cea-16714d03e360";
-  expect(geminiArgs(turnOf({ session }), [])).toContain(`--resume=${session}`);
+  expect(geminiArgs(createTurn({ session }), [])).toContain(`--resume=${session}`);
 });
 
 test("never turns a value into an option or puts a prompt into the arguments", () => {
-  const usual = geminiArgs(turnOf({}), []).length;
+  const usual = geminiArgs(createTurn({}), []).length;
   for (const value of hostileValues) {
     const permissions = { allowed_tools: [value], denied_tools: [value] };
     const agent = agentSchema.parse({ name: "a", type: "autonomous", model: value, system_prompt: value, permissions });
-    const args = geminiArgs(turnOf({ agent, prompt: value, systemPrompt: value }), []);
+    const args = geminiArgs(createTurn({ agent, prompt: value, systemPrompt: value }), []);
     expect(args).toHaveLength(usual + 1);
     expect(args.at(-1)).toBe(`--model=${value}`);
   }
@@ -27,7 +27,7 @@ test("never turns a value into an option or puts a prompt into the arguments", (
 
 test("ignores the keys of an untrusted directory and leaves a trusted one to gemini", () => {
   const env = { GEMINI_API_KEY: "k" };
-  expect(geminiEnv(turnOf({ env }), false)).toMatchObject({
+  expect(geminiEnv(createTurn({ env }), false)).toMatchObject({
     GEMINI_CLI_TRUST_WORKSPACE: "false",
     GEMINI_CLI_NO_RELAUNCH: "1",
     GEMINI_API_KEY: "k",
@@ -36,10 +36,10 @@ test("ignores the keys of an untrusted directory and leaves a trusted one to gem
     GOOGLE_CLOUD_LOCATION: "",
   });
   const agent = agentSchema.parse({ name: "a", type: "autonomous", trust_project_settings: true });
-  const trusted = geminiEnv(turnOf({ agent, env }), false);
+  const trusted = geminiEnv(createTurn({ agent, env }), false);
   expect(trusted["GEMINI_CLI_TRUST_WORKSPACE"]).toBe("true");
   expect(trusted).not.toHaveProperty("GOOGLE_API_KEY");
-  expect(geminiEnv(turnOf({ env: { GEMINI_CLI_HOME: "/other" } }), true)["GEMINI_CLI_HOME"]).toBe("/home/dev");
+  expect(geminiEnv(createTurn({ env: { GEMINI_CLI_HOME: "/other" } }), true)["GEMINI_CLI_HOME"]).toBe("/home/dev");
 });
 
 test("allows in each mode what its name says", () => {

@@ -5,11 +5,11 @@ import { writePrivate } from "../../scaffold/write-private.ts";
 import { rejectClaudeOnlyOptions } from "./claude-only-options.ts";
 import { defineClient } from "./define-client.ts";
 import type { Turn } from "./definition.ts";
-import { fieldsOf } from "./fields.ts";
+import { toFields } from "./fields.ts";
 import { geminiConversation } from "./gemini-conversation.ts";
 import { createGeminiReader } from "./gemini-messages.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory, operatorHome } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { readPlainFile } from "./read-plain-file.ts";
 import { programs } from "./programs.ts";
@@ -91,11 +91,11 @@ const loginFiles = [
  */
 async function openHome(turn: Turn): Promise<void> {
   const directory = await openSubdirectory(turn.homeDir, ".gemini");
-  await copyHomeFiles(operatorHome(turn), turn.homeDir, homeFilesOf(turn.config, loginFiles));
+  await copyHomeFiles(operatorHome(turn), turn.homeDir, readHomeFiles(turn.config, loginFiles));
   const path = join(directory, "settings.json");
   const settings = await readSettings(path);
-  const security = fieldsOf(settings["security"]);
-  if (fieldsOf(security["folderTrust"])["enabled"] === false) return;
+  const security = toFields(settings["security"]);
+  if (toFields(security["folderTrust"])["enabled"] === false) return;
   const newSettings = { ...settings, security: { ...security, folderTrust: { enabled: false } } };
   // rename the file into place, because writing would follow a link that a run may have left
   await writeFile(`${path}.${turn.invocation.run_id}`, JSON.stringify(newSettings, null, 2), {
@@ -109,7 +109,7 @@ const maxSettingsBytes = 1024 * 1024;
 
 async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return fieldsOf(JSON.parse((await readPlainFile(path, maxSettingsBytes)) ?? "{}"));
+    return toFields(JSON.parse((await readPlainFile(path, maxSettingsBytes)) ?? "{}"));
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new RunFailure(

@@ -18,7 +18,7 @@ export async function disableRepositoryFilters({
   const filterKeys = new Set((lines ?? []).flatMap((line) => repositoryFilter.exec(line)?.[1] ?? []));
   const names = [...filterKeys].join("");
   if (names.includes("\uFFFD")) throw unsafeFilters("a filter whose name is not UTF-8");
-  // one variable holds at most 128 KB
+  // a variable is limited to 128 KB
   if (names.length > 10_000) throw unsafeFilters("too many filters");
   const requiredKeys = new Set([...filterKeys].map((key) => key.replace(/[^.]*$/, "required")));
   return [

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory } from "./home-files.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -60,11 +60,11 @@ test("copies nothing through a linked directory at any depth", async () => {
 });
 
 test("accepts other files in the profile, only below HOME", () => {
-  expect(homeFilesOf({}, ["a"])).toEqual(["a"]);
-  expect(homeFilesOf({ home_files: [".x/y"] }, ["a"])).toEqual([".x/y"]);
+  expect(readHomeFiles({}, ["a"])).toEqual(["a"]);
+  expect(readHomeFiles({ home_files: [".x/y"] }, ["a"])).toEqual([".x/y"]);
   for (const bad of ["/etc/passwd", "../x", "a/../../x", "", 7])
-    expect(() => homeFilesOf({ home_files: [bad] }, [])).toThrow(/home_files/);
-  expect(() => homeFilesOf({ home_files: ".x" }, [])).toThrow(/home_files/);
+    expect(() => readHomeFiles({ home_files: [bad] }, [])).toThrow(/home_files/);
+  expect(() => readHomeFiles({ home_files: ".x" }, [])).toThrow(/home_files/);
 });
 
 test("recognizes the operator's HOME through a link", async () => {

@@ -15,7 +15,10 @@ export async function hasOwnHome(turn: Pick<Turn, "env" | "homeDir">): Promise<b
 }
 
 /** Returns the files to copy into a session's own HOME: the profile's `home_files`, or the client's defaults. */
-export function homeFilesOf(config: Readonly<Record<string, unknown>>, defaults: readonly string[]): readonly string[] {
+export function readHomeFiles(
+  config: Readonly<Record<string, unknown>>,
+  defaults: readonly string[],
+): readonly string[] {
   const homeFiles = config["home_files"];
   if (homeFiles === undefined) return defaults;
   if (

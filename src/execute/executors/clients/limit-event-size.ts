@@ -4,17 +4,17 @@ const maxStringCharacters = 32 * 1024;
 
 /** Returns the event unchanged if it is small enough. Otherwise cuts its long strings, then whole fields. */
 export function limitEventSize<T extends object>(event: T): T {
-  if (sizeOf(event) <= maxEventCharacters) return event;
+  if (countCharacters(event) <= maxEventCharacters) return event;
   const shortened = shorten(event) as T; // the shape is unchanged, only strings are shorter
-  if (sizeOf(shortened) <= maxEventCharacters) return shortened;
+  if (countCharacters(shortened) <= maxEventCharacters) return shortened;
   const entries = Object.entries(shortened).map(([key, value]): [string, unknown] =>
-    sizeOf(value) <= maxStringCharacters ? [key, value] : [key, cut(JSON.stringify(value))],
+    countCharacters(value) <= maxStringCharacters ? [key, value] : [key, cut(JSON.stringify(value))],
   );
   // only `input`, `output` and `data` can be this large, and they accept any value
   return Object.fromEntries(entries) as T;
 }
 
-function sizeOf(value: unknown): number {
+function countCharacters(value: unknown): number {
   return JSON.stringify(value)?.length ?? 0;
 }
 

@@ -1,13 +1,13 @@
 import type { RunContext } from "../../../model/executor.ts";
 import type { Conclusion, Reader } from "./definition.ts";
-import { createEventWriter, type Denied } from "./event-writer.ts";
+import { createEventWriter, type Denial } from "./event-writer.ts";
 
 /** Writes a client's lines to the log. A malformed line never fails the run. */
 export interface LineReader {
   read(line: string): Promise<void>;
   conclude: Reader["conclude"];
   /** The last denied tool, if no later tool call succeeded. */
-  denied(): Denied | null;
+  denied(): Denial | null;
   /** The client's own session id; null if it never reported one. */
   session(): string | null;
 }

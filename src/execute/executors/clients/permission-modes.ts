@@ -28,7 +28,7 @@ export const permissionFlags: Record<"claude" | "codex" | "gemini", Record<Permi
   },
 };
 
-type Verdict = { allowed: true; why: string } | { allowed: false; message: string };
+type Verdict = { allowed: true; reason: string } | { allowed: false; message: string };
 
 /**
  * Decides whether a client may skip all permission checks. As root and without isolation it may do so only if the
@@ -38,11 +38,11 @@ export async function checkFullAuto(
   config: Record<string, unknown>,
   { env, isRoot, isolation }: ClientHost,
 ): Promise<Verdict> {
-  if (config["allow_full_auto"] === true) return { allowed: true, why: "the profile's allow_full_auto" };
-  if (env["IS_SANDBOX"] === "1") return { allowed: true, why: "IS_SANDBOX=1" };
-  if (!isRoot) return { allowed: true, why: "the runner is not root" };
+  if (config["allow_full_auto"] === true) return { allowed: true, reason: "the profile's allow_full_auto" };
+  if (env["IS_SANDBOX"] === "1") return { allowed: true, reason: "IS_SANDBOX=1" };
+  if (!isRoot) return { allowed: true, reason: "the runner is not root" };
   const level = await isolation();
-  if (level === "pid" || level === "sandbox") return { allowed: true, why: `isolation ${level}` };
+  if (level === "pid" || level === "sandbox") return { allowed: true, reason: `isolation ${level}` };
   return {
     allowed: false,
     message: `permissions.mode bypassPermissions would let the agent do anything as root, and isolation ${level} does not confine it. Run as another user, with isolation pid or sandbox, or set allow_full_auto in the profile's config (or IS_SANDBOX=1 for the runner).`,
@@ -58,5 +58,5 @@ export async function authorizeFullAuto(
   if (turn.mode !== "bypassPermissions") return;
   const verdict = await checkFullAuto(turn.config, host);
   if (!verdict.allowed) throw new RunFailure("refused", verdict.message);
-  await job.context.emit({ type: "system", subtype: "full_auto", data: { why: verdict.why } });
+  await job.context.emit({ type: "system", subtype: "full_auto", data: { why: verdict.reason } });
 }

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { turnOf } from "./fixtures/turns.ts";
+import { createTurn } from "./fixtures/turns.ts";
 import { gemini } from "./gemini.ts";
 import { readPlainFile } from "./read-plain-file.ts";
 
@@ -33,7 +33,7 @@ test.each(Object.keys(others))(
     others[what]?.();
     const dirs = { homeDir: join(directory, "ours"), workDir: join(directory, "work"), tmpDir: join(directory, "tmp") };
     const prepared = (async () =>
-      gemini.definition.prepare(turnOf({ ...dirs, env: { HOME: join(directory, "theirs") } })))();
+      gemini.definition.prepare(createTurn({ ...dirs, env: { HOME: join(directory, "theirs") } })))();
     await expect(prepared).rejects.toMatchObject({ reason: "refused" });
   },
   10_000,

@@ -107,7 +107,7 @@ function describeWrongExport(imported: object): string {
 }
 
 function createContext({ dirs, runnerDirectory }: HostedRun): RunContext {
-  /** Sends a call without waiting for its answer. This process exits once the runner is gone. */
+  /** Sends a call without waiting for its response. This process exits once the runner is gone. */
   const notify = (method: string, ...args: unknown[]): void => void peer.call(method, ...args).catch(() => undefined);
   return {
     signal: stopping.signal,

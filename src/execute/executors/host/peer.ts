@@ -1,6 +1,6 @@
 import type { Line } from "../read-lines.ts";
 
-/** Calls functions of the process at the other end of two pipes. Each line is a JSON object: a call or its answer. */
+/** Calls functions of the process at the other end of two pipes. Each line is a JSON object: a call or its response. */
 export interface Peer {
   /** Rejects with the error that the other side threw, or if the other side is gone. */
   call<T>(method: string, ...args: unknown[]): Promise<T>;
@@ -40,7 +40,7 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
 
   const send = (message: Message): void => write(`${JSON.stringify(message)}\n`);
 
-  async function answer(id: number, method: string, args: unknown[]): Promise<void> {
+  async function handleCall(id: number, method: string, args: unknown[]): Promise<void> {
     try {
       const handler = handlers[method];
       if (!handler) throw new Error(`unknown method ${method}`);
@@ -51,7 +51,7 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
   }
 
   function receive({ id, method, args, value, error }: Message): void {
-    if (method !== undefined) return void answer(id, method, args ?? []);
+    if (method !== undefined) return void handleCall(id, method, args ?? []);
     const call = pending.get(id);
     pending.delete(id);
     if (error) call?.reject(deserializeError(error));
@@ -86,7 +86,7 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
   };
 }
 
-/** The other side closed its pipe before it answered. */
+/** The other side closed its pipe before it responded. */
 export class PeerClosedError extends Error {
   override readonly name = "PeerClosedError";
   constructor() {

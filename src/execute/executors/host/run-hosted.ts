@@ -3,7 +3,7 @@ import type { Executor, KeepFilesResult, Outcome, RunContext } from "../../../mo
 import type { Command, OutputStream, RunningProcess } from "../../../model/process.ts";
 import type { StopReason } from "../../../model/states.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
-import { outcomeOfStop, stopReasonOf, unresponsiveOutcome } from "../../supervise/stop-outcome.ts";
+import { toStopOutcome, getStopReason, unresponsiveOutcome } from "../../supervise/stop-outcome.ts";
 import { emitOutput } from "../../journal/output-events.ts";
 import { readLines } from "../read-lines.ts";
 import type { HostedProcess, HostedRun, SerializedEnd } from "./module-host.ts";
@@ -17,7 +17,7 @@ export interface HostedModule {
 }
 
 const maxLineBytes = 64 * 1024 * 1024;
-/** How long a host may take to exit after it has answered. */
+/** How long a host may take to exit after its run. */
 const exitTimeoutMs = 1000;
 
 /** Runs an executor in its own process. This runner starts and records the executor's programs. */
@@ -34,7 +34,7 @@ export async function runHosted(
     createHandlers(context, () => peer),
   );
   const stderrLogged = emitOutput(running.stderr, "stderr", context.emit, excerpt);
-  const onStop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(ignoreClosed);
+  const onStop = (): void => void peer.call("stop", getStopReason(context.signal)).catch(ignoreClosed);
   context.signal.addEventListener("abort", onStop, { once: true });
   const onOverBudget = (): void => void peer.call("overBudget").catch(ignoreClosed);
   context.overBudget.addEventListener("abort", onOverBudget, { once: true });
@@ -43,7 +43,7 @@ export async function runHosted(
     invocation,
     dirs: { work: context.dirs.work, home: context.dirs.home, tmp: context.dirs.tmp },
     runnerDirectory: context.runnerDirectory,
-    stopped: context.signal.aborted ? stopReasonOf(context.signal) : null,
+    stopped: context.signal.aborted ? getStopReason(context.signal) : null,
     overBudget: context.overBudget.aborted,
   };
   try {
@@ -52,8 +52,8 @@ export async function runHosted(
     if (!(error instanceof PeerClosedError)) throw error;
     const ended = await running.result;
     if (context.signal.aborted) {
-      const reason = stopReasonOf(context.signal);
-      if (running.pid === undefined || ended.stopped === null) return outcomeOfStop(reason);
+      const reason = getStopReason(context.signal);
+      if (running.pid === undefined || ended.stopped === null) return toStopOutcome(reason);
       const { outcome, event } = unresponsiveOutcome(name, reason, "Drover killed it");
       await context.emit(event);
       return outcome;

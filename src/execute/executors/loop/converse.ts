@@ -30,7 +30,7 @@ export async function converse(message: string, options: ConverseOptions): Promi
       if (progress.turns >= options.maxTurns)
         throw new RunFailure(
           "max_turns",
-          `The model still wanted to use tools after ${progress.turns} turns, which is the limit. Raise max_turns, or ask for less in one run.`,
+          `The model was still calling tools after ${progress.turns} turns, which is the limit. Raise max_turns, or ask for less in one run.`,
         );
       await model.checkBudget();
       const results = await tools.call(session.pending);

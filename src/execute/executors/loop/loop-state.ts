@@ -23,7 +23,7 @@ export interface Progress {
   prompted: boolean;
 }
 
-interface Saved {
+interface SavedState {
   session_id: string;
   /** The provider's own state. */
   conversation: unknown;
@@ -40,7 +40,7 @@ interface Saved {
 
 /** The saved state of a session, with which any runner can continue it between any two steps. */
 export interface LoopState {
-  /** Holds the provider's conversation, which is saved with the next step. */
+  /** The provider saves its conversation here. It becomes durable with the next step. */
   store: SessionStore;
   /** The session to continue; null for a new one. */
   session_id: string | null;
@@ -83,7 +83,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   };
   const { fork_at_turn } = invocation;
   const isCut = fork_at_turn !== null && !continues;
-  let current: Omit<Saved, "progress"> = {
+  let current: Omit<SavedState, "progress"> = {
     session_id: session_id ?? "",
     conversation: isCut ? takeTurns(from?.conversation, fork_at_turn) : (from?.conversation ?? null),
     results: isCut ? [] : (from?.results ?? []),
@@ -106,7 +106,13 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
     next.done = lastSave.then(() => {
       queued = null;
       const bytes = Buffer.from(
-        JSON.stringify({ ...current, asked: [...awaitingApproval], inputs, heard: lastSeq, progress } satisfies Saved),
+        JSON.stringify({
+          ...current,
+          asked: [...awaitingApproval],
+          inputs,
+          heard: lastSeq,
+          progress,
+        } satisfies SavedState),
       );
       return context.session.save(format, bytes, { events: next.events, files: next.files });
     });
@@ -180,7 +186,7 @@ function takeTurns(conversation: unknown, turns: number): unknown {
   return first.conversation;
 }
 
-function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved | null {
+function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): SavedState | null {
   if (loaded === null) return null;
   if (loaded.format !== format)
     throw new RunFailure(
@@ -188,5 +194,5 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       `The state of this session has the format ${loaded.format}; this version of Drover can continue only ${format}. Start a new run.`,
     );
   // save wrote it, and it is stored unchanged
-  return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as Saved;
+  return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

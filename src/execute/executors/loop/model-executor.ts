@@ -92,7 +92,7 @@ async function runLoop(
     pending: session.pending,
     finished: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
     awaitingApproval: state.awaitingApproval,
-    effectOf: (name) => tools.find((tool) => tool.name === name)?.effect,
+    getEffect: (name) => tools.find((tool) => tool.name === name)?.effect,
     continues: job.invocation.continues,
   });
   const now = host.now ?? (() => new Date());

@@ -55,10 +55,10 @@ describe("a conversation that outgrows the model's context window", () => {
     );
     expect(outcome).toMatchObject({ status: "completed", text: "seen" });
     expect(compactions(events)).toEqual([]);
-    expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toMatch(/characters left out.*Ask for less/);
+    expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toMatch(/characters omitted.*Ask for less/);
   });
 
-  it("fails as provider_invalid_response if nothing can be left out", async () => {
+  it("fails as provider_invalid_response if nothing can be shortened", async () => {
     const error = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
     const { outcome, requests } = await run([{ error }]);
     expect(outcome).toMatchObject({

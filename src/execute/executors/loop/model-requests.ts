@@ -56,7 +56,7 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
 
   function addUsage(usage: Usage): void {
     // The configured price takes precedence, because Claude Code reports the cost of its answers only at the end.
-    const cost_usd = priceOf(usage, options.price) ?? usage.cost_usd;
+    const cost_usd = computeCost(usage, options.price) ?? usage.cost_usd;
     context.usage({ ...usage, cost_usd });
     budget.addUsage({ ...usage, cost_usd });
   }
@@ -75,7 +75,7 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
   }
 
   /** Summarizes the conversation. Returns false if it could not be shortened. */
-  async function makeRoom(why: "window_almost_full" | "too_long"): Promise<boolean> {
+  async function makeRoom(reason: "window_almost_full" | "too_long"): Promise<boolean> {
     let maxCharacters = ((contextWindow ?? assumedContextWindow) / 2) * charactersPerToken;
     for (;;) {
       await budget.check();
@@ -90,7 +90,7 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
       }
       if (compacted.summary === null) return false;
       const { usage, summary, summarized, kept } = compacted;
-      await context.emit({ type: "system", subtype: "compacted", data: { why, summarized, kept, summary } });
+      await context.emit({ type: "system", subtype: "compacted", data: { why: reason, summarized, kept, summary } });
       addUsage(usage);
       return true;
     }
@@ -126,7 +126,7 @@ function joinMessages(messages: readonly string[]): string {
   return messages.join("\n\n");
 }
 
-function priceOf({ input_tokens, output_tokens }: Usage, price: ModelRequestsOptions["price"]): number | null {
+function computeCost({ input_tokens, output_tokens }: Usage, price: ModelRequestsOptions["price"]): number | null {
   return price === null ? null : (input_tokens * price.input + output_tokens * price.output) / 1_000_000;
 }
 
@@ -136,7 +136,7 @@ function shorten(result: ToolResult): ToolResult {
   const start = output.slice(0, maxShortenedCharacters);
   return {
     ...result,
-    output: `${start}\n[${output.length - maxShortenedCharacters} characters left out: they do not fit the model's context window. Ask for less at once.]`,
+    output: `${start}\n[${output.length - maxShortenedCharacters} characters omitted: they do not fit the model's context window. Ask for less at once.]`,
   };
 }
 
@@ -158,10 +158,10 @@ async function withRetries<T extends Turn | CompactResult>(
   const { signal } = context;
   for (let tries = 1; ; tries += 1) {
     signal.throwIfAborted();
-    const answer: Turn | CompactResult = await request();
+    const result: Turn | CompactResult = await request();
     signal.throwIfAborted();
-    if (answer.ok) return answer as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
-    const { error } = answer;
+    if (result.ok) return result as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
+    const { error } = result;
     if (error.too_long) return "too_long";
     const waitMs = retryDelayMs(error, tries);
     if (waitMs === null) {

@@ -26,7 +26,7 @@ export interface ToolCallerOptions {
   checkInput: CheckInput;
 }
 
-/** Validates a value against a JSON Schema. Returns its faults. */
+/** Validates a value against a JSON Schema. Returns the problems, or an empty list if it is valid. */
 export type CheckInput = (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
 
 export function createToolCaller({
@@ -91,8 +91,8 @@ export function createToolCaller({
       case "allow": {
         if (answer.remember) grantedTools.add(name);
         const editedInput = answer.input === undefined ? null : { input: answer.input };
-        const faults = editedInput ? await checkInput(input_schema, editedInput.input) : [];
-        if (faults.length > 0) return { denial: describeInvalidInput(name, faults) };
+        const problems = editedInput ? await checkInput(input_schema, editedInput.input) : [];
+        if (problems.length > 0) return { denial: describeInvalidInput(name, problems) };
         const data = { tool_use_id: request_id, name, ...editedInput };
         if (editedInput) await state.recordApproval(request_id, [{ type: "system", subtype: "input_edited", data }]);
         else if (state.awaitingApproval.has(request_id)) await state.recordApproval(request_id, []);
@@ -144,8 +144,8 @@ async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   return Promise.all(promises);
 }
 
-function describeInvalidInput(name: string, faults: readonly { path: string; message: string }[]): string {
-  const details = faults.map(({ path, message }) => `${path || "input"}: ${message}`).join("; ");
+function describeInvalidInput(name: string, problems: readonly { path: string; message: string }[]): string {
+  const details = problems.map(({ path, message }) => `${path || "input"}: ${message}`).join("; ");
   return `${name} was not called: a person changed its input, which no longer matches the schema (${details.slice(0, 500)}).`;
 }
 

@@ -7,7 +7,7 @@ export interface UnfinishedCalls {
   finished: ReadonlySet<string>;
   /** Ids of calls that are waiting for approval and so have not started. */
   awaitingApproval: ReadonlySet<string>;
-  effectOf: (name: string) => Effect | undefined;
+  getEffect: (name: string) => Effect | undefined;
   /** Whether the same run continues, so that its calls are still needed. */
   continues: boolean;
 }
@@ -20,12 +20,12 @@ export function answerUnfinishedCalls({
   pending,
   finished,
   awaitingApproval,
-  effectOf,
+  getEffect,
   continues,
 }: UnfinishedCalls): Map<string, ToolResponse> {
   const unfinished = pending.filter(({ tool_use_id }) => !finished.has(tool_use_id));
   const answers = unfinished.map(({ tool_use_id, name }, index): [string, ToolResponse | null] => {
-    if (effectOf(name) === "read") return [tool_use_id, null];
+    if (getEffect(name) === "read") return [tool_use_id, null];
     if (index === 0 && !awaitingApproval.has(tool_use_id)) return [tool_use_id, unknownEffect(name)];
     return [tool_use_id, continues ? null : notCalled(name)];
   });

@@ -3,16 +3,16 @@ import type { Executor, Invocation, Outcome, RunContext } from "../../../model/e
 import type { Redactor, RunningProcess } from "../../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../../executions/resolve-command.ts";
 import { failed } from "../../../model/outcome.ts";
-import { failureReasonOf } from "../../executions/failure-reason.ts";
+import { toFailureReason } from "../../executions/failure-reason.ts";
 import { emitOutput } from "../../journal/output-events.ts";
-import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
+import { toStopOutcome } from "../../supervise/stop-outcome.ts";
 import { createResultReader } from "./result-reader.ts";
 
 export interface ProceduralOptions extends ResolveOptions {
   redactor: Redactor;
   /** The limit of result_text. */
   maxOutputBytes: number;
-  /** Validates a result against a schema. Returns its faults; none if it is valid. */
+  /** Validates a result against a schema. Returns the problems, or an empty list if it is valid. */
   checkOutput: (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
 }
 
@@ -72,12 +72,12 @@ async function readResult(
   const { text, data, withheld } = result.take();
   if (withheld)
     await emit({ type: "error", code: withheld.code, message: `${withheld.message}. The run has no result_data.` });
-  if (ended.stopped) return outcomeOfStop(ended.stopped, text);
+  if (ended.stopped) return toStopOutcome(ended.stopped, text);
   if (ended.error) {
     const excerpt = stderr.take().text.trim().slice(0, maxErrorCharacters);
     const message = ended.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : ended.error.message;
     return {
-      ...failed(failureReasonOf(ended), message),
+      ...failed(toFailureReason(ended), message),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
@@ -89,10 +89,10 @@ async function readResult(
       exit_code: ended.exitCode,
       text,
     };
-  const faults = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
-  if (faults.length > 0) {
-    const [first] = faults;
-    const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${faults.length > 1 ? ` (and ${faults.length - 1} more)` : ""}.`;
+  const problems = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
+  if (problems.length > 0) {
+    const [first] = problems;
+    const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""}.`;
     return {
       ...failed("invalid_output", data ? message : `${message} The output is not JSON.`),
       exit_code: ended.exitCode,

@@ -7,10 +7,10 @@ import { keepEnds } from "../../../process/keep-ends.ts";
 export interface ResultReader {
   push(chunk: Uint8Array): void;
   /** `withheld` explains why output that looks like JSON has no data. It is null otherwise. */
-  take(): { text: string; data: { value: unknown } | null; withheld: Withheld | null };
+  take(): { text: string; data: { value: unknown } | null; withheld: WithheldData | null };
 }
 
-export interface Withheld {
+export interface WithheldData {
   code: "result_truncated" | "result_inexact";
   message: string;
 }
@@ -50,7 +50,7 @@ export function createResultReader(options: {
       const text = truncated ? `${decode(head)}${skippedMark(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
         const message = `The output is JSON of ${bytes} bytes, which is too large for result_data: the limit is ${options.maxDataBytes} bytes`;
-        const withheld: Withheld = { code: "result_truncated", message };
+        const withheld: WithheldData = { code: "result_truncated", message };
         return { text, data: null, withheld: closingCharacters[first] === last ? withheld : null };
       }
       if (!canBeJson()) return { text, data: null, withheld: null };

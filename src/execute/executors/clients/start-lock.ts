@@ -1,4 +1,4 @@
-/** A client that prints nothing for this long has started or hangs. */
+/** If a client prints nothing for this long, it has started or hangs, and the next client may start. */
 const maxStartupMs = 5000;
 
 const lastStarts = new Map<string, Promise<void>>();
@@ -7,7 +7,7 @@ const lastStarts = new Map<string, Promise<void>>();
  * Serializes the starts of clients that interfere with each other. Waits until the earlier clients in this directory
  * have started, and returns a function to call once this one has.
  */
-export async function acquireStartSlot(directory: string, waitMs = maxStartupMs): Promise<() => void> {
+export async function acquireStartLock(directory: string, waitMs = maxStartupMs): Promise<() => void> {
   const earlierStarts = lastStarts.get(directory) ?? Promise.resolve();
   const { promise: ownStart, resolve } = withResolvers();
   const allStarts = earlierStarts.then(() => ownStart);
