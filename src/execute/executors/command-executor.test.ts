@@ -91,7 +91,7 @@ test("refuses a number that JSON cannot hold exactly: drops the event, or the da
         "An event was dropped: JSON cannot represent the number 12345678901234567890 at input.ids.1 exactly. Send it as a string.",
     },
     { type: "assistant", text: "12345678901234567890" },
-    expect.objectContaining({ code: "result_inexact", message: expect.stringContaining("at result_data.id cannot") }),
+    expect.objectContaining({ code: "result_inexact", message: expect.stringContaining("at result_data.id exactly") }),
   ]);
 });
 

@@ -154,7 +154,7 @@ test("converts an agent's servers to the SDK's format", () => {
       posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
       files: { type: "stdio", command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },
     },
-    faults: [],
+    failures: [],
   });
-  expect(toMcpServers(undefined)).toEqual({ servers: {}, faults: [] });
+  expect(toMcpServers(undefined)).toEqual({ servers: {}, failures: [] });
 });
