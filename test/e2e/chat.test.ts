@@ -56,7 +56,8 @@ onTerminal("Ctrl-C stops the turn, and the conversation continues", async () => 
   chat.press("wait\r");
   await chat.see("I wait.", "command.run while", "Ctrl-C to stop");
   chat.press(keys.ctrlC);
-  await chat.see("stopped");
+  // The summary of the stopped turn. Otherwise the next look could take it for the summary of the next turn.
+  await chat.see("stopped", "tokens in");
   chat.press("hello?\r");
   await chat.see("Here I am.", "tokens in");
   chat.press("/quit\r");
