@@ -131,6 +131,20 @@ it("npm start builds the dashboard from these packages, and the package itself d
   expect(megabytes / 1e6).toBeLessThan(maxMegabytes);
 });
 
+it("only the documentation site needs VitePress, and npm start does not install it", () => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, "docs/.vitepress/package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  expect(Object.keys(dependencies)).toEqual([
+    "@fontsource-variable/geist",
+    "@fontsource-variable/geist-mono",
+    "vitepress",
+    "vue",
+  ]);
+  for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  expect(readFileSync(join(root, "scripts/start.mjs"), "utf8")).not.toContain("docs");
+});
+
 it("the packages of claude-code and bedrock are optional peer dependencies", () => {
   const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     peerDependencies: Record<string, string>;

@@ -11,6 +11,7 @@ import { ensureInstalled, run } from "./lib/install.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensureInstalled(join(root, "test", "clients"), "product", "the agent clients that tests drive (about 1 GB, once)");
+ensureInstalled(join(root, "docs", ".vitepress"), "product", "the packages of the documentation site");
 ensurePostgres();
 ensureBrowser();
 await ensureBuilt(root);

@@ -88,6 +88,6 @@ function badLine(file: string, line: number, problem: string): RequestError {
     code: "DROVER-USE-009",
     field: "--env-file",
     message: `${file}, line ${line}: ${problem}.`,
-    next: "Write NAME=value, NAME='value' or NAME=\"value\", one per line; see docs/commands.md.",
+    next: "Write NAME=value, NAME='value' or NAME=\"value\", one per line; see docs/environment.md.",
   });
 }

@@ -89,7 +89,7 @@ interface ProjectFile {
 const files: readonly ProjectFile[] = [
   {
     path: "drover.yaml",
-    text: `# Settings of this project. Every key has a default: docs/commands.md lists them.
+    text: `# Settings of this project. Every key has a default: docs/configuration.md lists them.
 execution:
   default_timeout_seconds: 300
 `,

@@ -54,7 +54,7 @@ const shape = {
   schema: configSchema,
   unknownKey: "DROVER-CFG-003",
   wrongValue: "DROVER-CFG-004",
-  manual: 'docs/commands.md, "Configuration",',
+  manual: "docs/configuration.md",
 } as const;
 
 function readConfig(file: string): string {

@@ -31,7 +31,8 @@ stop_server() {
   local pid=\${servers[-1]}
   unset 'servers[-1]'
   kill -TERM -- "-$pid" 2>/dev/null || true
-  wait "$pid" 2>/dev/null || true
+  # The subshell ends at once. Wait for the server in it too.
+  while kill -0 -- "-$pid" 2>/dev/null; do sleep 0.05; done
 }
 trap 'while [ \${#servers[@]} -gt 0 ]; do stop_server; done' EXIT
 serve_until() {

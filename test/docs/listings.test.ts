@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { runEventSchema } from "../../src/model/event.ts";
+import { failureReasons, runStatuses } from "../../src/model/states.ts";
+import { readPage, root } from "./page.ts";
+import { tableRows } from "./tables.ts";
+
+const bare = (cell = ""): string => cell.replaceAll("`", "");
+
+it("lists every event type in docs/events.md, with its fields", () => {
+  const documented = tableRows(readPage("docs/events.md").text, ["type", "fields", "meaning"]);
+  const expected = runEventSchema.options.map(({ shape }) => {
+    const { type, ...fields } = shape;
+    return `${type.value}: ${Object.keys(fields).join(", ")}`;
+  });
+  expect(documented.map(([type, fields]) => `${bare(type)}: ${bare(fields)}`)).toEqual(expected);
+});
+
+it("lists every variable that Drover reads or sets in docs/environment.md", () => {
+  const rows = tableRows(readPage("docs/environment.md").text, ["variable", "meaning"]);
+  const documented = new Set(rows.flatMap(([names = ""]) => bare(names).split(", ")));
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter(
+    (file) => file.endsWith(".ts") && !file.endsWith(".test.ts"),
+  );
+  const used = sources.flatMap(
+    (file) => readFileSync(join(root, "src", file), "utf8").match(/\bDROVER_[A-Z_]+[A-Z]\b/g) ?? [],
+  );
+  // The version is a constant of the build, and the others are names of Perl variables.
+  const internal = new Set(["DROVER_VERSION", "DROVER_KEEP_PERL", "DROVER_KEEP_PERL_BADLANG"]);
+  const missing = [...new Set(used)].filter((name) => !documented.has(name) && !internal.has(name));
+  expect(missing).toEqual([]);
+});
+
+it("lists every state and every reason in docs/states.md", () => {
+  const { text } = readPage("docs/states.md");
+  expect(tableRows(text, ["state", "meaning"]).map(([state]) => bare(state))).toEqual([...runStatuses]);
+  expect(tableRows(text, ["reason", "when"]).map(([reason]) => bare(reason))).toEqual([...failureReasons]);
+});
