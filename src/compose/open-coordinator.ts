@@ -251,7 +251,7 @@ async function openRecord(
     return openStore({ directory, headCopy, onMismatch, now, createIfMissing: true });
   }
   const { openPostgresStore } = await import("../record/postgres/open.ts");
-  return waitForDatabase(() => openPostgresStore({ ...database, onFault: (error) => onDefect(error, "database") }), {
+  return waitForDatabase(() => openPostgresStore({ ...database, onError: (error) => onDefect(error, "database") }), {
     waitMs: databaseWaitMs,
     onUnreachable: onDatabaseUnreachable,
   });

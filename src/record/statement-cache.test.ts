@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect, it } from "vitest";
-import { prepared } from "./postgres/dialect.ts";
+import { translateStatement } from "./postgres/dialect.ts";
 import { readRuns } from "./reads/runs.ts";
 import { connect } from "./sqlite/connection.ts";
 
@@ -12,10 +12,13 @@ it("removes duplicate statuses from a filter, so that long lists do not fill the
 });
 
 it("PostgreSQL caches the first thousand statements and no others", () => {
-  const names = Array.from({ length: 1500 }, (_, no) => prepared(`select ${no} from runs where run_no = ?`).name);
+  const names = Array.from(
+    { length: 1500 },
+    (_, no) => translateStatement(`select ${no} from runs where run_no = ?`).name,
+  );
   expect(new Set(names.filter((name) => name !== undefined)).size).toBeLessThanOrEqual(1000);
   expect(names.at(-1)).toBeUndefined();
-  expect(prepared("select 0 from runs where run_no = ?")).toEqual({
+  expect(translateStatement("select 0 from runs where run_no = ?")).toEqual({
     name: names[0],
     text: "select 0 from runs where run_no = $1",
   });

@@ -9,7 +9,7 @@ import { blobsDirectory } from "../../model/state-layout.ts";
 import { blobFile, partialNames } from "./blobs.ts";
 import { pruneUploads } from "./prune-uploads.ts";
 
-/** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
+/** Contents are stored before any row refers to them, so younger contents may still be needed. */
 const minAgeMs = 60 * 60 * 1000;
 
 const selectUsed = `

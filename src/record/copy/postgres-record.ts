@@ -69,7 +69,7 @@ export async function intoPostgres<T>(url: string, now: Date, work: (record: Tar
       // Every new record contains one row; the copy brings its own.
       await connection.exec("delete from demands");
       const result = await work(createTargetRecord(connection, url, now));
-      await connection.settled();
+      await connection.flush();
       for (const { name, sequenceColumn: counted } of tables)
         if (counted !== undefined) await connection.exec(setCounter(name, counted));
       // Autovacuum would do it eventually; until then the planner would guess badly.
@@ -150,7 +150,7 @@ function createTargetRecord(connection: Connection, url: string, now: Date): Tar
   let inFlight = 0;
   return {
     ...createSourceRecord(connection, url),
-    flush: flush,
+    flush,
     async insert(table, rows) {
       await runWork(connection, insertRows(table, rows));
       for (const row of rows) inFlight += baseRowBytes + longBytes(table, row);
@@ -173,7 +173,7 @@ function createTargetRecord(connection: Connection, url: string, now: Date): Tar
   async function flush(): Promise<void> {
     inFlight = 0;
     try {
-      await connection.settled();
+      await connection.flush();
     } catch (error) {
       throw toHostError(error, url);
     }

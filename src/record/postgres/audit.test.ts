@@ -182,5 +182,5 @@ async function rewrite(key: Uint8Array): Promise<void> {
     before = sealBatch(mac, before, batch, macs);
     await client.query(write("update audit_batches set mac = ? where batch_no = ?", before, batch.batch_no));
   }
-  await client.settled();
+  await client.flush();
 }

@@ -5,7 +5,7 @@ import type { Engine } from "../engine.ts";
 import { tokenFromRow } from "../ops/tokens.ts";
 import { all, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import { listText } from "./list-text.ts";
+import { toTextArray } from "./text-array.ts";
 
 const selectTokens = `select * from tokens where hash = any (?::text[])`;
 
@@ -14,27 +14,27 @@ const selectTokens = `select * from tokens where hash = any (?::text[])`;
  * sent after the last of them, so a token revoked before a lookup is revoked for it.
  */
 export function batchTokenReads(engine: Engine): Reads["token"] {
-  let next: { hashes: Set<string>; found: Promise<ReadonlyMap<string, Token>> } | null = null;
+  let batch: { hashes: Set<string>; tokens: Promise<ReadonlyMap<string, Token>> } | null = null;
   return async (hash) => {
     const stored = toColumn(hash);
-    next ??= gather();
-    next.hashes.add(stored);
-    return (await next.found).get(stored) ?? null;
+    batch ??= startBatch();
+    batch.hashes.add(stored);
+    return (await batch.tokens).get(stored) ?? null;
   };
 
-  function gather(): NonNullable<typeof next> {
+  function startBatch(): NonNullable<typeof batch> {
     const hashes = new Set<string>();
-    return { hashes, found: readSoon(hashes) };
+    return { hashes, tokens: readSoon(hashes) };
   }
 
   async function readSoon(hashes: ReadonlySet<string>): Promise<ReadonlyMap<string, Token>> {
     await setImmediate();
-    next = null;
+    batch = null;
     return engine.read(() => readTokens(hashes));
   }
 }
 
 function* readTokens(hashes: ReadonlySet<string>): Work<ReadonlyMap<string, Token>> {
-  const rows = yield all(selectTokens, listText([...hashes]));
+  const rows = yield all(selectTokens, toTextArray([...hashes]));
   return new Map(rows.map((row) => [String(row["hash"]), tokenFromRow(row)]));
 }

@@ -9,24 +9,24 @@ import type { PostgresEngine } from "./engine.ts";
 
 /** Writers and readers hold one part in memory. */
 export const partSize = 256 * 1024;
-/** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
-const settledMs = 60 * 60 * 1000;
+/** Contents are stored before any row refers to them, so younger contents may still be needed. */
+const minAgeMs = 60 * 60 * 1000;
 
-/** The database's clock, the only one that all coordinators share, unless a time is given. */
-const now = `coalesce(?::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`;
+/** The passed time, or else that of the database's clock, the only clock that all coordinators share. */
+const currentTime = `coalesce(?::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`;
 
 const insertPart = `
-  insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ${now}, ?) on conflict do nothing returning part`;
+  insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ${currentTime}, ?) on conflict do nothing returning part`;
 const insertBlob = `
-  insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ${now})
+  insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ${currentTime})
   on conflict (sha256) do update set stored_at = excluded.stored_at returning upload_id`;
 const deleteParts = `delete from blob_parts where upload_id = ?`;
 const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
 const selectPart = `select bytes from blob_parts where upload_id = ? and part = ?`;
-const selectNow = `select ${now} as now`;
+const selectNow = `select ${currentTime} as now`;
 
 /** Uploading the same contents again renews them without the lock, so their age is checked on the row being deleted. */
-const blobs: PruneTarget = {
+const unusedBlobs: PruneTarget = {
   table: "blobs",
   key: "sha256",
   from: "",
@@ -35,7 +35,7 @@ const blobs: PruneTarget = {
     and not exists (select 1 from uploads where uploads.sha256 = blobs.sha256)`,
   returning: "upload_id",
 };
-/** A slow upload is kept: its last part is young. */
+/** Does not match a slow upload: its last part is young. */
 const orphanedParts: PruneTarget = {
   table: "blob_parts",
   key: "upload_id",
@@ -47,13 +47,13 @@ const orphanedParts: PruneTarget = {
 
 /** Stores contents in the database itself, so that any coordinator can serve what another has received. */
 export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
-  const given = (): number | null => clock?.().getTime() ?? null;
+  const timeOverride = (): number | null => clock?.().getTime() ?? null;
   return {
     async put(content, { sha256, size }, signal) {
       if (!isSha256(sha256)) return "mismatch";
       const upload_id = randomBytes(16).toString("hex");
-      const stored = await storeParts(upload_id, content, size, signal);
-      if (stored !== sha256) {
+      const storedHash = await storeParts(upload_id, content, size, signal);
+      if (storedHash !== sha256) {
         await engine.read(() => deleteUpload(upload_id));
         return "mismatch";
       }
@@ -65,7 +65,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
       const [blob] = await engine.read(() => readFirst(selectBlob, sha256));
       if (blob === undefined) return null;
       const size = Number(blob["size"]);
-      return { size, stream: Readable.from(parts(String(blob["upload_id"]), sha256, size)) };
+      return { size, stream: Readable.from(readParts(String(blob["upload_id"]), sha256, size)) };
     },
   };
 
@@ -78,32 +78,32 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
   ): Promise<string | null> {
     const hash = createHash("sha256");
     let [part, written] = [0, 0];
-    let held: Uint8Array[] = [];
-    let holding = 0;
+    let buffered: Uint8Array[] = [];
+    let bufferedBytes = 0;
     for await (const bytes of content) {
       signal.throwIfAborted();
       written += bytes.length;
       if (written > size) return null;
       hash.update(bytes);
-      held.push(bytes);
-      holding += bytes.length;
-      if (holding >= partSize) await flush();
+      buffered.push(bytes);
+      bufferedBytes += bytes.length;
+      if (bufferedBytes >= partSize) await flush();
     }
     signal.throwIfAborted();
-    if (holding > 0) await flush();
+    if (bufferedBytes > 0) await flush();
     return written === size ? hash.digest("hex") : null;
 
     async function flush(): Promise<void> {
-      const bytes = Buffer.concat(held);
-      [held, holding] = [[], 0];
-      await engine.read(() => readFirst(insertPart, upload_id, part, given(), bytes));
+      const bytes = Buffer.concat(buffered);
+      [buffered, bufferedBytes] = [[], 0];
+      await engine.read(() => readFirst(insertPart, upload_id, part, timeOverride(), bytes));
       part += 1;
     }
   }
 
   /** Registers the upload under its hash. If the content already exists, that one stays. */
   function* registerBlob(upload_id: string, sha256: string, size: number): Work<void> {
-    const [row] = yield first(insertBlob, sha256, size, upload_id, given());
+    const [row] = yield first(insertBlob, sha256, size, upload_id, timeOverride());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
@@ -112,7 +112,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
   }
 
   /** Throws rather than ending early, because a short stream would look complete. */
-  async function* parts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
+  async function* readParts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
     for (let [part, read] = [0, 0]; read < size; part += 1) {
       const [row] = await engine.read(() => readFirst(selectPart, upload_id, part));
       if (row === undefined) throw incompleteBlob(engine, sha256, { read, size });
@@ -139,12 +139,12 @@ function* readFirst(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield first(text, ...values);
 }
 
-/** Takes turns with every operation that refers to contents, so that nothing is removed that is about to be used. `at` replaces the database's clock. */
+/** Uses the write lock like the operations that refer to contents, so it removes nothing they are about to use. `at` replaces the database's clock. */
 export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
   await pruneUploads(engine);
   const [row] = await engine.read(() => readFirst(selectNow, at?.getTime() ?? null));
-  const before = [Number(row?.["now"]) - settledMs];
-  const removed = await pruneInPages(engine, blobs, before, function* (rows) {
+  const before = [Number(row?.["now"]) - minAgeMs];
+  const removed = await pruneInPages(engine, unusedBlobs, before, function* (rows) {
     for (const { upload_id = null } of rows) yield write(deleteParts, upload_id);
   });
   await pruneInPages(engine, orphanedParts, before);

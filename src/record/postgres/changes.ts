@@ -6,12 +6,12 @@ import { type Connection, connect } from "./connection.ts";
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;
   publish(changes: ChangeSet): void;
-  /** The notification for other coordinators about a commit of this one. */
+  /** Builds the notification that tells other coordinators about a commit of this one. */
   notice(no: number, changes: ChangeSet): string;
-  /** The notification for a message; null if it is too long. */
+  /** Builds the notification for a message. Returns null if it is too long. */
   broadcastNotice(text: string): string | null;
   onBroadcast(listener: (text: string) => void): () => void;
-  /** Compares with the number of commits in the database, to find out whether notifications were lost. */
+  /** Compares the number of commits in the database with the notifications received, to find lost ones. */
   compare(commits: number): void;
   stop(): void;
 }
@@ -37,22 +37,22 @@ interface Broadcast {
 export const liveChannel = "drover_live";
 
 /** PostgreSQL limits the length of a notification. */
-const longestNotice = 7900;
+const maxNoticeBytes = 7900;
 
-const anyChange: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
+const unknownChange: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
 
 /**
  * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
  * is noticed. While the connection is down, listeners have to assume that anything may have changed.
  */
-export function openChanges(url: string, me: string, onFault: (fault: unknown) => void): Changes {
+export function openChanges(url: string, instanceId: string, onError: (error: unknown) => void): Changes {
   const listeners = new Set<(change: Change) => void>();
   const broadcastListeners = new Set<(text: string) => void>();
-  let last: number | null = null;
-  let missing: number | null = null;
+  let lastNo: number | null = null;
+  let missingNo: number | null = null;
   let stopped = false;
   let connection: Connection | null = null;
-  let disconnect: (fault: Error) => void = () => undefined;
+  let disconnect: (error: Error) => void = () => undefined;
   void keepListening();
   return {
     listen(listener) {
@@ -61,37 +61,37 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     },
     publish: (changes) => notifyListeners({ ...changes, foreign: false }),
     notice(no, { runs, claimable, resumed, ordered, schedules }) {
-      const known: Notice = {
-        from: me,
+      const base: Notice = {
+        from: instanceId,
         no,
         runs: [...runs],
-        claimable: counted(claimable),
+        claimable: countDemands(claimable),
         ordered: [...ordered],
         ...(schedules ? { schedules } : {}),
       };
-      const whole = resumed === undefined ? known : { ...known, resumed: counted(resumed) };
-      for (const notice of [whole, { ...whole, runs: null }]) {
+      const complete = resumed === undefined ? base : { ...base, resumed: countDemands(resumed) };
+      for (const notice of [complete, { ...complete, runs: null }]) {
         const text = JSON.stringify(notice);
-        if (Buffer.byteLength(text) <= longestNotice) return text;
+        if (Buffer.byteLength(text) <= maxNoticeBytes) return text;
       }
-      return JSON.stringify({ from: me, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
+      return JSON.stringify({ from: instanceId, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
     },
     broadcastNotice(text) {
-      const notice = JSON.stringify({ from: me, text } satisfies Broadcast);
-      return Buffer.byteLength(notice) <= longestNotice ? notice : null;
+      const notice = JSON.stringify({ from: instanceId, text } satisfies Broadcast);
+      return Buffer.byteLength(notice) <= maxNoticeBytes ? notice : null;
     },
     onBroadcast(listener) {
       broadcastListeners.add(listener);
       return () => broadcastListeners.delete(listener);
     },
     compare(commits) {
-      if (last === null) {
+      if (lastNo === null) {
         // No notification since connecting. The connection may be dead, so assume that anything has changed.
-        last = commits;
-        notifyListeners(anyChange);
-      } else if (commits <= last) missing = null;
-      else if (missing !== null && last < missing) disconnect(new Error("notifications were lost"));
-      else missing = commits;
+        lastNo = commits;
+        notifyListeners(unknownChange);
+      } else if (commits <= lastNo) missingNo = null;
+      else if (missingNo !== null && lastNo < missingNo) disconnect(new Error("notifications were lost"));
+      else missingNo = commits;
     },
     stop() {
       stopped = true;
@@ -104,9 +104,9 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   }
 
   function resetAfterConnect(): void {
-    last = null;
-    missing = null;
-    notifyListeners(anyChange);
+    lastNo = null;
+    missingNo = null;
+    notifyListeners(unknownChange);
   }
 
   function receive(channel: string, text: string): void {
@@ -114,29 +114,38 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       handle(channel, text);
     } catch (error) {
       // Anyone with access to this database can send anything on the channel.
-      onFault(error);
-      notifyListeners(anyChange);
+      onError(error);
+      notifyListeners(unknownChange);
     }
   }
 
   function handle(channel: string, text: string): void {
     if (channel === liveChannel) {
       // `broadcastNotice` wrote it.
-      const { from, text: passed } = JSON.parse(text) as Broadcast;
-      if (typeof passed !== "string") throw new Error("received a notification that no Drover has sent");
-      if (from !== me) for (const listener of broadcastListeners) listener(passed);
+      const { from, text: message } = JSON.parse(text) as Broadcast;
+      if (typeof message !== "string") throw new Error("received a notification that no Drover has sent");
+      if (from !== instanceId) for (const listener of broadcastListeners) listener(message);
       return;
     }
     // `notice` wrote it, here or in another coordinator.
     const { from, no, runs, claimable, resumed = [], ordered, schedules } = JSON.parse(text) as Notice;
     if (!Number.isInteger(no) || !Array.isArray(ordered))
       throw new Error("received a notification that no Drover has sent");
-    const gap = last !== null && no !== last + 1;
-    last = no;
-    if (gap || (from !== me && claimable === null)) notifyListeners(anyChange);
-    else if (from !== me) {
-      const change = { runs: runs && new Set(runs), claimable: expand(claimable ?? []), ordered: new Set(ordered) };
-      notifyListeners({ ...change, resumed: expand(resumed), ...(schedules ? { schedules } : {}), foreign: false });
+    const gap = lastNo !== null && no !== lastNo + 1;
+    lastNo = no;
+    if (gap || (from !== instanceId && claimable === null)) notifyListeners(unknownChange);
+    else if (from !== instanceId) {
+      const change = {
+        runs: runs && new Set(runs),
+        claimable: repeatDemands(claimable ?? []),
+        ordered: new Set(ordered),
+      };
+      notifyListeners({
+        ...change,
+        resumed: repeatDemands(resumed),
+        ...(schedules ? { schedules } : {}),
+        foreign: false,
+      });
     }
   }
 
@@ -145,7 +154,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       try {
         await listenOnce();
       } catch (error) {
-        if (!stopped) onFault(error);
+        if (!stopped) onError(error);
       }
       connection?.end();
       connection = null;
@@ -158,14 +167,14 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     return new Promise((resolve, reject) => {
       disconnect = reject;
       connect(url, { onBroken: reject })
-        .then(async (made) => {
-          connection = made;
+        .then(async (opened) => {
+          connection = opened;
           if (stopped) {
-            made.end();
+            opened.end();
             return resolve();
           }
-          made.onNotice(receive);
-          await made.exec(`listen drover; listen ${liveChannel}`);
+          opened.onNotice(receive);
+          await opened.exec(`listen drover; listen ${liveChannel}`);
           resetAfterConnect();
         })
         .catch(reject);
@@ -178,21 +187,21 @@ export function emptyNotice(from: string, no: number): string {
   return JSON.stringify({ from, no, runs: [], claimable: [], ordered: [] } satisfies Notice);
 }
 
-/** One waiter is woken per run; there are never more waiters than this. */
+/** One waiter is woken per run, and there are never more waiters than this. */
 const maxWaiters = 10_000;
 
-function counted(claimable: readonly Demands[]): [Demands, number][] {
+function countDemands(claimable: readonly Demands[]): [Demands, number][] {
   const counts = new Map<string, [Demands, number]>();
   for (const demands of claimable) {
     const key = JSON.stringify(demands);
-    const known = counts.get(key);
-    if (known === undefined) counts.set(key, [demands, 1]);
-    else known[1] += 1;
+    const entry = counts.get(key);
+    if (entry === undefined) counts.set(key, [demands, 1]);
+    else entry[1] += 1;
   }
   return [...counts.values()];
 }
 
-function expand(claimable: readonly [Demands, number][]): Demands[] {
+function repeatDemands(claimable: readonly [Demands, number][]): Demands[] {
   return claimable.flatMap(([demands, count]) => Array.from({ length: Math.min(count, maxWaiters) }, () => demands));
 }
 

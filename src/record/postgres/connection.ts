@@ -2,19 +2,19 @@ import { Socket } from "node:net";
 import pg from "pg";
 import { BugError } from "../../model/errors.ts";
 import type { Query, Row } from "../query.ts";
-import { prepared } from "./dialect.ts";
+import { translateStatement } from "./dialect.ts";
 
 /** All tables are in their own schema, because a database may be shared with other programs. */
 export const schema = "drover";
 
 export interface Connection {
-  /** Waits for the rows of a query. A query without rows is only sent; `settled` reports its error. */
+  /** Waits for the rows of a query. A query without rows is only sent; `flush` reports its error. */
   query(query: Query): Promise<Row[]>;
   /** Sends several statements without values in one message. Returns the rows of the last one that has any. */
   exec(text: string): Promise<Row[]>;
-  /** Resolves once everything that was sent is done. Throws the first error. */
-  settled(): Promise<void>;
-  quoted(text: string): string;
+  /** Waits until the server has completed everything that was sent. Throws the first error. */
+  flush(): Promise<void>;
+  quote(text: string): string;
   onNotice(listener: (channel: string, payload: string) => void): void;
   readonly broken: boolean;
   end(): void;
@@ -22,8 +22,8 @@ export interface Connection {
 
 interface ConnectionOptions {
   /**
-   * Aborts a stalled transaction, because it would hold up everybody else. Also applies if the client does not read the
-   * server's answers.
+   * Aborts a stalled transaction, because it would block all other writers. Also applies if the client does not read the
+   * server's responses.
    */
   idleInTransactionMs?: number;
   /** How long to wait for a lock; forever by default. */
@@ -33,10 +33,10 @@ interface ConnectionOptions {
    * Otherwise the plan would depend on when the server last analyzed the tables.
    */
   byIndexOnly?: true;
-  /** If the server does not answer within this time, the connection counts as broken. */
-  answerMs?: number;
+  /** If the server does not respond within this time, the connection counts as broken. */
+  responseMs?: number;
   /** Called once if the connection breaks before `end`. */
-  onBroken?(fault: unknown): void;
+  onBroken?(error: unknown): void;
 }
 
 const connectMs = 5000;
@@ -45,15 +45,15 @@ const closeTimeoutMs = 1000;
 const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
-/** Parses values as SQLite returns them: booleans are 1 or 0, and all our integers fit into a number. */
 type TypeId = Parameters<typeof types.getTypeParser>[0];
+/** Parse values as SQLite returns them: booleans are 1 or 0, and all our integers fit into a number. */
 const parsers = new Map<TypeId, (text: string) => number>([
   [BOOL, (text) => (text === "t" ? 1 : 0)],
   [INT8, Number],
   [NUMERIC, Number],
 ]);
 
-/** Opens one connection. Statements are pipelined: each is sent without waiting for earlier answers. */
+/** Opens one connection. Statements are pipelined: each is sent without waiting for earlier responses. */
 export async function connect(url: string, options: ConnectionOptions = {}): Promise<Connection> {
   const socket = new Socket();
   const client = new pg.Client({
@@ -61,7 +61,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
     stream: () => socket,
     pipeline: true,
     connectionTimeoutMillis: connectMs,
-    ...(options.answerMs === undefined ? {} : { query_timeout: options.answerMs }),
+    ...(options.responseMs === undefined ? {} : { query_timeout: options.responseMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: "drover",
@@ -71,7 +71,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
   let ending = false;
   let corked = false;
   const pending = new Set<Promise<unknown>>();
-  let fault: unknown = null;
+  let firstError: unknown = null;
   const markBroken = (cause: unknown): void => {
     if (broken || ending) return;
     broken = true;
@@ -87,33 +87,33 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
     },
     query({ text, values, returns }) {
       corkUntilNextTick();
-      const sent = client.query({ ...prepared(text), values: values as unknown[] });
+      const sent = client.query({ ...translateStatement(text), values: values as unknown[] });
       if (returns !== "none") return sent.then(({ rows }) => rows as Row[]);
       track(sent);
-      return nothing;
+      return noRows;
     },
     async exec(text) {
       corkUntilNextTick();
-      const given: unknown = await client.query(text);
-      const results = (Array.isArray(given) ? given : [given]) as { rows: Row[]; command: string }[];
+      const result: unknown = await client.query(text);
+      const results = (Array.isArray(result) ? result : [result]) as { rows: Row[]; command: string }[];
       // PostgreSQL treats the commit of a failed transaction as a rollback and reports no error.
       if (text.endsWith("commit") && results.at(-1)?.command !== "COMMIT")
         throw new BugError("a failed transaction was committed");
       return results.findLast(({ rows }) => rows.length > 0)?.rows ?? [];
     },
-    async settled() {
+    async flush() {
       await Promise.all(pending);
-      const first = fault;
-      fault = null;
-      if (first !== null) throw first;
+      const error = firstError;
+      firstError = null;
+      if (error !== null) throw error;
     },
-    quoted: (text) => client.escapeLiteral(text),
+    quote: (text) => client.escapeLiteral(text),
     onNotice: (listener) => void client.on("notification", ({ channel, payload }) => listener(channel, payload ?? "")),
     end() {
       ending = true;
-      // A server that is busy with a statement, or unresponsive, does not react to a polite close.
-      const late = setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
-      socket.once("close", () => clearTimeout(late));
+      // A server that is busy with a statement, or unresponsive, does not react to a regular close.
+      const timer = setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
+      socket.once("close", () => clearTimeout(timer));
       client.end().catch(() => undefined); // the connection is closed either way
     },
   };
@@ -138,14 +138,14 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
       () => void pending.delete(tracked),
       (cause: unknown) => {
         pending.delete(tracked);
-        fault ??= cause;
+        firstError ??= cause;
       },
     );
     pending.add(tracked);
   }
 }
 
-const nothing: Promise<Row[]> = Promise.resolve([]);
+const noRows: Promise<Row[]> = Promise.resolve([]);
 
 /** An acknowledged write must be on disk, whatever the server's default is. */
 function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {

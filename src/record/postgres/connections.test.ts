@@ -53,7 +53,7 @@ test("repeats a commit that never arrived, although its number is the same", asy
 test("treats an unresponsive server as gone", async () => {
   const { url, swallowAnswers } = await wireTo(at);
   await (await at.open()).close();
-  const client = await connect(url, { answerMs: 3000 });
+  const client = await connect(url, { responseMs: 3000 });
   at.afterwards(() => client.end());
   void swallowAnswers();
   await client.exec("begin; commit").catch(() => undefined);

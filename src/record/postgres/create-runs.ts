@@ -12,7 +12,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { runWork, allSettled } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { listText } from "./list-text.ts";
+import { toTextArray } from "./text-array.ts";
 
 /** A run that continues nothing, so it can be created from the operation alone. */
 export type NewRun = CreateRun & { agent: Agent };
@@ -33,8 +33,8 @@ export function isNewRun(op: Op): op is NewRun {
   );
 }
 
-/** Runs that differ only in their own columns. */
-interface Kind {
+/** Runs that differ only in `perRunColumns`, so that one statement can insert them. */
+interface SimilarRuns {
   first: NewRun;
   refs: RunRefs;
   runs: Run[];
@@ -48,26 +48,26 @@ interface RunRefs {
 /** Runs per batch. While the database stores one batch, the next is encoded. */
 const runsPerBatch = 200;
 
-const ownColumns: ReadonlySet<string> = new Set(["run_id", "session_id", "created_at"]);
-const sharedColumns = runColumns.filter((name) => !ownColumns.has(name));
-const sharedFields = runFields.filter((name) => !ownColumns.has(name));
+const perRunColumns: ReadonlySet<string> = new Set(["run_id", "session_id", "created_at"]);
+const sharedColumns = runColumns.filter((name) => !perRunColumns.has(name));
+const sharedFields = runFields.filter((name) => !perRunColumns.has(name));
 
-/** Inserts all runs of a kind: `v` holds each run's own columns, `k` the shared ones. Numbers start at ?1. */
-const insertKind = `
+/** Inserts similar runs: `v` holds the columns that differ, `k` the shared ones. Run numbers start at ?1. */
+const insertSimilar = `
   with v as materialized (
-    select ?1::bigint + place - 1 as run_no, run_id, session_id, created_at, parameters, prompt
+    select ?1::bigint + ordinal - 1 as run_no, run_id, session_id, created_at, parameters, prompt
     from unnest(?2::text[], ?3::text[], ?4::text[], ?5::text[], ?6::text[])
-      with ordinality as given (run_id, session_id, created_at, parameters, prompt, place)
+      with ordinality as input_rows (run_id, session_id, created_at, parameters, prompt, ordinal)
   ), k as materialized (
     select * from json_populate_record(null::runs, ?7::json)
-  ), its_rows as (
-    insert into runs (run_no, ${[...ownColumns, ...sharedColumns].join(", ")})
-    select v.run_no, ${[...ownColumns].map((name) => `v.${name}`).join(", ")}, ${sharedColumns.map((name) => `k.${name}`).join(", ")}
+  ), inserted_runs as (
+    insert into runs (run_no, ${[...perRunColumns, ...sharedColumns].join(", ")})
+    select v.run_no, ${[...perRunColumns].map((name) => `v.${name}`).join(", ")}, ${sharedColumns.map((name) => `k.${name}`).join(", ")}
     from v, k
-  ), its_bodies as (
+  ), inserted_bodies as (
     insert into run_bodies (run_no, parameters, prompt)
     select run_no, coalesce(parameters, '{}'), prompt from v where parameters is not null or prompt is not null
-  ), its_events as (
+  ), inserted_events as (
     insert into events (run_no, seq, attempt, at, body, received_at)
     select v.run_no, 1, k.attempt, v.created_at, ?8, ?10::bigint from v, k
   )
@@ -80,18 +80,18 @@ const putKeys = `
   insert into idempotency (subject, key, fingerprint, run_id, at)
   select *, ?5 from unnest(?1::text[], ?2::text[], ?3::text[], ?4::text[])
   on conflict (subject, key) do update set fingerprint = excluded.fingerprint, run_id = excluded.run_id, at = excluded.at`;
-/** What already exists, and the first of a range of new numbers. Nobody else takes numbers under the write lock. */
+/** Selects the ids and keys that already exist, and reserves a range of run numbers. The write lock makes that safe. */
 const selectTaken = `
   select run_id, null as subject, null as key, null::bigint as run_no from runs where run_id = any (?1::text[])
   union all
   select null, subject, key, null
-  from unnest(?2::text[], ?3::text[]) as asked (subject, key) join idempotency using (subject, key)
+  from unnest(?2::text[], ?3::text[]) as requested (subject, key) join idempotency using (subject, key)
   union all
   select null, null, null, setval('runs_run_no_seq', nextval('runs_run_no_seq') + ?4 - 1) - ?4 + 1`;
 
 /**
- * Creates many runs with few statements. A null result means that the run already exists, has a used key, or shares something
- * with another run of the call; the regular operation has to handle it.
+ * Creates many runs with few statements. A null result means that the run or its idempotency key already exists, or that
+ * another run of this call has the same id, session or key. The regular operation has to handle such a run.
  */
 export async function createRuns(
   connection: Connection,
@@ -99,97 +99,97 @@ export async function createRuns(
   ops: readonly NewRun[],
 ): Promise<(OpResult | null)[]> {
   const distinct = withoutDuplicates(ops);
-  const agentName = agentNames();
+  const agentKey = createAgentKeys();
   // Pipelined to save round trips.
-  const [taken, demandOf, revOf] = await allSettled([
+  const [taken, demandIds, getRev] = await allSettled([
     runWork(connection, findTaken(distinct)),
-    runWork(connection, findDemands(tx, distinct, agentName)),
-    runWork(connection, findRevs(distinct, agentName)),
+    runWork(connection, findDemands(tx, distinct, agentKey)),
+    runWork(connection, findRevs(distinct, agentKey)),
   ]);
-  const isTaken = (op: NewRun): boolean => namesOf(op).some((name) => taken.names.has(name));
+  const isTaken = (op: NewRun): boolean => uniqueKeys(op).some((key) => taken.names.has(key));
   const fresh = taken.names.size === 0 ? distinct : distinct.filter((op) => !isTaken(op));
-  const refsOf = (op: NewRun): RunRefs => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
+  const getRefs = (op: NewRun): RunRefs => ({ demandId: demandIds.get(op)!, agentRevId: getRev(op.agent) });
   let inserted = 0;
-  for (const some of groupsOf(fresh)) {
-    await runWork(connection, insertAll(tx, kindsOf(some, refsOf), taken.firstNumber + inserted));
-    inserted += some.length;
+  for (const batch of splitIntoBatches(fresh)) {
+    await runWork(connection, insertAll(tx, groupSimilar(batch, getRefs), taken.firstNumber + inserted));
+    inserted += batch.length;
   }
   await runWork(connection, insertKeys(tx, fresh));
   for (const { run } of fresh) {
     tx.changes.claimable.push(run.demands);
     tx.changes.runs.add(run.run_id);
   }
-  const made = new Set(fresh);
-  return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));
+  const created = new Set(fresh);
+  return ops.map((op) => (created.has(op) ? { ok: true, last_n: 0 } : null));
 }
 
-/** Groups of at most `runsPerBatch` runs. A run with large parameters gets its own group, because encoding several would block everyone. */
-function groupsOf(ops: readonly NewRun[]): NewRun[][] {
-  const groups: NewRun[][] = [];
+/** A run with large parameters gets a batch of its own, because encoding several at once would block the event loop. */
+function splitIntoBatches(ops: readonly NewRun[]): NewRun[][] {
+  const batches: NewRun[][] = [];
   let isFull = true;
   for (const op of ops) {
     const isAlone = isLargeValue(op.run.parameters);
-    if (isFull || isAlone) groups.push([]);
-    const group = groups.at(-1)!;
-    group.push(op);
-    isFull = isAlone || group.length === runsPerBatch;
+    if (isFull || isAlone) batches.push([]);
+    const batch = batches.at(-1)!;
+    batch.push(op);
+    isFull = isAlone || batch.length === runsPerBatch;
   }
-  return groups;
+  return batches;
 }
 
 function* findTaken(ops: readonly NewRun[]): Work<{ names: ReadonlySet<string>; firstNumber: number }> {
-  const keys = keysOf(ops);
-  const found = yield all(
+  const keys = toIdempotencyRows(ops);
+  const rows = yield all(
     selectTaken,
-    listText(ops.map(({ run }) => toColumn(run.run_id))),
-    listText(keys.map(({ subject }) => subject)),
-    listText(keys.map(({ key }) => key)),
+    toTextArray(ops.map(({ run }) => toColumn(run.run_id))),
+    toTextArray(keys.map(({ subject }) => subject)),
+    toTextArray(keys.map(({ key }) => key)),
     ops.length,
   );
   return {
-    names: new Set(found.filter(({ run_no }) => run_no === null).map(takenBy)),
-    firstNumber: Number(found.find(({ run_no }) => run_no !== null)?.["run_no"]),
+    names: new Set(rows.filter(({ run_no }) => run_no === null).map(toTakenKey)),
+    firstNumber: Number(rows.find(({ run_no }) => run_no !== null)?.["run_no"]),
   };
 }
 
 function* findDemands(
   tx: Transaction,
   ops: readonly NewRun[],
-  agentName: (agent: Agent) => number,
+  agentKey: (agent: Agent) => number,
 ): Work<ReadonlyMap<NewRun, number>> {
-  const known = new Map<string, number>();
-  const found = new Map<NewRun, number>();
+  const demandIds = new Map<string, number>();
+  const demandIdByOp = new Map<NewRun, number>();
   for (const op of ops) {
     const { run, agent, agent_runner_id } = op;
-    const name = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentName(agent)]);
-    const demandId = known.get(name) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)));
-    known.set(name, demandId);
-    found.set(op, demandId);
+    const key = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentKey(agent)]);
+    const demandId = demandIds.get(key) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)));
+    demandIds.set(key, demandId);
+    demandIdByOp.set(op, demandId);
   }
-  return found;
+  return demandIdByOp;
 }
 
-function* findRevs(ops: readonly NewRun[], agentName: (agent: Agent) => number): Work<(agent: Agent) => number> {
-  const known = new Map<number, number>();
+function* findRevs(ops: readonly NewRun[], agentKey: (agent: Agent) => number): Work<(agent: Agent) => number> {
+  const revIds = new Map<number, number>();
   for (const { agent } of ops) {
-    const name = agentName(agent);
-    if (!known.has(name)) known.set(name, yield* storeAgentRev(agent));
+    const key = agentKey(agent);
+    if (!revIds.has(key)) revIds.set(key, yield* storeAgentRev(agent));
   }
-  return (agent) => known.get(agentName(agent))!;
+  return (agent) => revIds.get(agentKey(agent))!;
 }
 
-function kindsOf(ops: readonly NewRun[], refsOf: (op: NewRun) => RunRefs): Kind[] {
-  const kinds: Kind[] = [];
+function groupSimilar(ops: readonly NewRun[], getRefs: (op: NewRun) => RunRefs): SimilarRuns[] {
+  const groups: SimilarRuns[] = [];
   for (const op of ops) {
-    const { demandId, agentRevId } = refsOf(op);
-    // Search from the end: runs that arrive together are mostly of the same kind.
-    const kind = kinds.findLast(
+    const { demandId, agentRevId } = getRefs(op);
+    // Search from the end: runs that arrive together are mostly similar.
+    const group = groups.findLast(
       ({ first, refs }) => refs.demandId === demandId && refs.agentRevId === agentRevId && areAlike(first, op),
     );
-    if (kind !== undefined) kind.runs.push(op.run);
-    else kinds.push({ first: op, refs: { demandId, agentRevId }, runs: [op.run] });
+    if (group !== undefined) group.runs.push(op.run);
+    else groups.push({ first: op, refs: { demandId, agentRevId }, runs: [op.run] });
   }
-  return kinds;
+  return groups;
 }
 
 /** Compares runs with the same agent and demand. */
@@ -197,18 +197,18 @@ function areAlike(a: NewRun, b: NewRun): boolean {
   return a.timeout_seconds === b.timeout_seconds && sharedFields.every((name) => a.run[name] === b.run[name]);
 }
 
-function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number): Work<void> {
+function* insertAll(tx: Transaction, groups: readonly SimilarRuns[], firstNumber: number): Work<void> {
   let next = firstNumber;
-  for (const { first, refs, runs } of kinds) {
+  for (const { first, refs, runs } of groups) {
     const bodies = runs.map(bodyOf);
     yield write(
-      insertKind,
+      insertSimilar,
       next,
-      listText(runs.map(({ run_id }) => toColumn(run_id))),
-      listText(runs.map(({ session_id }) => toColumn(session_id))),
-      listText(runs.map(({ created_at }) => toColumn(created_at))),
-      listText(bodies.map(([parameters = null]) => parameters)),
-      listText(bodies.map(([, prompt = null]) => prompt)),
+      toTextArray(runs.map(({ run_id }) => toColumn(run_id))),
+      toTextArray(runs.map(({ session_id }) => toColumn(session_id))),
+      toTextArray(runs.map(({ created_at }) => toColumn(created_at))),
+      toTextArray(bodies.map(([parameters = null]) => parameters)),
+      toTextArray(bodies.map(([, prompt = null]) => prompt)),
       JSON.stringify(sharedRow(first, refs)),
       JSON.stringify(submittedEvent),
       first.agent.type === "procedural" ? 1 : 0,
@@ -218,7 +218,7 @@ function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number
   }
 }
 
-/** Leaves out nulls, which are most columns of a new run. */
+/** Omits nulls, which are most columns of a new run. */
 function sharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row {
   const values = runValues(run, {
     ...refs,
@@ -233,43 +233,43 @@ function sharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row 
   const row: Row = {};
   for (const [at, name] of runColumns.entries()) {
     const value = values[at] ?? null;
-    if (value !== null && !ownColumns.has(name)) row[name] = value;
+    if (value !== null && !perRunColumns.has(name)) row[name] = value;
   }
   return row;
 }
 
 function* insertKeys(tx: Transaction, ops: readonly NewRun[]): Work<void> {
-  const keys = keysOf(ops);
+  const keys = toIdempotencyRows(ops);
   if (keys.length === 0) return;
   const columns = (["subject", "key", "fingerprint", "run_id"] as const).map((name) => keys.map((key) => key[name]));
-  yield write(putKeys, ...columns.map(listText), tx.now.toISOString());
+  yield write(putKeys, ...columns.map(toTextArray), tx.now.toISOString());
 }
 
-/** A short name for each agent. Equal agents have the same name. */
-function agentNames(): (agent: Agent) => number {
+/** Returns a function that numbers agents. Equal agents get the same number. */
+function createAgentKeys(): (agent: Agent) => number {
   const byText = new Map<string, number>();
   const byAgent = new Map<Agent, number>();
   return (agent) => {
-    let name = byAgent.get(agent);
-    if (name === undefined) {
+    let key = byAgent.get(agent);
+    if (key === undefined) {
       const text = JSON.stringify(agent);
-      name = byText.get(text) ?? byText.size;
-      byText.set(text, name);
-      byAgent.set(agent, name);
+      key = byText.get(text) ?? byText.size;
+      byText.set(text, key);
+      byAgent.set(agent, key);
     }
-    return name;
+    return key;
   };
 }
 
-interface Key {
+interface IdempotencyRow {
   subject: string;
   key: string;
   fingerprint: string;
   run_id: string;
 }
 
-function keysOf(ops: readonly NewRun[]): Key[] {
-  return ops.flatMap(({ idempotency, run }): Key[] => {
+function toIdempotencyRows(ops: readonly NewRun[]): IdempotencyRow[] {
+  return ops.flatMap(({ idempotency, run }): IdempotencyRow[] => {
     if (idempotency === undefined) return [];
     const { subject, key, fingerprint } = idempotency;
     return [
@@ -283,32 +283,32 @@ function keysOf(ops: readonly NewRun[]): Key[] {
   });
 }
 
-/** Keeps only the first of those that share a run, a session or a key. */
+/** Keeps only the first of several operations with the same run, session or idempotency key. */
 function withoutDuplicates(ops: readonly NewRun[]): NewRun[] {
   const seen = new Set<string>();
   return ops.filter((op) => {
-    const names = namesOf(op);
-    if (names.some((name) => seen.has(name))) return false;
-    for (const name of names) seen.add(name);
+    const keys = uniqueKeys(op);
+    if (keys.some((key) => seen.has(key))) return false;
+    for (const key of keys) seen.add(key);
     return true;
   });
 }
 
-function namesOf({ run, idempotency }: NewRun): string[] {
-  const names = [runName(toColumn(run.run_id))];
-  if (run.session_id !== null) names.push(`session ${toColumn(run.session_id)}`);
-  if (idempotency !== undefined) names.push(keyName(toColumn(idempotency.subject), toColumn(idempotency.key)));
-  return names;
+function uniqueKeys({ run, idempotency }: NewRun): string[] {
+  const keys = [runKey(toColumn(run.run_id))];
+  if (run.session_id !== null) keys.push(`session ${toColumn(run.session_id)}`);
+  if (idempotency !== undefined) keys.push(idempotencyKey(toColumn(idempotency.subject), toColumn(idempotency.key)));
+  return keys;
 }
 
-function takenBy({ run_id = null, subject = null, key = null }: Row): string {
-  return run_id === null ? keyName(String(subject), String(key)) : runName(String(run_id));
+function toTakenKey({ run_id = null, subject = null, key = null }: Row): string {
+  return run_id === null ? idempotencyKey(String(subject), String(key)) : runKey(String(run_id));
 }
 
-function runName(run_id: string): string {
+function runKey(run_id: string): string {
   return `run ${run_id}`;
 }
 
-function keyName(subject: string, key: string): string {
+function idempotencyKey(subject: string, key: string): string {
   return JSON.stringify([subject, key]);
 }

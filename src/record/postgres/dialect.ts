@@ -1,33 +1,33 @@
-const translated = new Map<string, Prepared>();
+const statements = new Map<string, PreparedStatement>();
 
-export interface Prepared {
+export interface PreparedStatement {
   text: string;
   /** Name of the prepared statement, the same on every connection. Without a name it is not cached. */
   name?: string;
 }
 
-/** The server keeps a prepared statement as long as its connection. More than our own statements, but limited because filters combine freely. */
-const mostKept = 1000;
+/** Enough for our own statements. Limited, because filters combine freely and the server keeps a prepared statement as long as its connection. */
+const maxStatements = 1000;
 
 /**
- * Translates a statement for PostgreSQL: values become $1, $2, ..., and index hints are removed. Our statements contain no
- * other question marks.
+ * Translates a statement for PostgreSQL: placeholders become $1, $2, ..., and index hints are removed. Our statements
+ * contain no other question marks.
  */
-export function prepared(text: string): Prepared {
-  let known = translated.get(text);
-  if (known === undefined) {
-    known = { text: numbered(text.replaceAll(/\s+indexed by \w+/g, "")) };
-    if (translated.size >= mostKept) return known;
-    known.name = `drover_${translated.size}`;
-    translated.set(text, known);
+export function translateStatement(text: string): PreparedStatement {
+  let statement = statements.get(text);
+  if (statement === undefined) {
+    statement = { text: numberPlaceholders(text.replaceAll(/\s+indexed by \w+/g, "")) };
+    if (statements.size >= maxStatements) return statement;
+    statement.name = `drover_${statements.size}`;
+    statements.set(text, statement);
   }
-  return known;
+  return statement;
 }
 
-function numbered(text: string): string {
+function numberPlaceholders(text: string): string {
   let last = 0;
-  return text.replaceAll(/\?(\d+)?/g, (_, given: string | undefined) => {
+  return text.replaceAll(/\?(\d+)?/g, (_, number: string | undefined) => {
     last += 1;
-    return `$${given ?? last}`;
+    return `$${number ?? last}`;
   });
 }

@@ -10,32 +10,32 @@ import { commit, lockForWriting } from "./write-lock.ts";
 
 export interface PostgresEngine extends Engine {
   readonly url: string;
-  /** Uses one of the reading connections. The work may be repeated, so it must be safe to repeat. */
-  ask<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
+  /** Runs the work on one of the reading connections. The work may run more than once. */
+  useReader<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   close(): void;
 }
 
 /** Many callers share these connections, so a few are enough. */
-const readers = 3;
+const readerCount = 3;
 
-/** `me` identifies this process's commits to other processes. */
-export function openPostgresEngine(url: string, waitMs: number, me = ""): PostgresEngine {
-  const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
-  const paging = openLink({ url, waitMs });
-  const writing = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, answerMs: maintenanceTimeoutMs });
-  let turn = 0;
-  const ask: PostgresEngine["ask"] = (work) => {
-    turn = (turn + 1) % readers;
-    return reading[turn]!.use(work);
+/** `instanceId` tells other processes which commits are from this one. */
+export function openPostgresEngine(url: string, waitMs: number, instanceId = ""): PostgresEngine {
+  const readLinks = Array.from({ length: readerCount }, () => openLink({ url, waitMs }));
+  const pageLink = openLink({ url, waitMs });
+  const writeLink = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, responseMs: maintenanceTimeoutMs });
+  let nextReader = 0;
+  const useReader: PostgresEngine["useReader"] = (work) => {
+    nextReader = (nextReader + 1) % readerCount;
+    return readLinks[nextReader]!.use(work);
   };
   return {
     kind: "postgres",
     name: publicName(url),
     url,
     search: searchStatements,
-    ask,
-    read: (work) => ask((connection) => runWork(connection, work())),
-    readPage: (work) => paging.use((connection) => runWork(connection, work())),
+    useReader,
+    read: (work) => useReader((connection) => runWork(connection, work())),
+    readPage: (work) => pageLink.use((connection) => runWork(connection, work())),
     snapshot: (work) =>
       withConnection(url, async (connection) => {
         await connection.exec("begin isolation level repeatable read read only");
@@ -43,28 +43,28 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
       }),
     // Nothing else uses this link, so transactions run one after the other.
     write: serialize((work) =>
-      writing.use(async (connection) => {
+      writeLink.use(async (connection) => {
         try {
           const { no } = await lockForWriting(connection);
-          const done = await runWork(connection, work());
-          await commit(connection, emptyNotice(me, no));
-          return done;
+          const result = await runWork(connection, work());
+          await commit(connection, emptyNotice(instanceId, no));
+          return result;
         } catch (error) {
           throw await rollBackAfter(connection, error);
         }
       }),
     ),
     close() {
-      for (const link of [...reading, paging, writing]) link.close();
+      for (const link of [...readLinks, pageLink, writeLink]) link.close();
     },
   };
 }
 
-/** Rolls back and returns the first error: later ones in a transaction only say that it has failed. */
-export async function rollBackAfter(connection: Connection, fault: unknown): Promise<unknown> {
-  let cause = fault;
+/** Rolls back and returns the first error: later errors in a transaction only say that it has failed. */
+export async function rollBackAfter(connection: Connection, error: unknown): Promise<unknown> {
+  let cause = error;
   try {
-    await connection.settled();
+    await connection.flush();
   } catch (firstError) {
     cause = firstError;
   }
@@ -88,11 +88,11 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
 function serialize(write: Engine["write"]): Engine["write"] {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const mine = last.then(
+    const result = last.then(
       () => write(work),
       () => write(work),
     );
-    last = mine;
-    return mine;
+    last = result;
+    return result;
   };
 }

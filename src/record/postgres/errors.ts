@@ -12,7 +12,7 @@ export function publicName(url: string): string {
 
 /** The connection is gone, or the server is starting up or shutting down: worth a retry on a new connection. */
 export function isUnavailable(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === null) return error instanceof Error && /connection|terminat|timeout/i.test(error.message);
   return unavailableCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
 }
@@ -38,7 +38,7 @@ const unavailableCodes = new Set([
 /** Turns PostgreSQL's errors about the host into HostErrors. Anything else is returned unchanged. */
 export function toHostError(error: unknown, url: string): unknown {
   if (error instanceof HostError) return error;
-  const code = codeOf(error) ?? "";
+  const code = errorCode(error) ?? "";
   const name = publicName(url);
   if (code === "53100") {
     return new HostError({
@@ -52,7 +52,7 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code === "55P03") {
     return new HostError({
       code: "DROVER-STA-003",
-      message: `${name} is locked by something else: ${messageOf(error)}.`,
+      message: `${name} is locked by something else: ${errorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check pg_stat_activity for who holds a lock on Drover's tables. The request can be repeated.",
       cause: error,
@@ -61,7 +61,7 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code.startsWith("28") || code === "3D000" || code === "42501" || isPasswordMissing(error)) {
     return new HostError({
       code: "DROVER-STA-006",
-      message: `${name} cannot be used: ${messageOf(error)}.`,
+      message: `${name} cannot be used: ${errorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check user, password (in the address, PGPASSWORD or ~/.pgpass) and database; the user must be allowed to create a schema.",
       cause: error,
@@ -70,7 +70,7 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code.startsWith("XX")) {
     return new HostError({
       code: "DROVER-STA-004",
-      message: `${name} reports damage: ${messageOf(error)}.`,
+      message: `${name} reports damage: ${errorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check the server's log, and restore a backup if it reports data loss.",
       cause: error,
@@ -82,13 +82,13 @@ export function toHostError(error: unknown, url: string): unknown {
 
 /** The driver itself rejects a missing password, without a code. */
 function isPasswordMissing(error: unknown): boolean {
-  return codeOf(error) === null && messageOf(error).startsWith("SASL: ");
+  return errorCode(error) === null && errorMessage(error).startsWith("SASL: ");
 }
 
 export function unavailable(url: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-008",
-    message: `${publicName(url)} cannot be reached: ${messageOf(cause)}.`,
+    message: `${publicName(url)} cannot be reached: ${errorMessage(cause)}.`,
     field: "DATABASE_URL",
     next: "Check that the server is running, accepts connections and is not a read-only standby. The request can be repeated.",
     cause,
@@ -104,11 +104,11 @@ export function wrongSecret(url: string): HostError {
   });
 }
 
-function codeOf(error: unknown): string | null {
+function errorCode(error: unknown): string | null {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   return typeof code === "string" ? code : null;
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

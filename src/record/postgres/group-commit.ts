@@ -16,24 +16,24 @@ interface Options extends CommitWork {
   link: Link;
   /** Replaces the database's clock. */
   now?: () => Date;
-  /** The notification for other coordinators about a commit. */
+  /** Builds the notification that tells other coordinators about a commit. */
   notice(no: number, changes: ChangeSet): string;
 }
 
 interface Caller {
   ops: readonly Op[];
   resolve(results: StoreResult[]): void;
-  reject(fault: unknown): void;
+  reject(error: unknown): void;
 }
 
-interface Done {
+interface CommitResult {
   results: StoreResult[][];
   head: ChainHead | null;
   changes: ChangeSet;
 }
 
-/** Operations per transaction. All other writers wait for that long. */
-const mostOps = 1000;
+/** Operations per transaction. All other writers wait for it. */
+const maxOps = 1000;
 
 /** Runs one transaction for all waiting callers. While it runs, the next callers queue up. */
 export function groupCommit(options: Options): GroupCommit {
@@ -55,64 +55,66 @@ export function groupCommit(options: Options): GroupCommit {
   };
 
   async function drain(): Promise<void> {
-    while (waiting.length > 0) await store(takeBatch());
+    while (waiting.length > 0) await commitBatch(takeBatch());
     working = false;
     for (const waiter of idleWaiters.splice(0)) waiter();
   }
 
   function takeBatch(): Caller[] {
     let ops = 0;
-    const fits = waiting.findIndex((caller, index) => (ops += caller.ops.length) > mostOps && index > 0);
-    const taken = fits < 0 ? waiting : waiting.slice(0, fits);
-    waiting = fits < 0 ? [] : waiting.slice(fits);
-    return taken;
+    const end = waiting.findIndex((caller, index) => (ops += caller.ops.length) > maxOps && index > 0);
+    const batch = end < 0 ? waiting : waiting.slice(0, end);
+    waiting = end < 0 ? [] : waiting.slice(end);
+    return batch;
   }
 
-  /** Callers that arrived meanwhile have already waited through this outage, so they fail with it instead of waiting twice as long. */
-  function takeLate(): Caller[] {
-    const late = waiting;
+  /** Callers that arrived during an outage have already waited, so they fail with it instead of waiting twice as long. */
+  function takeWaiting(): Caller[] {
+    const callers = waiting;
     waiting = [];
-    return late;
+    return callers;
   }
 
-  /** Never throws: each caller gets its own result. A host error fails all callers. Any other error belongs to one of them, so each is tried alone. */
-  async function store(callers: Caller[]): Promise<void> {
-    let done: Done;
+  /** Never throws: each caller gets its own result. A host error fails all callers. Any other error comes from one of them, so each is retried alone. */
+  async function commitBatch(callers: Caller[]): Promise<void> {
+    let result: CommitResult;
     try {
-      done = await commitOnce(callers);
+      result = await commitOnce(callers);
     } catch (error) {
-      if (callers.length > 1 && !(error instanceof HostError)) for (const caller of callers) await store([caller]);
-      else for (const caller of [...callers, ...(error instanceof HostError ? takeLate() : [])]) caller.reject(error);
+      if (callers.length > 1 && !(error instanceof HostError))
+        for (const caller of callers) await commitBatch([caller]);
+      else
+        for (const caller of [...callers, ...(error instanceof HostError ? takeWaiting() : [])]) caller.reject(error);
       return;
     }
-    if (done.head !== null) options.onCommit(done.head);
-    callers.forEach((caller, index) => caller.resolve(done.results[index] ?? []));
-    options.onChange(done.changes);
+    if (result.head !== null) options.onCommit(result.head);
+    callers.forEach((caller, index) => caller.resolve(result.results[index] ?? []));
+    options.onChange(result.changes);
   }
 
-  /** Survives a broken connection: a commit without an answer is looked up, not repeated. */
-  function commitOnce(callers: Caller[]): Promise<Done> {
-    let sent: { no: number; mark: string; done: Done } | null = null;
+  /** Survives a broken connection: if a commit was not acknowledged, checks whether it happened before repeating it. */
+  function commitOnce(callers: Caller[]): Promise<CommitResult> {
+    let lastAttempt: { no: number; mark: string; done: CommitResult } | null = null;
     return options.link.use(async (connection) => {
       // A new mark for each attempt: the next one may get the same number.
       const mark = randomBytes(12).toString("hex");
       try {
         const { no, now } = await lockForWriting(connection, mark);
-        if (sent !== null && (await wasCommitted(connection, sent.no, sent.mark))) {
+        if (lastAttempt !== null && (await wasCommitted(connection, lastAttempt.no, lastAttempt.mark))) {
           await connection.exec("rollback");
-          return sent.done;
+          return lastAttempt.done;
         }
-        const done = await carryOutAll(connection, callers, options.now?.() ?? now);
-        sent = { no, mark, done };
-        await commit(connection, options.notice(no, done.changes));
-        return done;
+        const result = await applyAll(connection, callers, options.now?.() ?? now);
+        lastAttempt = { no, mark, done: result };
+        await commit(connection, options.notice(no, result.changes));
+        return result;
       } catch (error) {
         throw await rollBackAfter(connection, error);
       }
     });
   }
 
-  async function carryOutAll(connection: Connection, callers: Caller[], now: Date): Promise<Done> {
+  async function applyAll(connection: Connection, callers: Caller[], now: Date): Promise<CommitResult> {
     const changes: ChangeSet = { runs: new Set(), claimable: [], ordered: new Set() };
     const entries: AuditEntry[] = [];
     const tx = { now, audit: entries, changes };

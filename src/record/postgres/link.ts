@@ -1,13 +1,13 @@
 import { type Connection, connect } from "./connection.ts";
 import { unavailable, toHostError, isUnavailable } from "./errors.ts";
-import { answerTimeoutMs, lockTimeoutMs } from "./limits.ts";
+import { responseTimeoutMs, lockTimeoutMs } from "./limits.ts";
 
 /** A connection that is opened on demand, and reopened after it breaks. */
 export interface Link {
   /**
    * Retries the work over a new connection while the database is down, so the work must be safe to repeat. Callers that
-   * arrive later in an outage wait less, and after `waitMs` of outage not at all: a prompt error is better than an answer
-   * that nobody waits for any more.
+   * arrive later in an outage wait less, and after `waitMs` of outage not at all: a prompt error is better than a late
+   * response that nobody waits for any more.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   close(): void;
@@ -18,27 +18,27 @@ interface LinkOptions {
   waitMs: number;
   idleInTransactionMs?: number;
   byIndexOnly?: true;
-  /** If the server does not answer within this time, it counts as down. */
-  answerMs?: number;
+  /** If the server does not respond within this time, it counts as down. */
+  responseMs?: number;
 }
 
-export function openLink({ url, waitMs, answerMs = answerTimeoutMs, ...options }: LinkOptions): Link {
+export function openLink({ url, waitMs, responseMs = responseTimeoutMs, ...options }: LinkOptions): Link {
   let connecting: Promise<Connection> | null = null;
   let closed = false;
   let outage: { since: number; last: number } | null = null;
   return {
     async use(work) {
       for (;;) {
-        const began = performance.now();
-        const mine = connecting ?? reconnect();
+        const startedAt = performance.now();
+        const current = connecting ?? reconnect();
         try {
-          const done = await work(await mine);
+          const result = await work(await current);
           outage = null;
-          return done;
+          return result;
         } catch (error) {
           if (!isUnavailable(error)) throw toHostError(error, url);
-          if (connecting === mine) drop();
-          if (closed || isGivenUp(began)) throw unavailable(url, error);
+          if (connecting === current) drop();
+          if (closed || hasTimedOut(startedAt)) throw unavailable(url, error);
         }
         await delay();
       }
@@ -50,25 +50,25 @@ export function openLink({ url, waitMs, answerMs = answerTimeoutMs, ...options }
   };
 
   /**
-   * Whether a failed attempt started after the outage had lasted for `waitMs`. An outage starts when the first attempt fails.
-   * A caller that slept meanwhile, for example because this process was suspended, gets one more attempt. An old failure
-   * without later attempts counts as a separate outage.
+   * Whether a failed attempt started after the outage had lasted for `waitMs`. An outage starts when the first attempt fails,
+   * and ends if nothing was attempted for `waitMs`. A caller that slept meanwhile, for example because this process was
+   * suspended, gets one more attempt.
    */
-  function isGivenUp(began: number): boolean {
+  function hasTimedOut(startedAt: number): boolean {
     const now = performance.now();
-    const since = outage === null || began - outage.last > waitMs ? now : outage.since;
+    const since = outage === null || startedAt - outage.last > waitMs ? now : outage.since;
     outage = { since, last: now };
-    return began - since >= waitMs;
+    return startedAt - since >= waitMs;
   }
 
   function reconnect(): Promise<Connection> {
-    const made = connect(url, { ...options, answerMs, lockMs: lockTimeoutMs });
-    connecting = made;
-    // Whatever the error was, the next caller tries again.
-    made.catch(() => {
-      if (connecting === made) connecting = null;
+    const opening = connect(url, { ...options, responseMs, lockMs: lockTimeoutMs });
+    connecting = opening;
+    // The next caller tries again, whatever the error was.
+    opening.catch(() => {
+      if (connecting === opening) connecting = null;
     });
-    return made;
+    return opening;
   }
 
   function drop(): void {

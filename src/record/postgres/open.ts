@@ -19,7 +19,7 @@ import { batchTokenReads } from "./batch-tokens.ts";
 
 export interface PostgresOptions {
   url: string;
-  /** Seals the audit chain. The same for everybody who writes to this record. */
+  /** Seals the audit chain. All processes that write to this record must use the same secret. */
   secret: Uint8Array;
   /** Replaces the database's clock. */
   now?: () => Date;
@@ -27,26 +27,26 @@ export interface PostgresOptions {
   /** How long to wait while the database is down. */
   waitMs?: number;
   /** Errors of the connection that listens to other coordinators' commits. It reconnects by itself. */
-  onFault?(fault: unknown): void;
+  onError?(error: unknown): void;
 }
 
 const checkEveryMs = 2000;
 
-/** Opens the record of a fleet. Any number of processes may open it at the same time, and nothing of it is on their disks. */
+/** Opens the record of a fleet. Any number of processes may open it at the same time. Nothing is stored on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
   const { url, secret, redactor, waitMs = 5000 } = options;
-  const onFault = (fault: unknown): void => options.onFault?.(toHostError(fault, url));
+  const onError = (error: unknown): void => options.onError?.(toHostError(error, url));
   await migrate(url);
   const now = options.now ?? (() => new Date());
-  const me = randomBytes(8).toString("hex");
-  const engine = openPostgresEngine(url, waitMs, me);
+  const instanceId = randomBytes(8).toString("hex");
+  const engine = openPostgresEngine(url, waitMs, instanceId);
   const seal = { mac: hmacWith(secret), openHead: () => null };
   if (!(await engine.read(() => isSealedWith(seal.mac)))) {
     engine.close();
     throw wrongSecret(url);
   }
   const link = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
-  const changes = openChanges(url, me, onFault);
+  const changes = openChanges(url, instanceId, onError);
   const writer = openWriter(seal, changes.publish, (work) =>
     groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
   );
@@ -66,14 +66,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     checkForeignWrites() {
       if (performance.now() - checkedAt < checkEveryMs) return;
       checkedAt = performance.now();
-      engine.read(commits).then(changes.compare, onFault);
+      engine.read(readCommitCount).then(changes.compare, onError);
     },
     broadcast(text) {
       const notice = changes.broadcastNotice(text);
       if (notice === null) return;
       engine
-        .ask((connection) => connection.exec(`select pg_notify('${liveChannel}', ${connection.quoted(notice)})`))
-        .catch(onFault);
+        .useReader((connection) => connection.exec(`select pg_notify('${liveChannel}', ${connection.quote(notice)})`))
+        .catch(onError);
     },
     onBroadcast: changes.onBroadcast,
     removeOutput: async () => undefined,
@@ -88,7 +88,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   };
 }
 
-function* commits(): Work<number> {
+function* readCommitCount(): Work<number> {
   const [row] = yield first("select commits from store");
   return Number(row?.["commits"]);
 }

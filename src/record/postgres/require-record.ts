@@ -5,12 +5,12 @@ import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
 /** Requires an existing record, and migrates it if it is older. For commands that only read: they never create one. */
 export async function requireRecord(url: string): Promise<void> {
-  const version = await versionOf(url);
+  const version = await readVersion(url);
   if (version === null) throw missingRecord(url);
   if (version !== schemaVersion) await migrate(url);
 }
 
-async function versionOf(url: string): Promise<number | null> {
+async function readVersion(url: string): Promise<number | null> {
   try {
     const connection = await connect(url);
     try {

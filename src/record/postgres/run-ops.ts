@@ -7,7 +7,7 @@ import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
 
 interface PendingOp<O extends Op = Op> {
   op: O;
-  answer(result: StoreResult): void;
+  resolve(result: StoreResult): void;
 }
 
 type ApplyOp = (tx: Transaction, op: Op) => Work<StoreResult>;
@@ -24,7 +24,7 @@ export async function runOps(
 ): Promise<StoreResult[][]> {
   const results = callers.map(({ ops }) => Array<StoreResult>(ops.length));
   const pendingOps = callers.flatMap(({ ops }, caller) =>
-    ops.map((op, index): PendingOp => ({ op, answer: (result) => (results[caller]![index] = result) })),
+    ops.map((op, index): PendingOp => ({ op, resolve: (result) => (results[caller]![index] = result) })),
   );
   for (const group of groupByKind(pendingOps)) {
     const [first] = group;
@@ -41,24 +41,24 @@ export async function runOps(
       tx,
       group.map(({ op }) => op),
     );
-    const remaining = group.filter(({ answer }, index) => {
+    const remaining = group.filter(({ resolve }, index) => {
       const result = created[index] ?? null;
-      if (result !== null) answer(result);
+      if (result !== null) resolve(result);
       return result === null;
     });
     await runInOrder(remaining);
   }
 
   async function runInOrder(group: readonly PendingOp[]): Promise<void> {
-    for (const { op, answer } of group) answer(await runWork(connection, applyOp(tx, op)));
+    for (const { op, resolve } of group) resolve(await runWork(connection, applyOp(tx, op)));
   }
 }
 
 /** Groups neighbouring operations of one kind: new runs, writes to logs, and everything else. */
-function groupByKind(asked: readonly PendingOp[]): PendingOp[][] {
+function groupByKind(ops: readonly PendingOp[]): PendingOp[][] {
   const groups: PendingOp[][] = [];
   let lastKind: string | null = null;
-  for (const pending of asked) {
+  for (const pending of ops) {
     const kind = isNewRun(pending.op) ? "new" : targetRun(pending.op) === null ? "other" : "log";
     if (kind === lastKind) groups.at(-1)?.push(pending);
     else groups.push([pending]);
@@ -69,7 +69,7 @@ function groupByKind(asked: readonly PendingOp[]): PendingOp[][] {
 
 /**
  * The run whose log the operation writes to. Operations on different runs write different rows, because a session, a
- * directory and an attempt each have one active run, and only that one writes. Only the demands they release may be shared.
+ * directory and an attempt each have one active run, and only that one writes. They may share only the demands they release.
  */
 function targetRun(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;

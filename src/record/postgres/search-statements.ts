@@ -24,11 +24,11 @@ export const searchStatements: SearchStatements = {
       `with found as materialized (select run_no, seq from run_search where words @@ ?2::tsquery and run_no < ?1)
        select run_no, seq from found order by run_no desc, seq desc limit ?3`,
       before,
-      terms.map(queryOf).join(" & "),
+      terms.map(toTsQuery).join(" & "),
       limit,
     ),
 };
 
-function queryOf({ words, prefix }: SearchTerm): string {
+function toTsQuery({ words, prefix }: SearchTerm): string {
   return `(${words.map((word, index) => `'${word}'${prefix && index === words.length - 1 ? ":*" : ""}`).join(" <-> ")})`;
 }

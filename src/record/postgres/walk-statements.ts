@@ -1,6 +1,6 @@
 import type { WalkStatements } from "../audit/walk.ts";
 
-/** PostgreSQL columns only hold values of their declared type. */
+/** `typed` is always 1: PostgreSQL columns only hold values of their declared type. */
 export const walkStatements: WalkStatements = {
   anchors: `
     select batch_no, last_no, convert_to(pruned_before, 'UTF8') as pruned_before, convert_to(at, 'UTF8') as at, mac, seal,

@@ -14,15 +14,15 @@ export interface WriteTurn {
   now: Date;
 }
 
-/** How many commits keep their mark: some minutes of a busy fleet. */
-const slots = 65_536;
+/** How many commits keep their mark: several minutes of a busy fleet. */
+const ringSize = 65_536;
 const begin = "begin isolation level read committed";
 const takeTurn = `
   with taken as (update store set commits = commits + 1 returning commits)
-  insert into turns (slot, no, mark) select (commits % ${slots})::integer, commits, ? from taken
+  insert into turns (slot, no, mark) select (commits % ${ringSize})::integer, commits, ? from taken
   on conflict (slot) do update set no = excluded.no, mark = excluded.mark
   returning no, floor(extract(epoch from clock_timestamp()) * 1000) as now`;
-const selectTurn = `select no, mark from turns where slot = (?::bigint % ${slots})::integer`;
+const selectTurn = `select no, mark from turns where slot = (?::bigint % ${ringSize})::integer`;
 const notify = `select pg_notify('drover', ?)`;
 
 /** `mark` identifies the commit later, if it happens. */
@@ -32,17 +32,17 @@ export async function lockForWriting(connection: Connection, mark = ""): Promise
   return { no: Number(row["no"]), now: new Date(Number(row["now"])) };
 }
 
-/** Pipelined behind the writes: if one of them failed, the commit becomes a rollback. */
+/** The commit is sent right behind the writes: if one of them failed, the commit becomes a rollback. */
 export async function commit(connection: Connection, notice?: string): Promise<void> {
   if (notice !== undefined) await connection.query(write(notify, notice));
   const committing = connection.exec("commit");
   // An earlier error is the cause, so report that one first.
   committing.catch(() => undefined);
-  await connection.settled();
+  await connection.flush();
   await committing;
 }
 
-/** Whether the commit with this number has this mark. Ask under the lock: by then the commit has happened or never will. */
+/** Whether the commit with this number has this mark. Call it under the lock: by then the commit has happened or never will. */
 export async function wasCommitted(connection: Connection, no: number, mark: string): Promise<boolean> {
   const [row] = await connection.query(first(selectTurn, no));
   if (row === undefined || Number(row["no"]) < no) return false;

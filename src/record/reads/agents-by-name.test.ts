@@ -5,7 +5,7 @@ import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { undoIndexes } from "../../../test/fixtures/record/undo-indexes.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { connect } from "../postgres/connection.ts";
-import { prepared } from "../postgres/dialect.ts";
+import { translateStatement } from "../postgres/dialect.ts";
 import { schemaVersion } from "../postgres/migrations/migrate.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import type { Query } from "../query.ts";
@@ -78,7 +78,7 @@ describe("agents of one name, on PostgreSQL", () => {
         analyze runner_agents`);
       const rows = [];
       for (const { text } of queriesFor("x"))
-        rows.push(...(await client.exec(`explain ${prepared(text).text.replaceAll("$1", "'agent 7'")}`)));
+        rows.push(...(await client.exec(`explain ${translateStatement(text).text.replaceAll("$1", "'agent 7'")}`)));
       return rows.map((row) => String(row["QUERY PLAN"])).join("\n");
     });
     expect(plans).toContain(index);

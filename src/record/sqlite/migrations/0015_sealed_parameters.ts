@@ -1,6 +1,6 @@
 /**
  * run_bodies.sealed: the encrypted parameters and prompt of a run whose stored ones are redacted, kept until it ends.
- * runs.sealed: it has such. store.restored_at: when this record was last restored with its tokens revoked.
+ * runs.sealed: 1 if the run has such values. store.restored_at: when this record was last restored with its tokens revoked.
  */
 export const sealedParameters = `
 alter table runs add column sealed integer not null default 0;
