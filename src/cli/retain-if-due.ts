@@ -13,6 +13,6 @@ export async function retainIfDue(store: SqliteStore, { locations, config }: Loc
   // Touch the stamp first, so that only one of several concurrent commands does the work.
   if (lastRun) utimesSync(stamp, now, now);
   else writeFileSync(stamp, "");
-  const { retain, retentionDays } = await import("../record/retain.ts");
-  await retain(store, retentionDays(config));
+  const { applyRetention, toRetentionDays } = await import("../record/apply-retention.ts");
+  await applyRetention(store, toRetentionDays(config));
 }

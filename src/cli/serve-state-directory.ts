@@ -7,7 +7,7 @@ import type { RunnerPort } from "../model/runner-port.ts";
 import { HostError } from "../model/errors.ts";
 import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from "../model/state-layout.ts";
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
-import { retentionDays } from "../record/retain.ts";
+import { toRetentionDays } from "../record/apply-retention.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { findDeadShortLived } from "../compose/short-lived-runners.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
@@ -84,7 +84,7 @@ async function serveLocked(
     publicUrls,
     variables: input.env,
     webhookAllow: local.config.webhooks.allow,
-    retention: retentionDays(local.config),
+    retention: toRetentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, whereabouts) =>
       write(

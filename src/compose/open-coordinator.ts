@@ -22,7 +22,7 @@ import { runOwner } from "../model/vault.ts";
 import type { Environment } from "../model/environment.ts";
 import { openStore } from "../record/open.ts";
 import type { RecordStore } from "../record/record-store.ts";
-import { retain, type RetentionDays } from "../record/retain.ts";
+import { applyRetention, type RetentionDays } from "../record/apply-retention.ts";
 import { keepIndexed } from "../record/search/keep-indexed.ts";
 import { createRedactor } from "../redact/redactor.ts";
 import { createVault } from "./create-vault.ts";
@@ -281,7 +281,7 @@ function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens
         }),
     retention: {
       everyMs: options.retentionEveryMs ?? 3_600_000,
-      prune: (signal: AbortSignal) => retain(store, options.retention ?? {}, signal),
+      prune: (signal: AbortSignal) => applyRetention(store, options.retention ?? {}, signal),
     },
   };
 }

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import type { RunnerRow } from "../model/dispatch-ops.ts";
-import { takeCensus } from "../record/reads/census.ts";
+import { readRecordTotals } from "../record/reads/record-totals.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { watchProcess } from "../show/metrics/process.ts";
 import { createRegistry, type Registry, type Sample } from "../show/metrics/registry.ts";
@@ -66,7 +66,7 @@ function showRecord(registry: Registry, { engine }: RecordStore): void {
       drover_audit_rows_total: { type: "counter", help: "Rows ever appended to the audit chain." },
     },
     async () => {
-      const { runs, oldest_pending, runners, audit_rows } = await takeCensus(engine);
+      const { runs, oldest_pending, runners, audit_rows } = await readRecordTotals(engine);
       const perState = (count: (row: (typeof runners)[number]) => number): Sample[] =>
         runnerStatuses.map((status) => {
           const row = runners.find((counted) => counted.status === status);

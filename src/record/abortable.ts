@@ -6,7 +6,7 @@ import type { RecordStore } from "./record-store.ts";
  * Wraps a store for long maintenance in many transactions. Once `signal` is aborted, the next read or write throws the
  * signal's reason. Committed transactions stay.
  */
-export function abortable(store: RecordStore, signal: AbortSignal): RecordStore {
+export function abortableStore(store: RecordStore, signal: AbortSignal): RecordStore {
   return {
     ...store,
     engine: abortableEngine(store.engine, signal),

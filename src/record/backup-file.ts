@@ -31,7 +31,7 @@ export interface BackupExtras {
 export interface RestoreResult {
   made_at: string;
   audit: VerifyResult;
-  /** Number of still valid tokens that the restore revoked; null if it kept them. */
+  /** Number of valid tokens that the restore revoked. null with `keepTokens`. */
   revoked_tokens: number | null;
 }
 
@@ -61,7 +61,7 @@ export async function writeBackup<T>(file: string, fill: (part: string) => Promi
   }
 }
 
-/** Asynchronous, because syncing a large file takes a while and a coordinator keeps serving meanwhile. */
+/** Asynchronous, so that a coordinator keeps serving while a large file is synced. */
 async function flush(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {

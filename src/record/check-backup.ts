@@ -31,7 +31,7 @@ export function checkHeader(file: string): string | null {
   }
 }
 
-/** A backup has this table and `backup_files` beside those of the record. */
+/** A backup has this table and `backup_files` in addition to the record's tables. */
 export const createExtras = `
   create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
@@ -44,11 +44,11 @@ export function checkDatabase(backup: Connection, version: number): string | nul
   const objects = backup.sql(selectObjects).all();
   for (const object of objects) {
     const { type, name } = object;
-    if (type === "table" && statistics.has(String(name))) continue;
-    if (expected.get(keyOf(object)) !== definitionOf(object))
+    if (type === "table" && sqliteTables.has(String(name))) continue;
+    if (expected.get(objectKey(object)) !== normalizeDefinition(object))
       return `it contains the ${String(type)} ${String(name)}, which Drover does not create`;
   }
-  const present = new Set(objects.map(keyOf));
+  const present = new Set(objects.map(objectKey));
   const missing = [...createSchema(version, [createExtras]).keys()].find((key) => !present.has(key));
   if (missing !== undefined) return `it lacks the ${missing}`;
   const damage = String(backup.sql("pragma quick_check(1)").get()?.["quick_check"]);
@@ -56,8 +56,8 @@ export function checkDatabase(backup: Connection, version: number): string | nul
 }
 
 const selectObjects = "select type, name, tbl_name, sql from sqlite_master order by rowid";
-/** SQLite itself writes them. */
-const statistics = new Set(["sqlite_sequence", "sqlite_stat1", "sqlite_stat4"]);
+/** Tables that SQLite itself creates. */
+const sqliteTables = new Set(["sqlite_sequence", "sqlite_stat1", "sqlite_stat4"]);
 
 /** The objects that the migrations up to this version and these statements create, with their definitions. */
 function createSchema(version: number, statements: readonly string[]): Map<string, string> {
@@ -65,16 +65,16 @@ function createSchema(version: number, statements: readonly string[]): Map<strin
   try {
     for (const text of [...migrations.slice(0, version), ...statements]) database.exec(text);
     const objects = database.prepare(selectObjects).all();
-    return new Map(objects.map((object) => [keyOf(object), definitionOf(object)]));
+    return new Map(objects.map((object) => [objectKey(object), normalizeDefinition(object)]));
   } finally {
     database.close();
   }
 }
 
-function keyOf({ type, name }: Row): string {
+function objectKey({ type, name }: Row): string {
   return `${String(type)} ${String(name)}`;
 }
 
-function definitionOf({ tbl_name, sql }: Row): string {
+function normalizeDefinition({ tbl_name, sql }: Row): string {
   return `${String(tbl_name)} ${String(sql).replaceAll(/\s+/g, " ")}`;
 }

@@ -9,7 +9,7 @@ import type { Seal } from "./audit/trail.ts";
 import { hmacWith } from "../model/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
-import type { RescueResult } from "./rescue.ts";
+import type { RescueResult } from "./rescue-record.ts";
 import { createApply, createReads, createStoreIdReader } from "./store-parts.ts";
 import { openChanges, type Changes } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
@@ -121,7 +121,9 @@ function createErrorExplainer({ key, now, ...record }: RescueOptions): (error: u
     if (lastResult?.file === null && monotonicMs() - current!.since > rescueRetryMs) current = null;
     current ??= {
       since: monotonicMs(),
-      result: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(cause, { ...record, key, now: now() })),
+      result: import("./rescue-record.ts").then(({ rescueRecord }) =>
+        rescueRecord(cause, { ...record, key, now: now() }),
+      ),
     };
     return (await current.result).error;
   };

@@ -11,7 +11,7 @@ export interface RecordStore extends Store {
   storeId(): Promise<string>;
   /** When the record was last restored from a backup with its tokens revoked; null if never. */
   restoredAt(): Promise<string | null>;
-  /** Why writes fail although the record can be read, for example because its file was deleted; null if writes work. */
+  /** The error that writes would fail with, for example because the database file was deleted. null if writes work. */
   storageError(): Promise<unknown>;
   /** Checks whether another process has written, and if so notifies the listeners of `changes`. */
   checkForeignWrites(): void;

@@ -58,7 +58,7 @@ export async function restoreStore(
     chmodSync(part, 0o600);
     const revoked_tokens = await unpack(part, createdPaths, extras, options);
     const audit = await verifyPart(part, extras);
-    // Breaks that the chain itself documents are part of its history, not damage to the copy.
+    // Damage that the chain itself records is part of its history, not damage to the copy.
     if (!audit.ok && !audit.first_bad?.told)
       throw notRestorable(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     createdPaths.push(auditHeadFile(directory));

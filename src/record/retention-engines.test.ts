@@ -9,7 +9,7 @@ import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
 import type { Query } from "./query.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
-import { retain, type RetentionDays } from "./retain.ts";
+import { applyRetention, type RetentionDays } from "./apply-retention.ts";
 import { pruneRuns } from "./retention.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
@@ -59,7 +59,7 @@ eachEngine("retention", (record) => {
       await d.append(runner, run, 1, 2, file);
     });
     record.advance(minute);
-    const prune = (kept: keyof RetentionDays) => retain(store, { [kept]: 0 });
+    const prune = (kept: keyof RetentionDays) => applyRetention(store, { [kept]: 0 });
     const types = async () => (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
     const whole = await types();
 

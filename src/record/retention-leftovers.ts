@@ -43,7 +43,7 @@ export async function pruneAgentRevs(engine: Engine): Promise<number> {
   const usedRevs = await findUsedRevs(engine);
   let removedCount = 0;
   for (let after = 0; ;) {
-    const revs = (await engine.read(() => runQuery(all(selectRevs, after, revsPerPage)))).map(revOf);
+    const revs = (await engine.read(() => runQuery(all(selectRevs, after, revsPerPage)))).map(toRevId);
     const unused = revs.filter((rev) => !usedRevs.has(rev));
     if (unused.length > 0) removedCount += await engine.write(() => deleteRevs(unused, newest));
     if (revs.length < revsPerPage) return removedCount;
@@ -55,7 +55,7 @@ async function findUsedRevs(engine: Engine): Promise<Set<number>> {
   const usedRevs = new Set<number>();
   for (let last = 0; ;) {
     const page = await engine.read(() => runQuery(all(selectUsed, last, runsPerPage)));
-    for (const row of page) usedRevs.add(revOf(row));
+    for (const row of page) usedRevs.add(toRevId(row));
     if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsPerPage) return usedRevs;
     last = Math.max(...page.map((row) => Number(row["last_no"])));
     await new Promise((resolve) => {
@@ -69,13 +69,13 @@ function* deleteRevs(unused: readonly number[], newest: Row | undefined): Work<n
   const run_no = Number(newest?.["run_no"] ?? 0);
   const [currentRow] = yield first(selectRun, run_no);
   if (currentRow?.["run_id"] !== newest?.["run_id"]) return 0;
-  const usedSince = new Set((yield all(selectUsedSince, run_no)).map(revOf));
+  const usedSince = new Set((yield all(selectUsedSince, run_no)).map(toRevId));
   const stillUnused = unused.filter((rev) => !usedSince.has(rev));
   for (const rev of stillUnused) yield write(deleteRev, rev);
   return stillUnused.length;
 }
 
-function revOf(row: Row): number {
+function toRevId(row: Row): number {
   return Number(row["agent_rev_id"]);
 }
 

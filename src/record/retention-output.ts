@@ -11,8 +11,8 @@ export async function removeOutput(directory: string, run_ids: readonly string[]
   for (const run_id of run_ids.filter((name) => plainName.test(name))) {
     for (const stream of ["stdout", "stderr"]) {
       const file = join(logsDirectory(directory), `${run_id}.${stream}`);
-      await rm(file, { force: true }).catch((fault: unknown) => {
-        throw toHostError(fault, file);
+      await rm(file, { force: true }).catch((error: unknown) => {
+        throw toHostError(error, file);
       });
     }
   }

@@ -14,7 +14,7 @@ const runsPerPage = 100;
 /** Events deleted per transaction, so that other writers wait only a few milliseconds however long a log is. */
 const eventsPerTransaction = 1000;
 
-/** Runs that finished before a time and match `more`. */
+/** Selects runs that finished before a time and match `condition`. */
 const selectRunsWhere = (condition: string): string => `
   select run_no, run_id from runs
   where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${condition}
@@ -93,12 +93,12 @@ async function pruneOld(store: RecordStore, before: Date, select: string, remova
 
 function* readOldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   const time = before.toISOString();
-  const rows = yield all(select, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsPerPage);
+  const rows = yield all(select, after, uuidTimeBounds(undefined, time).max, toColumn(time), runsPerPage);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];
 }
 
-/** Returns how many runs at the start of `found` were removed completely. */
+/** Returns how many runs at the start of `oldRuns` were removed completely. */
 function* deleteRuns(oldRuns: readonly OldRun[], { events, rows }: Removal): Work<number> {
   let remainingEvents = eventsPerTransaction;
   for (const [index, { run_no }] of oldRuns.entries()) {

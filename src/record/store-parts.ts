@@ -8,7 +8,7 @@ import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRunRow, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
 
-/** `explain` extends a fault by what to do about it. */
+/** `explain` adds the next step to an error. */
 export function createApply(
   writer: Writer | null,
   redactor: Redactor | undefined,
@@ -40,7 +40,7 @@ export function* readStoreId(): Work<string> {
 
 type CoordinatorReads = typeof import("./reads/coordinator-reads.ts");
 
-/** With `mayIndex` a search first indexes new events. Without it the search only reports that some are missing. */
+/** With `canIndex` a search first indexes new events. Without it the search only reports that some are missing. */
 export function createReads(engine: Engine, canIndex: boolean): Reads {
   // A cold `exec` never needs these, so they load on first use. Keep the promise: even a repeated import costs time.
   let loading: Promise<CoordinatorReads> | null = null;
@@ -65,7 +65,7 @@ export function createReads(engine: Engine, canIndex: boolean): Reads {
     poller: (poll) => readLazily(({ readPoller }) => readPoller(poll)),
     with_work: (runner_ids) => readLazily(({ readWithWork }) => readWithWork(runner_ids)),
     why: (run_id, shortages) => readLazily(({ readWhy }) => readWhy(run_id, shortages)),
-    submitted_agent: (run_id) => readLazily(({ readAgentOf }) => readAgentOf(run_id)),
+    submitted_agent: (run_id) => readLazily(({ readRunAgent: readAgentOf }) => readAgentOf(run_id)),
     session: (session_id) => readLazily(({ readSession }) => readSession(session_id)),
     sessions: (filter, page) => readLazily(({ readSessions }) => readSessions(filter, page)),
     forks: (session_id, limit) => readLazily(({ readForks }) => readForks(session_id, limit)),

@@ -22,7 +22,7 @@ export interface RefusedWrites {
   writes: number;
   executions: object[];
   decisions: object[];
-  /** Number of executions and decisions left out of the audit row. */
+  /** Number of executions and decisions omitted from the audit row. */
   omitted: number;
   /** Remaining space in the audit row. */
   remainingChars: number;

@@ -244,7 +244,12 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       const next = await d.submit({ session_id: "s", mode: "resume" }, chat);
       expect(await d.claim(other)).toEqual([]);
       expect(await store.read.why(next)).toEqual([
-        { demand: "session", detail: expect.stringContaining("runners of the place the place are preferred for 5 s") },
+        {
+          demand: "session",
+          detail: expect.stringContaining(
+            "only the runners of its state directory (place_id the place) may take it for 5 s",
+          ),
+        },
       ]);
       await rescue();
       expect(await d.claim(other)).toEqual([]);

@@ -13,7 +13,7 @@ export interface ExportOptions extends ExportRange {
   lockWaitMs?: number;
 }
 
-/** When a start was recorded, by the store's clock. ISO times; `since` is inclusive, `until` exclusive. */
+/** Selects executions by when their start was recorded, on the store's clock. ISO times; `since` is inclusive, `until` exclusive. */
 export interface ExportRange {
   since?: string;
   until?: string;
@@ -131,13 +131,13 @@ interface RefusedBody {
   decisions?: unknown[];
 }
 
-/** The audit record of document 004 with our additions. Only here is data at rest in camelCase. */
+/** The audit record in its export format, the only stored data in camelCase. */
 export function auditRecord(
   { run_id, received_at, end_received_at, start, end }: Execution,
   parentRunId: string | null,
   submittedAt: string | null = null,
 ) {
-  // An exec is a run of its own, with the id of its only execution. It is part of the run that was given or inherited.
+  // An exec is a run with the id of its only execution. Export it as part of the run that it was started in, if any.
   const isExec = run_id === start.execution_id;
   return {
     eventType: "command_execution" as const,
@@ -164,11 +164,11 @@ export function auditRecord(
     timeoutMs: start.timeout_ms,
     limits: start.limits ?? null,
     environment: start.environment ?? null,
-    state: stateOf(start, end),
+    state: describeState(start, end),
     signal: end?.signal ?? null,
     timedOut: end?.timed_out ?? false,
     success: end?.success ?? false,
-    interrupted: stateOf(start, end) === "interrupted",
+    interrupted: describeState(start, end) === "interrupted",
     isolation: end?.isolation ?? null,
     error: end?.error ?? null,
     // "command" if a command inside the run reported a nested exec; null if Drover started it itself.
@@ -183,18 +183,18 @@ function startTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): st
   return Number.isNaN(time.getTime()) ? started_at : time.toISOString();
 }
 
-/** Correct clocks of two machines differ by less. */
-const slackMs = 60_000;
+/** Clocks of two machines that are set correctly differ by less. */
+const maxClockSkewMs = 60_000;
 
 /** Whether a time from a runner is impossible: before its run was submitted or after it was recorded. */
 function isDoubtful(time: string | undefined, submittedAt: string | null, recordedAt: string | null): boolean {
   if (time === undefined || recordedAt === null) return false;
   const at = Date.parse(time);
-  const earliest = submittedAt === null ? at : Date.parse(submittedAt) - slackMs;
-  return !(at >= earliest && at <= Date.parse(recordedAt) + slackMs);
+  const earliest = submittedAt === null ? at : Date.parse(submittedAt) - maxClockSkewMs;
+  return !(at >= earliest && at <= Date.parse(recordedAt) + maxClockSkewMs);
 }
 
-function stateOf(start: ExecutionStart, end: ExecutionEnd | null): "ended" | "interrupted" | "running" {
+function describeState(start: ExecutionStart, end: ExecutionEnd | null): "ended" | "interrupted" | "running" {
   if (end !== null) return end.interrupted ? "interrupted" : "ended";
   return ownerIsAlive(start.owner) ? "running" : "interrupted";
 }

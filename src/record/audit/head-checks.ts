@@ -2,15 +2,15 @@ import { lstatSync } from "node:fs";
 import { RequestError } from "../../model/errors.ts";
 import { auditHeadFile } from "../../model/state-layout.ts";
 import { parseHead, readHead, readHeadCopy } from "./head.ts";
-import type { ChainFault, VerifiedPosition } from "./walk.ts";
+import type { ChainDamage, VerifiedPosition } from "./walk.ts";
 
 /** Checks that a head recorded earlier is part of the chain. Each walk through the chain creates a new watch. */
 export type HeadCheck = () => HeadWatch;
 
 export interface HeadWatch {
-  onPosition(position: VerifiedPosition): ChainFault | null;
+  onPosition(position: VerifiedPosition): ChainDamage | null;
   /** `last` is null if the chain is empty and has no anchor. */
-  onEnd(last: VerifiedPosition | null): ChainFault | null;
+  onEnd(last: VerifiedPosition | null): ChainDamage | null;
 }
 
 export interface StoredHeads {
@@ -30,12 +30,12 @@ export function createHeadChecks({ directory, headCopy, head }: StoredHeads): He
   ];
 }
 
-/** A missing copy is not checked. A file with its name that does not contain a head is a fault. */
+/** A missing copy is not checked. A copy that does not contain a head is damage. */
 function createCopyChecks(file: string): HeadCheck[] {
   if (!fileExists(file)) return [];
   const head = readHeadCopy(file);
-  if (head !== null) return [() => watchForHead("the head kept outside the record", head.count, head.mac, true)];
-  const what = `the head kept outside the record, ${file}, does not contain a valid head`;
+  if (head !== null) return [() => watchForHead("the head stored outside the record", head.count, head.mac, true)];
+  const what = `${file}, the copy of the head outside the record, does not contain a valid head`;
   return [() => ({ onPosition: () => null, onEnd: (last) => ({ batch_no: last?.batch_no ?? null, what }) })];
 }
 
@@ -86,7 +86,7 @@ function watchForHead(name: string, count: number | null, mac: string, canBePrun
           ? null
           : {
               batch_no: position.batch_no,
-              what: `${name} is before row ${position.last_no + 1}, the first row that retention kept`,
+              what: `${name} is before row ${position.last_no + 1}, the first row that retention did not remove`,
             };
       }
       if (isFound || position.last_no < count) return null;

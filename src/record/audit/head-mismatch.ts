@@ -18,7 +18,7 @@ const selectFirstMismatch = `
   select no, at, body from audit_rows where no <= ? and kind = 'head_mismatch' order by no limit 1`;
 
 /** Reports whether the chain contradicts this head. A chain that is ahead does not: a crash may come between commit and file. */
-export function* contradicts(head: ChainHead, end: ChainEnd): Work<boolean> {
+export function* contradictsHead(head: ChainHead, end: ChainEnd): Work<boolean> {
   if (head.count >= end.last_no) return head.count > end.last_no || head.mac !== toHex(end.mac);
   if (head.count === 0) return false;
   const [anchor] = yield first(selectAnchor);
@@ -32,7 +32,7 @@ export function* contradicts(head: ChainHead, end: ChainEnd): Work<boolean> {
   );
 }
 
-export function mismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: string): AuditEntry {
+export function createMismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: string): AuditEntry {
   return toEntry({ head, chain: { count: end.last_no, mac: toHex(end.mac) } }, at);
 }
 
@@ -40,7 +40,7 @@ export function mismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: st
 export function* findMismatchToCarry(last_no: number): Work<AuditEntry | null> {
   const [row] = yield first(selectFirstMismatch, last_no);
   if (row === undefined) return null;
-  // `entry` below wrote it.
+  // toEntry wrote it.
   const body = JSON.parse(String(row["body"])) as MismatchBody;
   return toEntry({ ...body, row_no: body.row_no ?? Number(row["no"]) }, String(row["at"]));
 }

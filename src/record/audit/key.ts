@@ -4,17 +4,17 @@ import { checkOwner, checkSecretFile } from "../../model/ownership.ts";
 import { auditKeyFile } from "../../model/state-layout.ts";
 
 /** The key is stored as text: Node reads a short text file fastest, and people can copy it. */
-const keyShape = /^[0-9a-f]{64}\n?$/;
+const keyPattern = /^[0-9a-f]{64}\n?$/;
 
-/** Returns null if there is no key yet. Refuses a key that others can read or could have put there. */
+/** Returns null if there is no key yet. Refuses a key that other users can read or could have written. */
 export function readKey(directory: string): Uint8Array | null {
   const file = auditKeyFile(directory);
   let text: string;
   try {
     const [directoryStats, keyStats] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
-    const fault =
+    const problem =
       (directoryStats && checkOwner(directory, directoryStats)) ?? (keyStats && checkSecretFile(file, keyStats));
-    if (fault) throw keyError(file, `is not used: ${fault.reason}`, fault.next);
+    if (problem) throw keyError(file, `is not used: ${problem.reason}`, problem.next);
     if (keyStats === undefined) return null;
     text = readFileSync(file, "utf8");
   } catch (error) {
@@ -26,7 +26,7 @@ export function readKey(directory: string): Uint8Array | null {
       error,
     );
   }
-  if (!keyShape.test(text)) throw keyError(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
+  if (!keyPattern.test(text)) throw keyError(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
   return Buffer.from(text, "hex");
 }
 

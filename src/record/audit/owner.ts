@@ -22,8 +22,8 @@ export function ownerIsAlive(owner: Owner): boolean {
   if (owner.start === "") return isPidAlive(owner.pid);
   const ownStart = readStart("self");
   if (ownStart === null) return true;
-  if (bootOf(ownStart) !== bootOf(owner.start)) return false;
-  if (namespaceOf(ownStart) === namespaceOf(owner.start)) return readStart(String(owner.pid)) === owner.start;
+  if (parseBootId(ownStart) !== parseBootId(owner.start)) return false;
+  if (parseNamespace(ownStart) === parseNamespace(owner.start)) return readStart(String(owner.pid)) === owner.start;
   return isInsideLauncher() || isRunning(owner.start);
 }
 
@@ -49,8 +49,8 @@ function readStart(pid: string): string | null {
   return [boot.trim(), namespace, fields[19]].join(" ");
 }
 
-const bootOf = (start: string): string | undefined => start.split(" ")[0];
-const namespaceOf = (start: string): string | undefined => start.split(" ")[1];
+const parseBootId = (start: string): string | undefined => start.split(" ")[0];
+const parseNamespace = (start: string): string | undefined => start.split(" ")[1];
 
 function readOrNull(file: string): string | null {
   return nullIfGone(() => readFileSync(file, "utf8"));

@@ -43,22 +43,27 @@ export const genesis = new Uint8Array(32);
 export function sealRow(mac: Mac, row: AuditRow): Uint8Array {
   return mac(
     Buffer.from(
-      fields("row", row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body),
+      encodeFields("row", row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body),
     ),
   );
 }
 
-export function sealBatch(mac: Mac, before: Uint8Array, batch: AuditBatch, rowMacs: readonly Uint8Array[]): Uint8Array {
-  const columns = Buffer.from(fields("batch", batch.batch_no, batch.first_no, batch.count, batch.at));
-  return mac(Buffer.concat([before, columns, ...rowMacs]));
+export function sealBatch(
+  mac: Mac,
+  previousMac: Uint8Array,
+  batch: AuditBatch,
+  rowMacs: readonly Uint8Array[],
+): Uint8Array {
+  const columns = Buffer.from(encodeFields("batch", batch.batch_no, batch.first_no, batch.count, batch.at));
+  return mac(Buffer.concat([previousMac, columns, ...rowMacs]));
 }
 
 export function sealAnchor(mac: Mac, anchor: AuditAnchor): Uint8Array {
-  const columns = Buffer.from(fields("anchor", anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at));
+  const columns = Buffer.from(encodeFields("anchor", anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at));
   return mac(Buffer.concat([columns, anchor.mac]));
 }
 
-function fields(...values: (string | number | null)[]): string {
+function encodeFields(...values: (string | number | null)[]): string {
   let text = "";
   for (const value of values) text += value === null ? "-" : `${Buffer.byteLength(String(value))}:${value}`;
   return text;

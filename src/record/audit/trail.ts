@@ -1,7 +1,7 @@
 import type { Work } from "../query.ts";
 import { appendToChain, readChainEnd, type AuditEntry, type ChainEnd } from "./chain.ts";
 import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
-import { contradicts, mismatchEntry } from "./head-mismatch.ts";
+import { contradictsHead, createMismatchEntry } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 
 /** How to seal the chain, and where to store its head. `openHead` returns null for a record without head files. */
@@ -39,7 +39,7 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
       const end = (endBefore = yield* readChainEnd());
       headState = yield* lastHead === null ? checkHeads(file, copy, end) : checkLastHead(lastHead, end);
       const withMismatch =
-        headState.state === "mismatch" ? [mismatchEntry(headState.head, end, at), ...entries] : entries;
+        headState.state === "mismatch" ? [createMismatchEntry(headState.head, end, at), ...entries] : entries;
       return yield* appendToChain(mac, end, withMismatch, at);
     },
     advanceHeads(reached) {
@@ -89,10 +89,10 @@ function* checkHead(file: HeadFile | null, end: ChainEnd): Work<HeadState> {
     try {
       head = file.read();
     } catch (error) {
-      return { state: "unreadable", error: error };
+      return { state: "unreadable", error };
     }
     if (head === null) return end.last_no === 0 ? { state: "new" } : { state: "mismatch", head: "missing" };
-    if (!(yield* contradicts(head, end))) return { state: "agrees" };
+    if (!(yield* contradictsHead(head, end))) return { state: "agrees" };
     // Other processes overwrite the file without the lock, so trust a mismatch only if two reads in a row agree.
     if (formatHead(head) === previous) return { state: "mismatch", head };
     previous = formatHead(head);
@@ -101,6 +101,6 @@ function* checkHead(file: HeadFile | null, end: ChainEnd): Work<HeadState> {
 
 /** Compares the chain with the head that this process wrote last. A longer chain is fine: its seals prove what was added. */
 function* checkLastHead(lastHead: ChainHead, end: ChainEnd): Work<HeadState> {
-  const isCut = lastHead.count >= end.last_no && (yield* contradicts(lastHead, end));
+  const isCut = lastHead.count >= end.last_no && (yield* contradictsHead(lastHead, end));
   return isCut ? { state: "mismatch", head: lastHead } : { state: "agrees" };
 }

@@ -10,7 +10,7 @@ import { createHeadChecks, type HeadCheck, type HeadWatch, type StoredHeads } fr
 import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";
-import { walkChain, type ChainFault, type VerifiedPosition, type WalkStatements } from "./walk.ts";
+import { walkChain, type ChainDamage, type VerifiedPosition, type WalkStatements } from "./walk.ts";
 
 /** `head` is a head that an earlier verify printed: `count:mac`, or only the mac. The chain must contain it. */
 export interface VerifyOptions extends StoredHeads {
@@ -19,7 +19,7 @@ export interface VerifyOptions extends StoredHeads {
 
 export interface VerifyResult {
   ok: boolean;
-  /** Rows that are unchanged. */
+  /** Number of rows up to the first damage. */
   rows: number;
   batches: number;
   /** Head at the last good batch. Keep it elsewhere and pass it to a later verify. */
@@ -27,7 +27,7 @@ export interface VerifyResult {
   /** Rows and batches that retention removed; null if it removed none. */
   pruned: { rows: number; batches: number; before: string } | null;
   /** Present if not ok. */
-  first_bad?: ChainFault;
+  first_bad?: ChainDamage;
 }
 
 export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions): Promise<VerifyResult> {
@@ -48,7 +48,7 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
   }
 }
 
-function missingRecord(directory: string, head: ChainHead): ChainFault {
+function missingRecord(directory: string, head: ChainHead): ChainDamage {
   const what = `the record in ${directory} is missing; it had ${head.count} rows and the head ${formatHead(head)}`;
   return { batch_no: null, what };
 }
@@ -90,10 +90,10 @@ function lazyMac(directory: string): Mac {
 function* verifySteps(statements: WalkStatements, mac: Mac, checks: readonly HeadCheck[]): Work<VerifyResult> {
   const watches = checks.map((createWatch) => createWatch());
   const progress: Progress = { position: null, pruned: null, recordedDamage: null };
-  const fault = yield* walkChain(statements, mac, (position) => {
+  const damage = yield* walkChain(statements, mac, (position) => {
     if (progress.position === null && position.pruned_before !== null) progress.pruned = position;
-    const headFault = firstFault(watches, (watch) => watch.onPosition(position));
-    if (headFault !== null) return headFault;
+    const headDamage = findDamage(watches, (watch) => watch.onPosition(position));
+    if (headDamage !== null) return headDamage;
     progress.position = position;
     progress.recordedDamage ??= position.recordedDamage;
     return null;
@@ -102,7 +102,7 @@ function* verifySteps(statements: WalkStatements, mac: Mac, checks: readonly Hea
   return toVerifyResult(
     progress.position,
     progress.pruned,
-    fault ?? firstFault(watches, (watch) => watch.onEnd(progress.position)) ?? progress.recordedDamage,
+    damage ?? findDamage(watches, (watch) => watch.onEnd(progress.position)) ?? progress.recordedDamage,
   );
 }
 
@@ -110,16 +110,16 @@ interface Progress {
   /** The last position up to which the chain is intact. */
   position: VerifiedPosition | null;
   pruned: VerifiedPosition | null;
-  recordedDamage: ChainFault | null;
+  recordedDamage: ChainDamage | null;
 }
 
 function toVerifyResult(
   position: VerifiedPosition | null,
   pruned: VerifiedPosition | null,
-  fault: ChainFault | null,
+  damage: ChainDamage | null,
 ): VerifyResult {
   return {
-    ok: fault === null,
+    ok: damage === null,
     rows: (position?.last_no ?? 0) - (pruned?.last_no ?? 0),
     batches: (position?.batch_no ?? 0) - (pruned?.batch_no ?? 0),
     head: formatHead({
@@ -130,14 +130,17 @@ function toVerifyResult(
     }),
     pruned:
       pruned === null ? null : { rows: pruned.last_no, batches: pruned.batch_no, before: pruned.pruned_before ?? "" },
-    ...(fault === null ? {} : { first_bad: fault }),
+    ...(damage === null ? {} : { first_bad: damage }),
   };
 }
 
-function firstFault(watches: readonly HeadWatch[], check: (watch: HeadWatch) => ChainFault | null): ChainFault | null {
+function findDamage(
+  watches: readonly HeadWatch[],
+  check: (watch: HeadWatch) => ChainDamage | null,
+): ChainDamage | null {
   for (const watch of watches) {
-    const fault = check(watch);
-    if (fault !== null) return fault;
+    const damage = check(watch);
+    if (damage !== null) return damage;
   }
   return null;
 }

@@ -4,7 +4,7 @@ import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
 /** The first damage found in the chain, and where. */
-export interface ChainFault {
+export interface ChainDamage {
   batch_no: number | null;
   row_no?: number;
   what: string;
@@ -18,8 +18,8 @@ export interface VerifiedPosition {
   last_no: number;
   mac: Uint8Array;
   pruned_before: string | null;
-  /** Damage that an intact batch records: a writer found it earlier. */
-  recordedDamage: ChainFault | null;
+  /** Damage that a writer found earlier and recorded in this batch. */
+  recordedDamage: ChainDamage | null;
 }
 
 /**
@@ -35,18 +35,18 @@ export interface WalkStatements {
 }
 
 /**
- * Calls `onVerified` with the anchor that pruning left, then with each batch after verifying it. Returns the first fault
+ * Calls `onVerified` with the anchor that pruning left, then with each batch after verifying it. Returns the first damage
  * that it finds or that `onVerified` returns. Memory use does not depend on the length of the chain.
  */
 export function* walkChain(
   statements: WalkStatements,
   mac: Mac,
-  onVerified: (position: VerifiedPosition) => ChainFault | null,
-): Work<ChainFault | null> {
+  onVerified: (position: VerifiedPosition) => ChainDamage | null,
+): Work<ChainDamage | null> {
   let position: VerifiedPosition = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, recordedDamage: null };
   const anchors = createPagedReader(statements.anchors, "batch_no");
   for (let stored = yield* anchors.next(); stored !== null; stored = yield* anchors.next()) {
-    const anchor = anchorFrom(stored);
+    const anchor = parseAnchor(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
     if (!isEqual(sealAnchor(mac, sealed), seal))
@@ -60,25 +60,25 @@ function* walkBatches(
   statements: WalkStatements,
   mac: Mac,
   start: VerifiedPosition,
-  onVerified: (position: VerifiedPosition) => ChainFault | null,
-): Work<ChainFault | null> {
+  onVerified: (position: VerifiedPosition) => ChainDamage | null,
+): Work<ChainDamage | null> {
   const batches = createPagedReader(statements.batches, "batch_no");
   const rows = createPagedReader(statements.rows, "no");
   let executionRows = 0;
   let position = start;
   for (let stored = yield* batches.next(); stored !== null; stored = yield* batches.next()) {
-    const batch = batchFrom(stored);
-    const misplacement = batchFault(batch, Number(stored["batch_no"]), position);
-    if (misplacement !== null || batch === null) return misplacement;
+    const batch = parseBatch(stored);
+    const batchDamage = checkBatch(batch, Number(stored["batch_no"]), position);
+    if (batchDamage !== null || batch === null) return batchDamage;
     const macs: Uint8Array[] = [];
     let mismatch: Row | null = null;
     for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
       const row = yield* rows.next();
-      const fault = rowFault(mac, row, no, batch.batch_no);
-      if (fault !== null) return fault;
-      macs.push(bytes(row?.["mac"]) ?? genesis);
+      const damage = checkRow(mac, row, no, batch.batch_no);
+      if (damage !== null) return damage;
+      macs.push(toBytes(row?.["mac"]) ?? genesis);
       if (row?.["execution_id"] !== null) executionRows += 1;
-      if (row !== null && text(row["kind"]) === "head_mismatch") mismatch ??= row;
+      if (row !== null && decodeText(row["kind"]) === "head_mismatch") mismatch ??= row;
     }
     if (!isEqual(sealBatch(mac, position.mac, batch, macs), batch.mac)) {
       return { batch_no: batch.batch_no, what: "the batch was changed, or sealed with a different key" };
@@ -88,18 +88,18 @@ function* walkBatches(
       last_no: batch.first_no + batch.count - 1,
       mac: batch.mac,
       pruned_before: null,
-      recordedDamage: mismatch === null ? null : recordedMismatch(mismatch),
+      recordedDamage: mismatch === null ? null : toRecordedDamage(mismatch),
     };
-    const fault = onVerified(position);
-    if (fault !== null) return fault;
+    const damage = onVerified(position);
+    if (damage !== null) return damage;
   }
   const extra = yield* rows.next();
-  if (extra === null) return yield* indexFault(statements, executionRows, position.batch_no);
+  if (extra === null) return yield* checkIndex(statements, executionRows, position.batch_no);
   return { batch_no: Number(extra["batch_no"]), row_no: Number(extra["no"]), what: "the row belongs to no batch" };
 }
 
 /** Each row has one entry in the index. An additional entry would lead a reader to the wrong row. */
-function* indexFault({ indexEntries }: WalkStatements, expected: number, batch_no: number): Work<ChainFault | null> {
+function* checkIndex({ indexEntries }: WalkStatements, expected: number, batch_no: number): Work<ChainDamage | null> {
   if (indexEntries === null) return null;
   const [row] = yield all(indexEntries);
   const entries = Number(row?.["entries"]);
@@ -132,17 +132,17 @@ function createPagedReader(statement: string, keyColumn: "no" | "batch_no"): { n
   };
 }
 
-function recordedMismatch(row: Row): ChainFault {
+function toRecordedDamage(row: Row): ChainDamage {
   const row_no = Number(row["no"]);
   return {
     batch_no: Number(row["batch_no"]),
     row_no,
-    what: describeMismatch(row_no, text(row["body"]) ?? ""),
+    what: describeMismatch(row_no, decodeText(row["body"]) ?? ""),
     told: true,
   };
 }
 
-function batchFault(batch: StoredBatch | null, batch_no: number, previous: VerifiedPosition): ChainFault | null {
+function checkBatch(batch: StoredBatch | null, batch_no: number, previous: VerifiedPosition): ChainDamage | null {
   const expected = previous.batch_no + 1;
   if (batch_no > expected) return { batch_no: expected, row_no: previous.last_no + 1, what: "the batch is missing" };
   if (batch_no < expected) return { batch_no, what: "the batch was inserted" };
@@ -151,12 +151,12 @@ function batchFault(batch: StoredBatch | null, batch_no: number, previous: Verif
   return null;
 }
 
-function rowFault(mac: Mac, stored: Row | null, no: number, batch_no: number): ChainFault | null {
+function checkRow(mac: Mac, stored: Row | null, no: number, batch_no: number): ChainDamage | null {
   const storedNo = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
   if (stored === null || storedNo > no) return { batch_no, row_no: no, what: "the row is missing" };
   if (storedNo < no) return { batch_no, row_no: storedNo, what: "the row was inserted" };
-  const row = rowFrom(stored);
-  const storedMac = bytes(stored["mac"]);
+  const row = parseRow(stored);
+  const storedMac = toBytes(stored["mac"]);
   if (row === null || storedMac === null || row.batch_no !== batch_no || !isEqual(sealRow(mac, row), storedMac)) {
     return { batch_no, row_no: no, what: "the row was changed, or sealed with a different key" };
   }
@@ -169,19 +169,19 @@ interface StoredBatch extends AuditBatch {
 }
 
 /** Returns null if a column has the wrong type. */
-function batchFrom(row: Row): StoredBatch | null {
-  const at = text(row["at"]);
-  const mac = bytes(row["mac"]);
+function parseBatch(row: Row): StoredBatch | null {
+  const at = decodeText(row["at"]);
+  const mac = toBytes(row["mac"]);
   if (row["typed"] !== 1 || at === null || mac === null) return null;
   return { batch_no: Number(row["batch_no"]), first_no: Number(row["first_no"]), count: Number(row["count"]), at, mac };
 }
 
-function rowFrom(row: Row): AuditRow | null {
-  const kind = text(row["kind"]);
-  const at = text(row["at"]);
-  const body = text(row["body"]);
-  const execution_id = row["execution_id"] === null ? null : text(row["execution_id"]);
-  const run_id = row["run_id"] === null ? null : text(row["run_id"]);
+function parseRow(row: Row): AuditRow | null {
+  const kind = decodeText(row["kind"]);
+  const at = decodeText(row["at"]);
+  const body = decodeText(row["body"]);
+  const execution_id = row["execution_id"] === null ? null : decodeText(row["execution_id"]);
+  const run_id = row["run_id"] === null ? null : decodeText(row["run_id"]);
   if (row["typed"] !== 1 || kind === null || at === null || body === null) return null;
   return {
     no: Number(row["no"]),
@@ -196,19 +196,19 @@ function rowFrom(row: Row): AuditRow | null {
   };
 }
 
-function anchorFrom(row: Row): (AuditAnchor & { seal: Uint8Array }) | null {
-  const pruned_before = text(row["pruned_before"]);
-  const at = text(row["at"]);
-  const mac = bytes(row["mac"]);
-  const seal = bytes(row["seal"]);
+function parseAnchor(row: Row): (AuditAnchor & { seal: Uint8Array }) | null {
+  const pruned_before = decodeText(row["pruned_before"]);
+  const at = decodeText(row["at"]);
+  const mac = toBytes(row["mac"]);
+  const seal = toBytes(row["seal"]);
   if (row["typed"] !== 1 || pruned_before === null || at === null || mac === null || seal === null) return null;
   return { batch_no: Number(row["batch_no"]), last_no: Number(row["last_no"]), pruned_before, at, mac, seal };
 }
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-function text(value: Row[string] | undefined): string | null {
-  const raw = bytes(value);
+function decodeText(value: Row[string] | undefined): string | null {
+  const raw = toBytes(value);
   if (raw === null) return null;
   try {
     return strictUtf8.decode(raw);
@@ -218,7 +218,7 @@ function text(value: Row[string] | undefined): string | null {
   }
 }
 
-function bytes(value: Row[string] | undefined): Uint8Array | null {
+function toBytes(value: Row[string] | undefined): Uint8Array | null {
   return value instanceof Uint8Array ? value : null;
 }
 

@@ -61,7 +61,7 @@ async function backUpBlob(directory: string, sha256: string, copy: Connection): 
   }
 }
 
-/** Writes the contents back into files. Each path is added to `made` before its file is created. */
+/** Writes the contents back into files. Each path is added to `createdPaths` before its file is created. */
 export function restoreBlobs(directory: string, copy: Connection, createdPaths: string[]): void {
   if (copy.sql(selectTable).get() === undefined) return;
   for (const row of copy.sql(selectHashes).all()) restoreBlob(directory, String(row["sha256"]), copy, createdPaths);

@@ -8,7 +8,7 @@ import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { copyRecord } from "./copy-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
-import { type TargetRecord, type SourceRecord, valuesOf } from "./record-copy.ts";
+import { type TargetRecord, type SourceRecord, getValues } from "./record-copy.ts";
 import { openRowContent, createSqliteSource } from "./sqlite-record.ts";
 import { insertStatement, type Table } from "./tables.ts";
 
@@ -48,7 +48,7 @@ async function fillBackup(
     // writeBackup syncs the whole file at the end.
     copy.exec("pragma journal_mode = delete; pragma synchronous = off");
     copy.exec("begin");
-    // Every new record contains one row; the copy brings its own.
+    // Every new record contains one row. Remove it, because the copy contains it too.
     copy.exec("delete from demands");
     createBackupFiles(copy);
     await copyRecord(from, createTargetRecord(copy, part), () => signal?.throwIfAborted());
@@ -78,7 +78,7 @@ function createTargetRecord(copy: Connection, part: string): TargetRecord {
 async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
   const statement = copy.sql(insertStatement(table, 1));
   for (let from = 0; from < rows.length; from += rowsPerBatch) {
-    for (const row of rows.slice(from, from + rowsPerBatch)) statement.run(...valuesOf(table, row));
+    for (const row of rows.slice(from, from + rowsPerBatch)) statement.run(...getValues(table, row));
     await new Promise((resolve) => {
       setImmediate(resolve);
     });

@@ -1,5 +1,5 @@
 import type { Row, SqlValue } from "../query.ts";
-import { keyOf, type SourceRecord } from "./record-copy.ts";
+import { getKey, type SourceRecord } from "./record-copy.ts";
 import type { Table } from "./tables.ts";
 
 export interface Comparison {
@@ -20,12 +20,12 @@ export async function compareTable(
   const comparison: Comparison = { rows: 0, differences: 0, first: null };
   const addDifference = (what: string, row: Row): void => {
     comparison.differences += 1;
-    comparison.first ??= `${table.name}, row ${keyOf(table, row).join(" / ")}: ${what}`;
+    comparison.first ??= `${table.name}, row ${getKey(table, row).join(" / ")}: ${what}`;
   };
-  const [readSource, readTarget] = [createReader(table, source), createReader(table, target)];
+  const [readSource, readTarget] = [createRowReader(table, source), createRowReader(table, target)];
   let [a, b] = [await readSource(), await readTarget()];
   while (a !== null || b !== null) {
-    const order = a === null ? 1 : b === null ? -1 : compareKeys(keyOf(table, a), keyOf(table, b));
+    const order = a === null ? 1 : b === null ? -1 : compareKeys(getKey(table, a), getKey(table, b));
     if (a !== null && order < 0) addDifference(`it is missing in ${target.name}`, a);
     else if (b !== null && order > 0) addDifference(`it exists only in ${target.name}`, b);
     else if (a !== null && b !== null) {
@@ -40,7 +40,7 @@ export async function compareTable(
 }
 
 /** Iterates row by row; returns null after the last. */
-function createReader(table: Table, record: SourceRecord): () => Promise<Row | null> {
+function createRowReader(table: Table, record: SourceRecord): () => Promise<Row | null> {
   let page: Row[] = [];
   let index = 0;
   return async () => {

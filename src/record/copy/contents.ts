@@ -7,11 +7,11 @@ import { maxPageRows, type TargetRecord, type SourceRecord } from "./record-copy
 export interface ContentCounts {
   contents: number;
   bytes: number;
-  /** Contents that files refer to but that were already lost. */
+  /** Contents that files refer to but the source no longer has. */
   missing: number;
 }
 
-/** Copies all contents that a file or a pending upload refers to. Unreferenced contents stay behind. */
+/** Copies all contents that a file or a pending upload refers to. Unreferenced contents are not copied. */
 export async function copyContents(
   from: SourceRecord,
   to: TargetRecord,
@@ -51,8 +51,8 @@ export async function copyContents(
   }
 }
 
-/** Checked in parallel. */
-const checksInParallel = 16;
+/** Contents checked at the same time. */
+const parallelChecks = 16;
 
 /** Reads what was copied and hashes it again. */
 export async function checkContents(
@@ -64,7 +64,7 @@ export async function checkContents(
   let batch: string[] = [];
   for await (const sha256 of readHashes(record)) {
     batch.push(sha256);
-    if (batch.length === checksInParallel) await checkBatch();
+    if (batch.length === parallelChecks) await checkBatch();
   }
   await checkBatch();
   if (intactCount !== copied.contents)

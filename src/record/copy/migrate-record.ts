@@ -3,8 +3,8 @@ import { createHeadChecks } from "../audit/head-checks.ts";
 import { missingKey, readKey } from "../audit/key.ts";
 import type { VerifyResult } from "../audit/verify.ts";
 import { type CopyResult, type CopyProgress, copyRecord } from "./copy-record.ts";
-import { intoPostgres } from "./postgres-record.ts";
-import { withDirectory } from "./sqlite-record.ts";
+import { fillPostgres } from "./postgres-record.ts";
+import { withLockedRecord } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
 
 export interface MigrateOptions {
@@ -22,7 +22,7 @@ export interface MigrateResult {
 
 /**
  * Copies the record of a state directory into an empty PostgreSQL database, sealed with the same key. Nobody can write to
- * the directory meanwhile, and it is not changed. The copy is kept only if it is identical and its chain verifies.
+ * the directory meanwhile, and it is not changed. The copy is discarded unless it is identical and its chain verifies.
  */
 export async function migrateRecord({
   directory,
@@ -31,16 +31,16 @@ export async function migrateRecord({
   lockWaitMs = 5000,
   onProgress = () => undefined,
 }: MigrateOptions): Promise<MigrateResult> {
-  return withDirectory(directory, lockWaitMs, async (from) => {
+  return withLockedRecord(directory, lockWaitMs, async (from) => {
     const secret = readKey(directory);
     if (secret === null) throw missingKey(directory);
     // Read while nobody writes: the chain has to contain exactly these heads.
     const checks = createHeadChecks({ directory });
-    return intoPostgres(url, now, async (to) => {
+    return fillPostgres(url, now, async (to) => {
       const copied = await copyRecord(from, to, onProgress);
       onProgress({ doing: "verifying" });
       const audit = await verifyCopy(to, secret, checks);
-      // Breaks that the chain itself documents are copied with it.
+      // Damage that the chain itself records is copied with it.
       if (!audit.ok && !audit.first_bad?.told) throw brokenChain(directory, audit.first_bad?.what ?? "unknown");
       return { copied, audit };
     });

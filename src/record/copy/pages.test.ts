@@ -7,7 +7,7 @@ import type { Row } from "../query.ts";
 import { migrateRecord } from "./migrate-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
 import { maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
-import { withDirectory } from "./sqlite-record.ts";
+import { withLockedRecord } from "./sqlite-record.ts";
 import { tables } from "./tables.ts";
 
 const scratch = scratchStores();
@@ -24,7 +24,7 @@ it("reads pages that fit into memory, however long rows are, and every row exact
     await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...long, ...short) }]);
     await store.close();
     await migrateRecord({ directory, url: database.url, now: new Date() });
-    for (const pages of [await withDirectory(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
+    for (const pages of [await withLockedRecord(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
       expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
       expect(Math.max(...pages.map((page) => page.length))).toBe(maxPageRows);
       // At most what fits, plus one row.

@@ -12,13 +12,13 @@ import { all, first, type Row, type Work, write } from "../query.ts";
 import { targetNotEmpty } from "./errors.ts";
 import {
   splitPieces,
-  keyOf,
-  longBytes,
+  getKey,
+  measureLongColumns,
   maxPageBytes,
   maxPageRows,
   type TargetRecord,
   type SourceRecord,
-  valuesOf,
+  getValues,
 } from "./record-copy.ts";
 import { insertStatement, pageStatement, type Table, tables } from "./tables.ts";
 
@@ -60,19 +60,19 @@ export async function withSnapshot<T>(
 }
 
 /** Fills an empty database in one transaction while nobody else can write. Refuses a database that is not empty. */
-export async function intoPostgres<T>(url: string, now: Date, work: (record: TargetRecord) => Promise<T>): Promise<T> {
+export async function fillPostgres<T>(url: string, now: Date, work: (record: TargetRecord) => Promise<T>): Promise<T> {
   await migrate(url);
   return withConnection(url, async (connection) => {
     try {
       await lockForWriting(connection);
       await requireEmpty(connection, url);
-      // Every new record contains one row; the copy brings its own.
+      // Every new record contains one row. Remove it, because the copy contains it too.
       await connection.exec("delete from demands");
       const result = await work(createTargetRecord(connection, url, now));
       await connection.flush();
-      for (const { name, sequenceColumn: counted } of tables)
-        if (counted !== undefined) await connection.exec(setCounter(name, counted));
-      // Autovacuum would do it eventually; until then the planner would guess badly.
+      for (const { name, sequenceColumn } of tables)
+        if (sequenceColumn !== undefined) await connection.exec(setSequence(name, sequenceColumn));
+      // Without statistics the planner would choose bad plans until the first autovacuum.
       await connection.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
       await commit(connection);
       return result;
@@ -95,15 +95,15 @@ async function withConnection<T>(url: string, work: (connection: Connection) => 
 }
 
 async function requireEmpty(connection: Connection, url: string): Promise<void> {
-  const filledTables = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
-  for (const table of [...filledTables, "blobs", "blob_parts"]) {
+  const sources = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
+  for (const table of [...sources, "blobs", "blob_parts"]) {
     const [row] = await connection.exec(`select 1 as there from ${table} limit 1`);
     if (row !== undefined) throw targetNotEmpty(publicName(url), table.split(" ", 1)[0]!);
   }
 }
 
-/** Without rows, the next number is the first. */
-function setCounter(table: string, column: string): string {
+/** The sequence continues after the highest number. Without rows it starts at the first. */
+function setSequence(table: string, column: string): string {
   return `select setval(pg_get_serial_sequence('${table}', '${column}'), coalesce(max(${column}), 1), max(${column}) is not null)
     from ${table}`;
 }
@@ -114,7 +114,7 @@ function createSourceRecord(connection: Connection, url: string): SourceRecord {
     runWork: (work) => runWork(connection, work),
     page: (table, after) =>
       connection.query(
-        all(sizedPageStatement(table, after !== null), ...(after === null ? [] : keyOf(table, after)), maxPageRows),
+        all(sizedPageStatement(table, after !== null), ...(after === null ? [] : getKey(table, after)), maxPageRows),
       ),
     async content(sha256) {
       const [blob] = await connection.query(first(selectBlob, sha256));
@@ -153,7 +153,7 @@ function createTargetRecord(connection: Connection, url: string, now: Date): Tar
     flush,
     async insert(table, rows) {
       await runWork(connection, insertRows(table, rows));
-      for (const row of rows) inFlight += baseRowBytes + longBytes(table, row);
+      for (const row of rows) inFlight += baseRowBytes + measureLongColumns(table, row);
       if (inFlight > maxInFlight) await flush();
     },
     async addContent(sha256, pieces) {
@@ -183,7 +183,7 @@ function createTargetRecord(connection: Connection, url: string, now: Date): Tar
 function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
   for (let from = 0, count = rowsPerInsert; from < rows.length;) {
     while (count > rows.length - from) count /= 2;
-    const values = rows.slice(from, from + count).flatMap((row) => valuesOf(table, row));
+    const values = rows.slice(from, from + count).flatMap((row) => getValues(table, row));
     yield write(insertStatement(table, count), ...values);
     from += count;
   }

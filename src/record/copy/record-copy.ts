@@ -12,31 +12,31 @@ export interface SourceRecord {
   content(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
-/** A record being created. It becomes complete, or nothing of it is kept. */
+/** A record being created. If the copy fails, all of it is discarded. */
 export interface TargetRecord extends SourceRecord {
-  /** May report an error only in `settled`. */
+  /** Errors may surface only in `flush`. */
   insert(table: Table, rows: readonly Row[]): Promise<void>;
-  /** May report an error only in `settled`. If `pieces` throws, the whole copy fails. */
+  /** Errors may surface only in `flush`. If `pieces` throws, the whole copy fails. */
   addContent(sha256: string, pieces: AsyncIterable<Uint8Array>): Promise<void>;
   flush(): Promise<void>;
 }
 
-/** A page has at most this many rows, and it ends early once its long columns reach `mostBytes`. */
+/** A page has at most this many rows, and it ends early once its long columns reach `maxPageBytes`. */
 export const maxPageRows = 500;
 export const maxPageBytes = 1024 * 1024;
 
-export function keyOf({ key }: Table, row: Row): SqlValue[] {
+export function getKey({ key }: Table, row: Row): SqlValue[] {
   return key.map((column) => row[column] ?? null);
 }
 
-export function valuesOf({ columns }: Table, row: Row): SqlValue[] {
+export function getValues({ columns }: Table, row: Row): SqlValue[] {
   return columns.map((column) => row[column] ?? null);
 }
 
-/** Approximate size of the long columns: not every character is one byte. */
-export function longBytes({ longColumns: long }: Table, row: Row): number {
+/** The approximate size of the long columns. Counts characters of text as bytes. */
+export function measureLongColumns({ longColumns }: Table, row: Row): number {
   let bytes = 0;
-  for (const column of long) {
+  for (const column of longColumns) {
     const value = row[column];
     if (typeof value === "string" || value instanceof Uint8Array) bytes += value.length;
   }

@@ -9,7 +9,7 @@ import { connect } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
 import { copyRecord } from "./copy-record.ts";
-import { intoPostgres } from "./postgres-record.ts";
+import { fillPostgres } from "./postgres-record.ts";
 import { withBackup } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
 
@@ -23,7 +23,7 @@ export async function restoreIntoPostgres(
   if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw wrongSecret(file);
   return withCurrentSchema(file, version, (source) =>
     withBackup(source, (from) =>
-      intoPostgres(url, now, async (to) => {
+      fillPostgres(url, now, async (to) => {
         await copyRecord(from, to);
         const audit = await verifyCopy(to, secret, [createHeadCheck(audit_head)]);
         if (!audit.ok && !audit.first_bad?.told)

@@ -10,13 +10,13 @@ import { openConnection } from "../sqlite/open-connection.ts";
 import { withRetries } from "../sqlite/with-retries.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { keyOf, longBytes, maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
+import { getKey, measureLongColumns, maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
 import { pageStatement, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
 /** Holds the write lock of a state directory's record. Other writers wait, and fail after five seconds with a lock error. */
-export async function withDirectory<T>(
+export async function withLockedRecord<T>(
   directory: string,
   waitMs: number,
   work: (record: SourceRecord) => Promise<T>,
@@ -66,9 +66,9 @@ function readPage(connection: Connection, table: Table, after: Row | null): Row[
   const statement = connection.sql(pageStatement(table, after !== null));
   const rows: Row[] = [];
   let bytes = 0;
-  for (const row of statement.iterate(...(after === null ? [] : keyOf(table, after)), maxPageRows)) {
+  for (const row of statement.iterate(...(after === null ? [] : getKey(table, after)), maxPageRows)) {
     rows.push(row);
-    bytes += longBytes(table, row);
+    bytes += measureLongColumns(table, row);
     if (bytes >= maxPageBytes) break;
   }
   return rows;

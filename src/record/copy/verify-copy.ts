@@ -3,7 +3,7 @@ import { verifyChain, verifyingMac, type VerifyResult } from "../audit/verify.ts
 import { walkStatements } from "../postgres/walk-statements.ts";
 import type { SourceRecord } from "./record-copy.ts";
 
-/** Verifies the chain of an uncommitted copy in PostgreSQL, so that a broken copy is not kept. */
+/** Verifies the chain of an uncommitted copy in PostgreSQL, so that a broken copy is never committed. */
 export function verifyCopy(
   copy: SourceRecord,
   secret: Uint8Array,

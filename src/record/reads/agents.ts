@@ -7,26 +7,26 @@ import { all, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
 
-const ofApi = `from agents`;
-const ofRunners = `from runner_agents a join runners using (runner_id)`;
+const fromApi = `from agents`;
+const fromRunners = `from runner_agents a join runners using (runner_id)`;
 const apiColumns = `select name, owner, body`;
 const runnerColumns = `select a.name, a.body, a.runner_id, runners.owner`;
-const agentsNamed = [
-  `${apiColumns} ${ofApi} where name = ?`,
-  `${runnerColumns} ${ofRunners} where a.name = ? order by a.runner_id`,
+const selectByName = [
+  `${apiColumns} ${fromApi} where name = ?`,
+  `${runnerColumns} ${fromRunners} where a.name = ? order by a.runner_id`,
 ] as const;
 // `name >= ?` uses the index; the rest selects the position within the name.
-const apiAfter = `${ofApi} where name >= ?1 and (name > ?1 or ?2 = 1) order by name limit ?3`;
-const runnersAfter = `${ofRunners} where a.name >= ?1 and (a.name > ?1 or a.runner_id > ?2) order by a.name, a.runner_id limit ?3`;
+const apiAfter = `${fromApi} where name >= ?1 and (name > ?1 or ?2 = 1) order by name limit ?3`;
+const runnersAfter = `${fromRunners} where a.name >= ?1 and (a.name > ?1 or a.runner_id > ?2) order by a.name, a.runner_id limit ?3`;
 const apiSizes = `select name, octet_length(body) as size ${apiAfter}`;
 const runnerSizes = `select a.name, a.runner_id, octet_length(a.body) as size ${runnersAfter}`;
 const selectNames = `
   select name from agents union select name from runner_agents order by name limit ?`;
 
 export function* readAgents(name: string): Work<ListedAgent[]> {
-  const api = yield all(agentsNamed[0], toColumn(name));
-  const runners = yield all(agentsNamed[1], toColumn(name));
-  return [...api, ...runners].map(listed);
+  const api = yield all(selectByName[0], toColumn(name));
+  const runners = yield all(selectByName[1], toColumn(name));
+  return [...api, ...runners].map(toListedAgent);
 }
 
 export function* readAgentNames(limit: number): Work<string[]> {
@@ -39,21 +39,21 @@ export function* readAgentPage(page: {
   limit: number;
 }): Work<{ items: ListedAgent[]; more: boolean }> {
   const { name, rank, runner_id } = page.after ?? { name: "", rank: 0, runner_id: "" };
-  const [beforeApi, behind] = [rank < 1 ? 1 : 0, rank < 3 ? "" : runner_id];
+  const [includesApi, afterRunner] = [rank < 1 ? 1 : 0, rank < 3 ? "" : runner_id];
   const measured = [
-    ...(yield all(apiSizes, toColumn(name), beforeApi, page.limit + 1)),
-    ...(yield all(runnerSizes, toColumn(name), toColumn(behind), page.limit + 1)),
-  ].sort((one, other) => compareAgentPositions(placeOfRow(one), placeOfRow(other)));
+    ...(yield all(apiSizes, toColumn(name), includesApi, page.limit + 1)),
+    ...(yield all(runnerSizes, toColumn(name), toColumn(afterRunner), page.limit + 1)),
+  ].sort((a, b) => compareAgentPositions(positionFromRow(a), positionFromRow(b)));
   const fitting = measured.slice(0, Math.min(countThatFits(measured), page.limit));
   const runnerCount = fitting.filter((row) => "runner_id" in row).length;
-  const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - runnerCount);
-  const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), runnerCount);
-  const items = [...api, ...runners].map(listed);
-  items.sort((one, other) => compareAgentPositions(toAgentPosition(one), toAgentPosition(other)));
+  const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), includesApi, fitting.length - runnerCount);
+  const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(afterRunner), runnerCount);
+  const items = [...api, ...runners].map(toListedAgent);
+  items.sort((a, b) => compareAgentPositions(toAgentPosition(a), toAgentPosition(b)));
   return { items, more: measured.length > fitting.length };
 }
 
-function placeOfRow(row: Row): AgentPosition {
+function positionFromRow(row: Row): AgentPosition {
   const fromRunner = "runner_id" in row;
   return {
     name: textColumn(row, "name"),
@@ -62,7 +62,7 @@ function placeOfRow(row: Row): AgentPosition {
   };
 }
 
-function listed(row: Row): ListedAgent {
+function toListedAgent(row: Row): ListedAgent {
   const fromRunner = "runner_id" in row;
   return {
     // put_agent or register_runner wrote it from an Agent.

@@ -7,7 +7,7 @@ import { toColumn } from "../text.ts";
 
 export { readFile, readFiles } from "./files.ts";
 export { readQuestion, readQuestions, readUsage } from "./questions.ts";
-export { readPoller, readWithWork } from "./pollers.ts";
+export { readPoller, readRunnersWithWork as readWithWork } from "./pollers.ts";
 export { readAgentNames, readAgentPage, readAgents } from "./agents.ts";
 export { readRunner, readRunnerPage, readRunners } from "./runners.ts";
 export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
@@ -23,12 +23,12 @@ export {
   readWebhook,
   readWebhooks,
 } from "./triggers.ts";
-export { readWhy } from "./why.ts";
+export { readWaitReasons as readWhy } from "./wait-reasons.ts";
 
 // 'g' sorts after every hexadecimal digit, so this is one range of the index on hashes.
-const hashThatBegins = `select hash from tokens where hash >= ?1 and hash < ?1 || 'g' order by hash limit 1`;
-const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
-const agentOf = `
+const selectHash = `select hash from tokens where hash >= ?1 and hash < ?1 || 'g' order by hash limit 1`;
+const selectTokens = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
+const selectAgent = `
   select agent_revs.body, runs.timeout_seconds, demands.body as demands
   from runs join agent_revs using (agent_rev_id) join demands using (demand_id) where run_id = ?`;
 
@@ -37,19 +37,19 @@ export function* readToken(hash: string): Work<Token | null> {
   return row === undefined ? null : tokenFromRow(row);
 }
 
-export function* readTokenHash(beginning: string): Work<string | null> {
-  const [row] = yield first(hashThatBegins, toColumn(beginning));
+export function* readTokenHash(prefix: string): Work<string | null> {
+  const [row] = yield first(selectHash, toColumn(prefix));
   return row === undefined ? null : String(row["hash"]);
 }
 
 export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {
-  return (yield all(tokenPage, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
+  return (yield all(selectTokens, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
 }
 
-export function* readAgentOf(
+export function* readRunAgent(
   run_id: string,
 ): Work<{ agent: Agent; timeout_seconds: number | null; demands: Demands } | null> {
-  const [row] = yield first(agentOf, toColumn(run_id));
+  const [row] = yield first(selectAgent, toColumn(run_id));
   if (row === undefined) return null;
   return {
     // create_run wrote both from the model's types.

@@ -5,17 +5,17 @@ import { fromColumn, toColumn } from "../text.ts";
 const columns = `
   runs.run_id, events.seq, events.attempt, events.n, events.at, events.cursor,
   events.received_at, events.body`;
-const ofRun = "from runs join events using (run_no) where runs.run_id = ? and events.seq > ?";
-const ofAll = "from events join runs using (run_no) where events.cursor > ?";
-const sizesOfRun = `select events.seq as place, octet_length(events.body) as size ${ofRun} order by events.seq limit ?`;
-const sizesOfAll = `select events.cursor as place, octet_length(events.body) as size ${ofAll} order by events.cursor limit ?`;
-const pageOfRun = `select ${columns} ${ofRun} and events.seq <= ? order by events.seq`;
-const pageOfAll = `select ${columns} ${ofAll} and events.cursor <= ? order by events.cursor`;
-const lastOfRun = `select last_seq as place from runs where run_id = ?`;
-const lastOfAll = `select max(cursor) as place from events`;
+const fromRun = "from runs join events using (run_no) where runs.run_id = ? and events.seq > ?";
+const fromAll = "from events join runs using (run_no) where events.cursor > ?";
+const sizesOfRun = `select events.seq as position, octet_length(events.body) as size ${fromRun} order by events.seq limit ?`;
+const sizesOfAll = `select events.cursor as position, octet_length(events.body) as size ${fromAll} order by events.cursor limit ?`;
+const pageOfRun = `select ${columns} ${fromRun} and events.seq <= ? order by events.seq`;
+const pageOfAll = `select ${columns} ${fromAll} and events.cursor <= ? order by events.cursor`;
+const lastOfRun = `select last_seq as position from runs where run_id = ?`;
+const lastOfAll = `select max(cursor) as position from events`;
 
-/** Total size of the bodies on a page, so that no reader holds up the others. */
-const pageBytes = 512 * 1024;
+/** Limits the total size of the bodies on a page, so that no reader delays the others. */
+const defaultPageBytes = 512 * 1024;
 
 export function* readEvents(run_id: string, after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
   const run = toColumn(run_id);
@@ -28,29 +28,29 @@ export function* readFeed(after: number, limit: number, maxBytes?: number): Work
   return last === null ? [] : (yield all(pageOfAll, after, last)).map(eventFromRow);
 }
 
-/** How many of these rows fit on a page by their `size`. A larger one gets a page of its own. */
+/** How many rows fit on a page by their `size`. A row larger than a page gets a page of its own. */
 export function countThatFits(rows: readonly Row[]): number {
-  let remainingBytes = pageBytes;
+  let remainingBytes = defaultPageBytes;
   const firstTooLarge = rows.findIndex(({ size }, index) => (remainingBytes -= Number(size)) < 0 && index > 0);
   return firstTooLarge < 0 ? rows.length : firstTooLarge;
 }
 
 /** Position of the last event on a page. An event larger than a page gets a page of its own. */
-function lastThatFits(rows: readonly Row[], maxBytes = pageBytes): number | null {
+function lastThatFits(rows: readonly Row[], maxBytes = defaultPageBytes): number | null {
   let last: number | null = null;
   let remainingBytes = maxBytes;
   for (const row of rows) {
     const size = Number(row["size"]);
     if (last !== null && size > remainingBytes) break;
     remainingBytes -= size;
-    last = Number(row["place"]);
+    last = Number(row["position"]);
   }
   return last;
 }
 
 export function* readLastPosition(run_id: string | null): Work<number> {
   const [row] = yield run_id === null ? first(lastOfAll) : first(lastOfRun, toColumn(run_id));
-  return Number(row?.["place"] ?? 0);
+  return Number(row?.["position"] ?? 0);
 }
 
 function eventFromRow(row: Row): StoredEvent {

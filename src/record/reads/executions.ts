@@ -8,8 +8,8 @@ export interface ExecutionFilter {
   open?: boolean;
 }
 
-/** The first end of `started` that its own attempt reported. Earlier versions also accepted ends from others. */
-const end = (column: string): string => `(
+/** Selects the first end of `started` that its own attempt reported. Earlier versions also accepted ends from other attempts. */
+const selectEnd = (column: string): string => `(
     select ${column} from audit_rows ended join audit_batches ending on ending.batch_no = ended.batch_no
     where ended.execution_id = started.execution_id and ended.kind = 'end'
       and ended.run_id = started.run_id and ended.attempt = started.attempt
@@ -18,17 +18,17 @@ const end = (column: string): string => `(
 export const executionColumns = `
     started.run_id, started.attempt, started.body as start_body,
     (select beginning.at from audit_batches beginning where beginning.batch_no = started.batch_no) as received_at,
-    ${end("ended.body")} as end_body, ${end("ending.at")} as end_received_at`;
-const pairs = `
+    ${selectEnd("ended.body")} as end_body, ${selectEnd("ending.at")} as end_received_at`;
+const selectExecutions = `
   select ${executionColumns} from audit_rows started`;
-const sizes = `
-  select octet_length(started.body) + coalesce(${end("octet_length(ended.body)")}, 0) as size from audit_rows started`;
-const one = `${pairs} where started.execution_id = ? and started.kind = 'start' order by started.no limit 1`;
-const startNo = `
+const selectSizes = `
+  select octet_length(started.body) + coalesce(${selectEnd("octet_length(ended.body)")}, 0) as size from audit_rows started`;
+const selectExecution = `${selectExecutions} where started.execution_id = ? and started.kind = 'start' order by started.no limit 1`;
+const selectStartNo = `
   select no from audit_rows where execution_id = ? and kind = 'start' order by no limit 1`;
 
 export function* readExecution(execution_id: string): Work<Execution | null> {
-  const [row] = yield first(one, toColumn(execution_id));
+  const [row] = yield first(selectExecution, toColumn(execution_id));
   return row === undefined ? null : executionFromRow(row);
 }
 
@@ -43,13 +43,15 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
   if (filter.open === false) conditions.push("started.no not in (select start_no from open_executions)");
   if (page.before !== undefined) {
     conditions.push("started.no < ?");
-    const [start] = yield first(startNo, toColumn(page.before));
+    const [start] = yield first(selectStartNo, toColumn(page.before));
     values.push(start?.["no"] ?? 0);
   }
-  const ordered = `where ${conditions.join(" and ")} order by started.no desc limit ?`;
+  const pageClause = `where ${conditions.join(" and ")} order by started.no desc limit ?`;
   const limit =
-    page.bounded === true ? countThatFits(yield all(`${sizes} ${ordered}`, ...values, page.limit)) : page.limit;
-  return (yield all(`${pairs} ${ordered}`, ...values, limit)).map(executionFromRow);
+    page.bounded === true
+      ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
+      : page.limit;
+  return (yield all(`${selectExecutions} ${pageClause}`, ...values, limit)).map(executionFromRow);
 }
 
 export function executionFromRow(row: Row): Execution {

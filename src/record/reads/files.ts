@@ -5,15 +5,15 @@ import { fromColumn, toColumn } from "../text.ts";
 const ofLastAttempt = `
   select path, size, sha256, media_type from runs join files on files.run_no = runs.run_no and files.attempt = runs.attempt
   where run_id = ?`;
-const allFiles = `${ofLastAttempt} order by path limit 10000`;
-const oneFile = `${ofLastAttempt} and path = ?`;
+const selectFiles = `${ofLastAttempt} order by path limit 10000`;
+const selectFile = `${ofLastAttempt} and path = ?`;
 
 export function* readFiles(run_id: string): Work<StoredFile[]> {
-  return (yield all(allFiles, toColumn(run_id))).map(fileFromRow);
+  return (yield all(selectFiles, toColumn(run_id))).map(fileFromRow);
 }
 
 export function* readFile(run_id: string, path: string): Work<StoredFile | null> {
-  const [row] = yield first(oneFile, toColumn(run_id), toColumn(path));
+  const [row] = yield first(selectFile, toColumn(run_id), toColumn(path));
   return row === undefined ? null : fileFromRow(row);
 }
 

@@ -13,19 +13,19 @@ const columns = [
 const selectQuestions = `
   select ${columns}, runs.run_id, runs.agent_name, runs.session_id, runs.parent_run_id
   from questions join runs on runs.run_no = questions.run_no`;
-const sizes = `
+const selectSizes = `
   select octet_length(questions.input) + coalesce(octet_length(questions.input_schema), 0)
     + coalesce(octet_length(questions.edited_input), 0) as size from questions`;
 const ofRun = `questions.run_no = (select run_no from runs where run_id = ?)`;
-const newest = `${selectQuestions} where ${ofRun} and questions.request_id = ? order by questions.attempt desc limit 1`;
+const selectNewest = `${selectQuestions} where ${ofRun} and questions.request_id = ? order by questions.attempt desc limit 1`;
 const selectParent = `select run_id, agent_name, parent_run_id from runs where run_id = ?`;
 
-/** Counting stops here. */
-const mostCounted = 10_000;
-const mostParents = 20;
+/** Questions counted at most, however many there are. */
+const maxCounted = 10_000;
+const maxParents = 20;
 
 export function* readQuestion(run_id: string, request_id: string): Work<Question | null> {
-  const [row] = yield first(newest, toColumn(run_id), toColumn(request_id));
+  const [row] = yield first(selectNewest, toColumn(run_id), toColumn(request_id));
   return row === undefined ? null : yield* questionFromRow(row, new Map());
 }
 
@@ -37,23 +37,23 @@ export function* readQuestions(
   const values: SqlValue[] = [];
   // Repeats the condition of the partial indexes word for word, otherwise SQLite would not use them.
   if (filter.open !== undefined) conditions.push(`questions.decision is ${filter.open ? "" : "not "}null`);
-  if (filter.created_by !== undefined) add("questions.created_by = ?", toColumn(filter.created_by));
-  if (filter.run_id !== undefined) add(ofRun, toColumn(filter.run_id));
-  const counted = `select count(*) as count from (select 1 as one from questions ${where(conditions)} limit ?) as portion`;
-  const [row] = yield first(counted, ...values, mostCounted);
-  if (page.after !== undefined) add("questions.question_no > ?", Number(page.after));
-  const ordered = `${where(conditions)} order by questions.question_no limit ?`;
-  const measured = yield all(`${sizes} ${ordered}`, ...values, page.limit);
+  if (filter.created_by !== undefined) addCondition("questions.created_by = ?", toColumn(filter.created_by));
+  if (filter.run_id !== undefined) addCondition(ofRun, toColumn(filter.run_id));
+  const countText = `select count(*) as count from (select 1 from questions ${where(conditions)} limit ?) as portion`;
+  const [countRow] = yield first(countText, ...values, maxCounted);
+  if (page.after !== undefined) addCondition("questions.question_no > ?", Number(page.after));
+  const pageClause = `${where(conditions)} order by questions.question_no limit ?`;
+  const measured = yield all(`${selectSizes} ${pageClause}`, ...values, page.limit);
   const fitting = countThatFits(measured);
-  const found = yield all(`${selectQuestions} ${ordered}`, ...values, fitting);
+  const rows = yield all(`${selectQuestions} ${pageClause}`, ...values, fitting);
   const items: Question[] = [];
-  const known = new Map<string, Row | undefined>();
-  for (const one of found) items.push(yield* questionFromRow(one, known));
+  const knownParents = new Map<string, Row | undefined>();
+  for (const row of rows) items.push(yield* questionFromRow(row, knownParents));
   const isLast = fitting === measured.length && fitting < page.limit;
-  const next = isLast ? null : String(found.at(-1)?.["question_no"]);
-  return { items, next, count: Number(row?.["count"]) };
+  const next = isLast ? null : String(rows.at(-1)?.["question_no"]);
+  return { items, next, count: Number(countRow?.["count"]) };
 
-  function add(condition: string, value: SqlValue): void {
+  function addCondition(condition: string, value: SqlValue): void {
     conditions.push(condition);
     values.push(value);
   }
@@ -63,7 +63,7 @@ function where(conditions: readonly string[]): string {
   return conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
 }
 
-function* questionFromRow(row: Row, known: Map<string, Row | undefined>): Work<Question> {
+function* questionFromRow(row: Row, knownParents: Map<string, Row | undefined>): Work<Question> {
   return {
     run_id: fromColumn(String(row["run_id"])),
     request_id: fromColumn(String(row["request_id"])),
@@ -71,29 +71,32 @@ function* questionFromRow(row: Row, known: Map<string, Row | undefined>): Work<Q
     agent_name: fromColumn(String(row["agent_name"])),
     session_id: textOrNull(row["session_id"]),
     created_by: fromColumn(String(row["created_by"])),
-    parents: yield* parentsOf(row["parent_run_id"], known),
+    parents: yield* readParents(row["parent_run_id"], knownParents),
     tool: fromColumn(String(row["tool"])),
     input: JSON.parse(String(row["input"])) as unknown,
     // Only these values are ever written.
     effect: row["effect"] as Question["effect"],
     // Copied from the question's schema.
-    input_schema: jsonOrNull(row["input_schema"]) as Question["input_schema"],
+    input_schema: parseOrNull(row["input_schema"]) as Question["input_schema"],
     asked_at: String(row["asked_at"]),
     expires_at: new Date(Number(row["expires_at"])).toISOString(),
     decision: row["decision"] as Question["decision"],
     answered_by: textOrNull(row["answered_by"]),
     answered_at: textOrNull(row["answered_at"]),
     message: textOrNull(row["message"]),
-    edited_input: jsonOrNull(row["edited_input"]),
+    edited_input: parseOrNull(row["edited_input"]),
     remember: row["remember"] as Question["remember"],
   };
 }
 
-function* parentsOf(from: Row[string] | undefined, known: Map<string, Row | undefined>): Work<Question["parents"]> {
+function* readParents(
+  parent_run_id: Row[string] | undefined,
+  knownParents: Map<string, Row | undefined>,
+): Work<Question["parents"]> {
   const parents: Question["parents"] = [];
-  for (let next = from; typeof next === "string" && parents.length < mostParents;) {
-    if (!known.has(next)) known.set(next, (yield first(selectParent, next))[0]);
-    const row = known.get(next);
+  for (let next = parent_run_id; typeof next === "string" && parents.length < maxParents;) {
+    if (!knownParents.has(next)) knownParents.set(next, (yield first(selectParent, next))[0]);
+    const row = knownParents.get(next);
     if (row === undefined) break;
     parents.push({ run_id: fromColumn(next), agent_name: fromColumn(String(row["agent_name"])) });
     next = row["parent_run_id"];
@@ -101,7 +104,7 @@ function* parentsOf(from: Row[string] | undefined, known: Map<string, Row | unde
   return parents;
 }
 
-function jsonOrNull(stored: unknown): unknown {
+function parseOrNull(stored: unknown): unknown {
   return typeof stored === "string" ? (JSON.parse(stored) as unknown) : null;
 }
 
@@ -113,7 +116,7 @@ const groups = {
 
 export function* readUsage(filter: Parameters<QuestionReads["usage"]>[0], limit: number): Work<UsageRow[]> {
   const { table, by, order } = groups[filter.by];
-  const given = [
+  const conditions = [
     ["day >= ?", filter.since],
     ["day < ?", filter.until],
     ["agent_name = ?", filter.agent_name],
@@ -122,8 +125,8 @@ export function* readUsage(filter: Parameters<QuestionReads["usage"]>[0], limit:
   const text = `
   select ${by.join(", ")}, sum(runs) as runs, sum(turns) as turns, sum(input_tokens) as input_tokens,
     sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
-  from ${table} ${where(given.map(([condition]) => condition))} group by ${by.join(", ")} order by ${order} limit ?`;
-  const rows = yield all(text, ...given.map(([, value]) => toColumn(value)), limit);
+  from ${table} ${where(conditions.map(([condition]) => condition))} group by ${by.join(", ")} order by ${order} limit ?`;
+  const rows = yield all(text, ...conditions.map(([, value]) => toColumn(value)), limit);
   return rows.map((row) => ({
     agent_name: textOrNull(row["agent_name"]),
     day: textOrNull(row["day"]),

@@ -10,26 +10,26 @@ const columns = `runners.*, (
     select count(*) from runs
     where runs.runner_id = runners.runner_id and ${isAssigned}
       and ${statusIn("busy", "runs.status")}) as running`;
-const allRunners = `select ${columns} from runners order by runner_id`;
-const oneRunner = `select ${columns} from runners where runner_id = ?`;
-const namesOfAll = `select runner_id, name from runner_agents order by runner_id, name`;
-const namesOfOne = `select runner_id, name from runner_agents where runner_id = ? order by name`;
-const namesBetween = `
+const selectRunners = `select ${columns} from runners order by runner_id`;
+const selectRunner = `select ${columns} from runners where runner_id = ?`;
+const selectAllNames = `select runner_id, name from runner_agents order by runner_id, name`;
+const selectNames = `select runner_id, name from runner_agents where runner_id = ? order by name`;
+const selectNamesBetween = `
   select runner_id, name from runner_agents where runner_id > ? and runner_id <= ? order by runner_id, name`;
-const sizes = `
+const selectSizes = `
   select runner_id, octet_length(executor) + octet_length(tags) + octet_length(project_dir) + coalesce((
     select sum(octet_length(name)) from runner_agents where runner_agents.runner_id = runners.runner_id), 0) as size
   from runners`;
 
 export function* readRunner(runner_id: string): Work<RunnerRow | null> {
-  const [row] = yield first(oneRunner, toColumn(runner_id));
+  const [row] = yield first(selectRunner, toColumn(runner_id));
   if (row === undefined) return null;
-  return runnerFromRow(row, namesByRunner(yield all(namesOfOne, toColumn(runner_id))));
+  return runnerFromRow(row, groupNames(yield all(selectNames, toColumn(runner_id))));
 }
 
 export function* readRunners(): Work<RunnerRow[]> {
-  const rows = yield all(allRunners);
-  const names = namesByRunner(yield all(namesOfAll));
+  const rows = yield all(selectRunners);
+  const names = groupNames(yield all(selectAllNames));
   return rows.map((row) => runnerFromRow(row, names));
 }
 
@@ -40,24 +40,24 @@ export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0
 }> {
   const after = toColumn(page.after ?? "");
   const owner = page.owner === undefined ? [] : [toColumn(page.owner)];
-  const which = `where runner_id > ? ${page.owner === undefined ? "" : "and owner = ?"} order by runner_id limit ?`;
-  const measured = yield all(`${sizes} ${which}`, after, ...owner, page.limit + 1);
+  const pageClause = `where runner_id > ? ${page.owner === undefined ? "" : "and owner = ?"} order by runner_id limit ?`;
+  const measured = yield all(`${selectSizes} ${pageClause}`, after, ...owner, page.limit + 1);
   const fitting = Math.min(countThatFits(measured), page.limit);
-  const rows = yield all(`select ${columns} from runners ${which}`, after, ...owner, fitting);
+  const rows = yield all(`select ${columns} from runners ${pageClause}`, after, ...owner, fitting);
   const last = measured[fitting - 1]?.["runner_id"] ?? after;
-  const names = namesByRunner(yield all(namesBetween, after, last));
+  const names = groupNames(yield all(selectNamesBetween, after, last));
   return { items: rows.map((row) => runnerFromRow(row, names)), more: measured.length > fitting };
 }
 
-function namesByRunner(rows: readonly Row[]): Map<string, string[]> {
-  const names = new Map<string, string[]>();
+function groupNames(rows: readonly Row[]): Map<string, string[]> {
+  const byRunner = new Map<string, string[]>();
   for (const row of rows) {
     const runner_id = textColumn(row, "runner_id");
-    const known = names.get(runner_id);
-    if (known === undefined) names.set(runner_id, [textColumn(row, "name")]);
-    else known.push(textColumn(row, "name"));
+    const names = byRunner.get(runner_id);
+    if (names === undefined) byRunner.set(runner_id, [textColumn(row, "name")]);
+    else names.push(textColumn(row, "name"));
   }
-  return names;
+  return byRunner;
 }
 
 function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRow {

@@ -6,18 +6,18 @@ import { textOrNull, toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";
 
-const oneRun = `${selectRuns} where run_id = ?`;
-const runSizes = `
+const selectRun = `${selectRuns} where run_id = ?`;
+const selectSizes = `
   select octet_length(demands.body) + coalesce(octet_length(runs.error), 0) + coalesce(octet_length(runs.summary), 0)
     + coalesce(octet_length(runs.project_dir), 0) + coalesce(octet_length(runs.usage), 0) as size
   from runs join demands using (demand_id)`;
-const oneBody = `
+const selectBody = `
   select parameters, prompt, result_text, result_data from run_bodies join runs using (run_no) where run_id = ?`;
 
 export function* readRun(run_id: string): Work<Run | null> {
   const row = yield* readRunRow(run_id);
   if (row === null) return null;
-  const [body] = yield first(oneBody, toColumn(run_id));
+  const [body] = yield first(selectBody, toColumn(run_id));
   return {
     ...row,
     // create_run wrote it from a Run's parameters.
@@ -28,22 +28,24 @@ export function* readRun(run_id: string): Work<Run | null> {
   };
 }
 
-/** Without parameters, prompt and result, which may be megabytes. */
+/** Reads a run without its parameters, prompt and result, which may be megabytes. */
 export function* readRunRow(run_id: string): Work<RunRow | null> {
-  const [row] = yield first(oneRun, toColumn(run_id));
+  const [row] = yield first(selectRun, toColumn(run_id));
   return row === undefined ? null : runFromRow(row);
 }
 
 export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
-  const { conditions, values } = whereRuns(filter, page);
+  const { conditions, values } = buildRunConditions(filter, page);
   const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
-  const ordered = `${where} order by run_id desc limit ?`;
+  const pageClause = `${where} order by run_id desc limit ?`;
   const limit =
-    page.bounded === true ? countThatFits(yield all(`${runSizes} ${ordered}`, ...values, page.limit)) : page.limit;
-  return (yield all(`${selectRuns} ${ordered}`, ...values, limit)).map(runFromRow);
+    page.bounded === true
+      ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
+      : page.limit;
+  return (yield all(`${selectRuns} ${pageClause}`, ...values, limit)).map(runFromRow);
 }
 
-const equals = [
+const exactColumns = [
   "agent_name",
   "created_by",
   "parent_run_id",
@@ -55,32 +57,35 @@ const equals = [
   "repo_sha",
 ] as const;
 
-export function whereRuns(filter: RunFilter, page: Pick<Page, "before">): { conditions: string[]; values: SqlValue[] } {
+export function buildRunConditions(
+  filter: RunFilter,
+  page: Pick<Page, "before">,
+): { conditions: string[]; values: SqlValue[] } {
   const conditions: string[] = [];
   const values: SqlValue[] = [];
-  for (const name of equals) {
-    const wanted = filter[name];
-    if (wanted !== undefined) add(`${name} = ?`, toColumn(wanted));
+  for (const name of exactColumns) {
+    const value = filter[name];
+    if (value !== undefined) addCondition(`${name} = ?`, toColumn(value));
   }
   if (filter.status !== undefined) {
-    // Remove duplicates: each number of placeholders is a statement of its own in the cache.
+    // Remove duplicates: the statement cache has one entry per number of placeholders.
     const statuses = [...new Set(filter.status)];
     // An empty list is not valid SQL, and matches nothing.
     if (statuses.length === 0) conditions.push("1 = 0");
-    else add(`status in (${statuses.map(() => "?").join(", ")})`, ...statuses);
+    else addCondition(`status in (${statuses.map(() => "?").join(", ")})`, ...statuses);
     // Repeats the condition of the partial index word for word, otherwise SQLite would not use it.
     if (!statuses.includes("completed")) conditions.push("status <> 'completed'");
   }
-  if (filter.since !== undefined) add("created_at >= ?", toColumn(filter.since));
-  if (filter.until !== undefined) add("created_at < ?", toColumn(filter.until));
-  const { least, most } = uuidTimeBounds(filter.since, filter.until);
-  if (least !== null) add("run_id >= ?", least);
-  if (most !== null) add("run_id <= ?", most);
-  if (page.before !== undefined) add("run_id < ?", toColumn(page.before));
+  if (filter.since !== undefined) addCondition("created_at >= ?", toColumn(filter.since));
+  if (filter.until !== undefined) addCondition("created_at < ?", toColumn(filter.until));
+  const { min, max } = uuidTimeBounds(filter.since, filter.until);
+  if (min !== null) addCondition("run_id >= ?", min);
+  if (max !== null) addCondition("run_id <= ?", max);
+  if (page.before !== undefined) addCondition("run_id < ?", toColumn(page.before));
   return { conditions, values };
 
-  function add(condition: string, ...given: SqlValue[]): void {
+  function addCondition(condition: string, ...newValues: SqlValue[]): void {
     conditions.push(condition);
-    values.push(...given);
+    values.push(...newValues);
   }
 }

@@ -5,21 +5,21 @@ import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
 const slotColumns = ["slot", "outcome", "why", "detail", "manual", "at", "run_id"] as const;
-const ofRun = `runs.status as run_status, runs.reason as run_reason`;
+const runColumns = `runs.status as run_status, runs.reason as run_reason`;
 const selectWithLast = `
-  select schedules.*, ${slotColumns.map((name) => `last.${name} as line_${name}`).join(", ")}, ${ofRun}
+  select schedules.*, ${slotColumns.map((name) => `last.${name} as slot_${name}`).join(", ")}, ${runColumns}
   from schedules
   left join schedule_slots last on last.schedule_id = schedules.schedule_id and last.slot = (
     select max(slot) from schedule_slots newest where newest.schedule_id = schedules.schedule_id)
   left join runs on runs.run_id = last.run_id`;
-const sizes = `select octet_length(schedules.body) as size from schedules`;
+const selectSizes = `select octet_length(schedules.body) as size from schedules`;
 const selectOne = `${selectWithLast} where schedules.schedule_id = ?`;
 const selectDue = `
   select * from schedules where due_at is not null and due_at <= ? order by due_at limit ?`;
 const selectNext = `
   select due_at from schedules where due_at is not null and due_at > ? order by due_at limit 1`;
 const selectSlots = `
-  select ${slotColumns.map((name) => `schedule_slots.${name} as line_${name}`).join(", ")}, ${ofRun}
+  select ${slotColumns.map((name) => `schedule_slots.${name} as slot_${name}`).join(", ")}, ${runColumns}
   from schedule_slots left join runs on runs.run_id = schedule_slots.run_id
   where schedule_id = ?1 and (slot < ?2 or ?2 is null) order by slot desc limit ?3`;
 
@@ -32,18 +32,18 @@ export function* readSchedules(
   filter: Parameters<ScheduleReads["schedules"]>[0],
   page: Parameters<ScheduleReads["schedules"]>[1],
 ): Work<StoredSchedule[]> {
-  const given: [string, string | undefined][] = [
+  const filters: [string, string | undefined][] = [
     ["schedules.created_by = ?", filter.created_by],
     ["schedules.agent_name = ?", filter.agent_name],
     ["schedules.name = ?", filter.name],
     ["schedules.schedule_id > ?", page.after],
   ];
-  const used = given.filter((pair): pair is [string, string] => pair[1] !== undefined);
-  const where = used.length === 0 ? "" : `where ${used.map(([condition]) => condition).join(" and ")}`;
-  const values: SqlValue[] = used.map(([, value]) => toColumn(value));
-  const ordered = `${where} order by schedules.schedule_id limit ?`;
-  const fitting = countThatFits(yield all(`${sizes} ${ordered}`, ...values, page.limit));
-  const rows = yield all(`${selectWithLast} ${ordered}`, ...values, fitting);
+  const conditions = filters.filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const where = conditions.length === 0 ? "" : `where ${conditions.map(([condition]) => condition).join(" and ")}`;
+  const values: SqlValue[] = conditions.map(([, value]) => toColumn(value));
+  const pageClause = `${where} order by schedules.schedule_id limit ?`;
+  const fitting = countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit));
+  const rows = yield all(`${selectWithLast} ${pageClause}`, ...values, fitting);
   return rows.map(scheduleFromRow);
 }
 
@@ -81,17 +81,17 @@ export function scheduleFromRow(row: Row): StoredSchedule {
 }
 
 function slotFromRow(row: Row): Slot | null {
-  const slot = textOrNull(row["line_slot"]);
+  const slot = textOrNull(row["slot_slot"]);
   if (slot === null) return null;
   return {
     slot,
     // Only these values are ever written.
-    outcome: row["line_outcome"] as Slot["outcome"],
-    why: row["line_why"] as Slot["why"],
-    detail: textOrNull(row["line_detail"]),
-    manual: row["line_manual"] === 1,
-    at: String(row["line_at"]),
-    run_id: textOrNull(row["line_run_id"]),
+    outcome: row["slot_outcome"] as Slot["outcome"],
+    why: row["slot_why"] as Slot["why"],
+    detail: textOrNull(row["slot_detail"]),
+    manual: row["slot_manual"] === 1,
+    at: String(row["slot_at"]),
+    run_id: textOrNull(row["slot_run_id"]),
     run_status: row["run_status"] as Slot["run_status"],
     run_reason: row["run_reason"] as Slot["run_reason"],
   };

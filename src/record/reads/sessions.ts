@@ -5,31 +5,31 @@ import { fromColumn, textOrNull, toColumn } from "../text.ts";
 const selectSessions = `
   select sessions.*, (select portable from session_states saved where saved.session_id = sessions.session_id) as portable
   from sessions`;
-const oneSession = `${selectSessions} where session_id = ?`;
-const versions = `
+const selectSession = `${selectSessions} where session_id = ?`;
+const selectVersions = `
   select run_id, mode, status, executor_session_id, coalesce(
     (select max(run_id) from runs before where before.session_id = runs.session_id and before.run_id < runs.run_id),
     (select max(run_id) from runs origin where origin.session_id = runs.forked_from and origin.run_id < runs.run_id)) as parent
   from runs where session_id = ? order by run_id desc limit 1000`;
 
 export function* readSession(session_id: string): Work<Session | null> {
-  const [row] = yield first(oneSession, toColumn(session_id));
+  const [row] = yield first(selectSession, toColumn(session_id));
   return row === undefined ? null : sessionFromRow(row);
 }
 
-/** Adds only the given conditions: no index helps with "or nothing is given". */
+/** Adds a condition only if it is set: no index helps with `or ? is null`. */
 export function* readSessions(
   filter: { agent_name?: string; created_by?: string },
   { before, limit }: { before?: string; limit: number },
 ): Work<Session[]> {
-  const given = [
+  const conditions = [
     ["agent_name = ?", filter.agent_name],
     ["created_by = ?", filter.created_by],
     ["session_id < ?", before],
   ].filter((pair): pair is [string, string] => pair[1] !== undefined);
-  const where = given.length === 0 ? "" : `where ${given.map(([condition]) => condition).join(" and ")}`;
+  const where = conditions.length === 0 ? "" : `where ${conditions.map(([condition]) => condition).join(" and ")}`;
   const text = `${selectSessions} ${where} order by session_id desc limit ?`;
-  return (yield all(text, ...given.map(([, value]) => toColumn(value)), limit)).map(sessionFromRow);
+  return (yield all(text, ...conditions.map(([, value]) => toColumn(value)), limit)).map(sessionFromRow);
 }
 
 export function* readForks(session_id: string, limit: number): Work<Session[]> {
@@ -38,7 +38,7 @@ export function* readForks(session_id: string, limit: number): Work<Session[]> {
 }
 
 export function* readVersions(session_id: string): Work<SessionVersion[]> {
-  const rows = yield all(versions, toColumn(session_id));
+  const rows = yield all(selectVersions, toColumn(session_id));
   return rows.map((row) => ({
     run_id: fromColumn(String(row["run_id"])),
     // Only these values are ever written.
@@ -52,7 +52,7 @@ export function* readVersions(session_id: string): Work<SessionVersion[]> {
 export function* readGoneSessions(session_ids: readonly string[]): Work<string[]> {
   const gone: string[] = [];
   for (const session_id of session_ids) {
-    const [row] = yield first(oneSession, toColumn(session_id));
+    const [row] = yield first(selectSession, toColumn(session_id));
     if (row === undefined) gone.push(session_id);
   }
   return gone;

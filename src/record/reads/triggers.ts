@@ -15,7 +15,7 @@ const selectDeliveries = `
   select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by, webhooks.everyones,
     (select run_id from runs where runs.run_no = deliveries.run_no) as run_id
   from deliveries join webhooks using (webhook_no)`;
-const isDue = `
+const selectDue = `
   select exists (
     select 1 from webhooks where enabled = 1 and exists (
       select 1 from deliveries where deliveries.webhook_no = webhooks.webhook_no and status = 'pending' and next_at <= ?)
@@ -36,8 +36,8 @@ export function* readHook(name: string): Work<{ hook: Hook; secret: string } | n
 }
 
 export function* readWebhooks(page: TriggerPage): Work<{ items: Webhook[]; more: boolean }> {
-  const ofOwner = "created_by = ? and everyones = 0";
-  const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ofOwner, page);
+  const ownerCondition = "created_by = ? and everyones = 0";
+  const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ownerCondition, page);
   return { items: rows.map(webhookFromRow), more };
 }
 
@@ -45,14 +45,14 @@ export function* readWebhooks(page: TriggerPage): Work<{ items: Webhook[]; more:
 function* readPage(
   sizes: string,
   select: string,
-  ofOwner: string,
+  ownerCondition: string,
   { owner, after = "", limit }: TriggerPage,
 ): Work<{ rows: Row[]; more: boolean }> {
   const values = [toColumn(after), ...(owner === undefined ? [] : [toColumn(owner)])];
-  const which = `where name > ? ${owner === undefined ? "" : `and ${ofOwner}`} order by name limit ?`;
-  const measured = yield all(`${sizes} ${which}`, ...values, limit + 1);
+  const pageClause = `where name > ? ${owner === undefined ? "" : `and ${ownerCondition}`} order by name limit ?`;
+  const measured = yield all(`${sizes} ${pageClause}`, ...values, limit + 1);
   const fitting = Math.min(countThatFits(measured), limit);
-  return { rows: yield all(`${select} ${which}`, ...values, fitting), more: measured.length > fitting };
+  return { rows: yield all(`${select} ${pageClause}`, ...values, fitting), more: measured.length > fitting };
 }
 
 export function* readWebhook(name: string): Work<{ webhook: Webhook; secret: string } | null> {
@@ -93,7 +93,7 @@ export function* readDeliveries(
 }
 
 export function* readTriggersDue(now: Date): Work<{ deliveries: boolean; chains: boolean }> {
-  const [row] = yield first(isDue, now.getTime());
+  const [row] = yield first(selectDue, now.getTime());
   return { deliveries: isTrue(row?.["deliveries"]), chains: isTrue(row?.["chains"]) };
 }
 

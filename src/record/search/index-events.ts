@@ -1,8 +1,8 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { Engine } from "../engine.ts";
 import { statusIn } from "../moves/statuses.ts";
 import { all, first, type Query, write, type Work } from "../query.ts";
-import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.ts";
+import { maxCharacters, readTexts, toToolText, extractWords } from "./documents.ts";
 
 /**
  * The index follows the event feed in commit order. It indexes a run when it starts and again when it ends, and each tool
@@ -11,12 +11,12 @@ import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.t
  */
 const eventsPerBatch = 200;
 
-const selectPlace = `select indexed_to, (select max(cursor) from events) as last from store`;
+const selectProgress = `select indexed_to, (select max(cursor) from events) as last from store`;
 const selectEvents = `
   select cursor, run_no, seq, case when body like '{"type":"tool_use"%' then substr(body, 1, ?3) end as tool,
     case when body like '{"type":"result"%' then 1 when seq > 1 then 0
       when exists (select 1 from runs where runs.run_no = events.run_no and ${statusIn("open", "runs.status")}) then 1
-      else 0 end as whole
+      else 0 end as index_run
   from events where cursor > ?1 order by cursor limit ?2`;
 const advance = `update store set indexed_to = ?1 where indexed_to = ?2 returning 1 as yes`;
 
@@ -26,24 +26,24 @@ interface Batch {
   documents: { run_no: number; seq: number; words: string[] }[];
 }
 
-export type Indexed = "done" | "behind" | "unavailable";
+export type IndexResult = "done" | "behind" | "unavailable";
 
-/** Brings the index up to date, with at most `most` batches. Others can read and write between batches. */
+/** Updates the index in at most `maxBatches` batches. Others can read and write between batches. */
 export async function indexEvents(
   engine: Engine,
-  most = Number.POSITIVE_INFINITY,
+  maxBatches = Number.POSITIVE_INFINITY,
   signal?: AbortSignal,
-): Promise<Indexed> {
+): Promise<IndexResult> {
   const { available } = engine.search;
   for (let batches = 0; ; batches += 1) {
     if (!(await indexIsBehind(engine))) return "done";
-    if (batches >= most || signal?.aborted === true) return "behind";
+    if (batches >= maxBatches || signal?.aborted === true) return "behind";
     if (batches === 0 && available !== null && (await engine.read(() => runQuery(first(available)))).length === 0)
       return "unavailable";
     const batch = await engine.read(readBatch);
     // If another process was faster, its batch counts.
     await engine.write(() => storeBatch(engine, batch));
-    await turn();
+    await yieldToEventLoop();
   }
 }
 
@@ -54,22 +54,22 @@ export async function indexExists(engine: Engine): Promise<boolean> {
 }
 
 export async function indexIsBehind(engine: Engine): Promise<boolean> {
-  const [row] = await engine.read(() => runQuery(first(selectPlace)));
+  const [row] = await engine.read(() => runQuery(first(selectProgress)));
   return Number(row?.["last"] ?? 0) > Number(row?.["indexed_to"]);
 }
 
 function* readBatch(): Work<Batch> {
-  const [place] = yield first(selectPlace);
-  const from = Number(place?.["indexed_to"]);
-  const events = yield all(selectEvents, from, eventsPerBatch, mostCharacters);
+  const [progress] = yield first(selectProgress);
+  const from = Number(progress?.["indexed_to"]);
+  const events = yield all(selectEvents, from, eventsPerBatch, maxCharacters);
   const documents: Batch["documents"] = [];
   const runs = new Set<number>();
-  for (const { run_no: no, seq, tool, whole } of events) {
+  for (const { run_no: no, seq, tool, index_run } of events) {
     const run_no = Number(no);
-    if (whole === 1) runs.add(run_no);
-    if (typeof tool === "string") documents.push({ run_no, seq: Number(seq), words: wordsOfTexts([toolText(tool)]) });
+    if (index_run === 1) runs.add(run_no);
+    if (typeof tool === "string") documents.push({ run_no, seq: Number(seq), words: extractWords([toToolText(tool)]) });
   }
-  for (const run_no of runs) documents.push({ run_no, seq: 0, words: wordsOfTexts(yield* readTexts(run_no, 0)) });
+  for (const run_no of runs) documents.push({ run_no, seq: 0, words: extractWords(yield* readTexts(run_no, 0)) });
   return {
     from,
     to: Number(events.at(-1)?.["cursor"] ?? from),

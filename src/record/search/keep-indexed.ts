@@ -5,7 +5,7 @@ import { indexEvents } from "./index-events.ts";
 const gatherMs = 2000;
 
 /** Indexes new events in the background. Returns a function that stops it and waits for the current batch. */
-export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => void): () => Promise<void> {
+export function keepIndexed(store: RecordStore, onError: (error: unknown) => void): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let working: Promise<void> = Promise.resolve();
@@ -29,7 +29,7 @@ export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => voi
     try {
       if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, stopping.signal)) === "unavailable") unlisten();
     } catch (error) {
-      onFault(error);
+      onError(error);
     }
   }
 }

@@ -3,41 +3,42 @@ import type { FoundRun, Page, RunFilter } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
 import { runFromRow, selectRuns } from "../moves/run-columns.ts";
 import { all, type Row, type Work } from "../query.ts";
-import { whereRuns } from "../reads/runs.ts";
+import { buildRunConditions } from "../reads/runs.ts";
 import { readTexts } from "./documents.ts";
-import { matchIn } from "./excerpt.ts";
+import { findMatch } from "./excerpt.ts";
 import { indexExists } from "./index-events.ts";
 
-/** Documents scanned per request. The cursor continues from there. */
-const mostScanned = 5000;
+/** Documents scanned per request. The next request continues from the cursor. */
+const maxScanned = 5000;
 const hitsPerPage = 500;
 const runsPerPage = 50;
-/** Each result is read again for its excerpt. */
-const mostItems = 100;
-const afterAll = 2 ** 39;
+/** Items per page. Each item needs another read for its excerpt. */
+const maxItems = 100;
+/** Greater than every run number. */
+const maxRunNo = 2 ** 39;
 
-export interface FoundPage {
+export interface SearchPage {
   items: FoundRun[];
   next: string | null;
 }
 
-export async function searchRuns(engine: Engine, text: string, filter: RunFilter, page: Page): Promise<FoundPage> {
+export async function searchRuns(engine: Engine, text: string, filter: RunFilter, page: Page): Promise<SearchPage> {
   const terms = searchTerms(text);
   if (terms.length === 0 || !(await indexExists(engine))) return { items: [], next: null };
-  const limit = Math.min(page.limit, mostItems);
+  const limit = Math.min(page.limit, maxItems);
   const items: FoundRun[] = [];
-  let before = page.before === undefined ? afterAll : Number(page.before);
-  for (let scanned = 0; scanned < mostScanned;) {
+  let before = page.before === undefined ? maxRunNo : Number(page.before);
+  for (let scanned = 0; scanned < maxScanned;) {
     const hits = await engine.read(() => findHits(engine, terms, before));
     scanned += hits.documents;
     for (let from = 0; from < hits.runs.length; from += runsPerPage) {
-      const some = hits.runs.slice(from, from + runsPerPage);
-      const rows = await engine.read(() => readMatching(some, filter));
-      for (const { run_no, seq } of some) {
+      const batch = hits.runs.slice(from, from + runsPerPage);
+      const rows = await engine.read(() => readMatching(batch, filter));
+      for (const { run_no, seq } of batch) {
         before = run_no;
         const row = rows.get(run_no);
         if (row === undefined) continue;
-        items.push(await engine.read(() => withMatch(row, run_no, seq, terms)));
+        items.push(await engine.read(() => addMatch(row, run_no, seq, terms)));
         if (items.length === limit) return { items, next: String(before) };
       }
     }
@@ -66,21 +67,21 @@ function* findHits(
   return { documents: rows.length, runs: [...runs.values()] };
 }
 
-const marks = Array.from({ length: runsPerPage }, () => "?").join(", ");
+const placeholders = Array.from({ length: runsPerPage }, () => "?").join(", ");
 
-/** The runs that match the filter, by number. */
+/** Reads those runs that match the filter, by run number. */
 function* readMatching(hits: readonly Hit[], filter: RunFilter): Work<ReadonlyMap<number, Row>> {
-  const { conditions, values } = whereRuns(filter, {});
+  const { conditions, values } = buildRunConditions(filter, {});
   const numbers = Array.from({ length: runsPerPage }, (_, index) => hits[index]?.run_no ?? 0);
-  const where = [`run_no in (${marks})`, ...conditions].join(" and ");
+  const where = [`run_no in (${placeholders})`, ...conditions].join(" and ");
   const rows = yield all(`${selectRuns} where ${where}`, ...numbers, ...values);
   return new Map(rows.map((row) => [Number(row["run_no"]), row]));
 }
 
-function* withMatch(row: Row, run_no: number, seq: number, terms: readonly SearchTerm[]): Work<FoundRun> {
-  const found = matchIn(yield* readTexts(run_no, seq), terms) ?? {
+function* addMatch(row: Row, run_no: number, seq: number, terms: readonly SearchTerm[]): Work<FoundRun> {
+  const match = findMatch(yield* readTexts(run_no, seq), terms) ?? {
     where: seq === 0 ? "prompt" : "tool_input",
     excerpt: "",
   };
-  return { ...runFromRow(row), match: { ...found, seq: seq === 0 ? null : seq } };
+  return { ...runFromRow(row), match: { ...match, seq: seq === 0 ? null : seq } };
 }

@@ -3,7 +3,7 @@ import type { Query } from "../query.ts";
 
 /**
  * How an engine stores and queries its full-text index. A document holds the words of a run (`seq` 0) or of one tool input
- * (the `seq` of its event). wordsOf splits the words, so both engines find the same.
+ * (the `seq` of its event). extractWords splits the words, so both engines find the same.
  */
 export interface SearchStatements {
   /** Returns a row if this engine supports search; null if it always does. */

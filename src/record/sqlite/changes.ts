@@ -11,7 +11,7 @@ export interface Changes {
 /** Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with our own. */
 export function openChanges(connection: Connection): Changes {
   const listeners = new Set<(change: Change) => void>();
-  let seen: number | null = null;
+  let lastVersion: number | null = null;
   return {
     listen(listener) {
       listeners.add(listener);
@@ -22,9 +22,9 @@ export function openChanges(connection: Connection): Changes {
     },
     checkForeignWrites() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
-      const moved = seen !== null && version !== seen;
-      seen = version;
-      if (!moved) return;
+      const hasChanged = lastVersion !== null && version !== lastVersion;
+      lastVersion = version;
+      if (!hasChanged) return;
       for (const listener of listeners) listener({ runs: null, claimable: [], ordered: new Set(), foreign: true });
     },
   };

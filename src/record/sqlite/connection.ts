@@ -2,7 +2,7 @@ import { openDatabase, type Statement } from "./driver.ts";
 
 export interface Connection {
   readonly file: string;
-  /** Prepares a statement once per connection and caches it. Filters combine freely, so the cache is limited and drops the oldest. */
+  /** Prepares a statement once per connection and caches it. Filters combine freely, so the cache is limited and drops the oldest statement. */
   sql(text: string): Statement;
   exec(text: string): void;
   close(): void;
@@ -11,7 +11,7 @@ export interface Connection {
 /** `immutable`: the file's directory is not writable, so SQLite neither looks for a WAL nor creates one. */
 export type ConnectionMode = "read" | "write" | "immutable";
 
-const mostKept = 1000;
+const maxStatements = 1000;
 
 export function connect(file: string, mode: ConnectionMode): Connection {
   const database = openDatabase(mode === "immutable" ? immutableUrl(file) : file, {
@@ -27,7 +27,7 @@ export function connect(file: string, mode: ConnectionMode): Connection {
       let statement = statements.get(text);
       if (statement === undefined) {
         statement = database.prepare(text);
-        const [oldest] = statements.size < mostKept ? [] : statements.keys();
+        const [oldest] = statements.size < maxStatements ? [] : statements.keys();
         if (oldest !== undefined) statements.delete(oldest);
         statements.set(text, statement);
       }

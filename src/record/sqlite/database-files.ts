@@ -24,21 +24,22 @@ const minBytes = 100n;
  */
 export function trackDatabaseFiles(file: string): DatabaseFiles {
   const statsBySuffix = new Map<string, BigIntStats>();
-  for (const suffix of suffixes) remember(suffix, statOf(file + suffix));
+  for (const suffix of suffixes) remember(suffix, tryStat(file + suffix));
   let lastError: HostError | null = null;
   const check = (): HostError | null => (lastError = findLoss());
   const findLoss = (): HostError | null => {
     for (const suffix of suffixes) {
-      const [original, now] = [statsBySuffix.get(suffix), statOf(file + suffix)];
-      if (original === undefined) remember(suffix, now);
-      else if (now === undefined) return fileLost(file + suffix, "was deleted or moved");
-      else if (now.ino !== original.ino || now.dev !== original.dev) return fileLost(file + suffix, "was replaced");
-      else if (suffix === "" && now.size < minBytes) return fileLost(file, "was emptied");
+      const [original, current] = [statsBySuffix.get(suffix), tryStat(file + suffix)];
+      if (original === undefined) remember(suffix, current);
+      else if (current === undefined) return fileLost(file + suffix, "was deleted or moved");
+      else if (current.ino !== original.ino || current.dev !== original.dev)
+        return fileLost(file + suffix, "was replaced");
+      else if (suffix === "" && current.size < minBytes) return fileLost(file, "was emptied");
     }
     return null;
   };
   return {
-    check: check,
+    check,
     lastError: () => lastError,
     checkWritable() {
       const loss = check();
@@ -57,7 +58,7 @@ export function trackDatabaseFiles(file: string): DatabaseFiles {
   }
 }
 
-function statOf(path: string): BigIntStats | undefined {
+function tryStat(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import type { Row, SqlValue } from "../query.ts";
 
-/** The part of the node:sqlite API that we use, whoever provides it. */
+/** The part of the node:sqlite API that Drover uses. Several modules provide it. */
 export interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
@@ -31,10 +31,6 @@ type SqliteModule = {
 
 const packageName = "@photostructure/sqlite";
 
-/**
- * Loads the prebuilt library by its path: the package's own loader searches directories for 5 ms, too long for a cold
- * `exec`. The package and then Node's own module are the fallbacks.
- */
 export function openDatabase(path: string, options: DatabaseOptions): Database {
   const { DatabaseSync } = loadSqlite();
   return new DatabaseSync(path, options);
@@ -54,23 +50,27 @@ export async function copyDatabase(path: string, to: string): Promise<void> {
   }
 }
 
+/**
+ * Loads the prebuilt library by its path: the package's own loader searches directories for 5 ms, too long for a cold
+ * `exec`. The package and then Node's own module are the fallbacks.
+ */
 function loadSqlite(): SqliteModule {
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   const require = createRequire(join(here, "driver.js"));
-  const faults: unknown[] = [];
+  const errors: unknown[] = [];
   for (const source of [...prebuilds(here), packageName, "node:sqlite"]) {
     try {
       // A native module has no types. The contract tests exercise it.
       return require(source) as SqliteModule;
     } catch (error) {
-      faults.push(error);
+      errors.push(error);
     }
   }
   throw new HostError({
     code: "DROVER-STA-007",
     message: `SQLite cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node}.`,
     next: "Reinstall Drover on this machine (npm install), or use Node 22.13 or newer, which includes SQLite.",
-    cause: new AggregateError(faults),
+    cause: new AggregateError(errors),
   });
 }
 

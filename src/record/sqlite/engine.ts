@@ -15,7 +15,7 @@ export interface SqliteEngine extends Engine {
 
 export async function openSqliteEngine(file: string, mode: "read" | "write", waitMs: number): Promise<SqliteEngine> {
   const connection = await openConnection(file, mode, waitMs);
-  const read: SqliteEngine["read"] = (work) => reading(connection, waitMs, () => runWork(connection, work()));
+  const read: SqliteEngine["read"] = (work) => readWithRetries(connection, waitMs, () => runWork(connection, work()));
   return {
     kind: "sqlite",
     name: file,
@@ -23,14 +23,14 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
     search: searchStatements,
     read,
     readPage: read,
-    snapshot: (work) => withConnection(file, waitMs, work),
+    snapshot: (work) => readSnapshot(file, waitMs, work),
     write: (work) => underWriteLock(connection, waitMs, () => runWork(connection, work())),
     close: connection.close,
   };
 }
 
 /** A read fails while another process recovers the WAL of one that died, so it is retried. */
-async function reading<T>(connection: Connection, waitMs: number, read: () => T): Promise<T> {
+async function readWithRetries<T>(connection: Connection, waitMs: number, read: () => T): Promise<T> {
   try {
     return await withRetries(read, connection.file, waitMs);
   } catch (error) {
@@ -39,7 +39,7 @@ async function reading<T>(connection: Connection, waitMs: number, read: () => T)
 }
 
 /** Uses its own connection, because it may take long while others read and write. */
-async function withConnection<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
+async function readSnapshot<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
   const connection = await openConnection(file, "read", waitMs);
   try {
     await withRetries(() => beginReading(connection), file, waitMs);

@@ -36,7 +36,7 @@ export function toHostError(error: unknown, file: string): unknown {
     case ioError:
       return new HostError({
         code: "DROVER-STA-006",
-        message: `The database ${file} cannot be opened: ${messageOf(error)}.`,
+        message: `The database ${file} cannot be opened: ${errorMessage(error)}.`,
         field: file,
         next: `Check that ${dirname(file)} exists, is a directory that you own and is on a healthy disk, or choose another with DROVER_STATE_DIR.`,
         cause: error,
@@ -49,7 +49,7 @@ export function toHostError(error: unknown, file: string): unknown {
 /** All statements fit the migrated schema, so a missing table or column means that somebody changed it. */
 function isSchemaChanged(error: unknown): boolean {
   const isSqlite = property(error, "code") === "ERR_SQLITE_ERROR" || property(error, "errcode") === 1;
-  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(error));
+  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(errorMessage(error));
 }
 
 export function databaseLocked(file: string, waitedMs: number, cause: unknown): HostError {
@@ -65,7 +65,7 @@ export function databaseLocked(file: string, waitedMs: number, cause: unknown): 
 export function damaged(file: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-004",
-    message: `The database ${file} is damaged: ${messageOf(cause)}.`,
+    message: `The database ${file} is damaged: ${errorMessage(cause)}.`,
     field: file,
     next: `Restore it from a backup, or move ${dirname(file)} aside to start with an empty one. Nothing was changed.`,
     cause,
@@ -79,7 +79,7 @@ function toFileError(error: unknown, file: string): unknown {
   if (code === null) return error;
   return new HostError({
     code: "DROVER-STA-006",
-    message: `The state directory ${dirname(file)} cannot be used: ${messageOf(error)}.`,
+    message: `The state directory ${dirname(file)} cannot be used: ${errorMessage(error)}.`,
     field: dirname(file),
     next: "Choose another with DROVER_STATE_DIR.",
     cause: error,
@@ -99,7 +99,7 @@ function noSpace(file: string, cause: unknown): HostError {
 function notWritable(directory: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-001",
-    message: `The state directory ${directory} cannot be written: ${messageOf(cause)}.`,
+    message: `The state directory ${directory} cannot be written: ${errorMessage(cause)}.`,
     field: directory,
     next: "Make it and the files in it writable for this user, or choose another with DROVER_STATE_DIR.",
     cause,
@@ -129,7 +129,7 @@ function isDenied(errno: number): boolean {
 function sqliteCode(error: unknown): number | null {
   const code = property(error, "errcode");
   if (typeof code === "number") return code & 0xff;
-  return property(error, "code") === "ERR_SQLITE_ERROR" ? (codesByMessage.get(messageOf(error)) ?? null) : null;
+  return property(error, "code") === "ERR_SQLITE_ERROR" ? (codesByMessage.get(errorMessage(error)) ?? null) : null;
 }
 
 /** SQLite's messages, because the driver throws errors of reading statements without a code. */
@@ -159,6 +159,6 @@ function property(error: unknown, name: string): unknown {
   return error instanceof Error ? Reflect.get(error, name) : undefined;
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

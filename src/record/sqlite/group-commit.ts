@@ -35,7 +35,7 @@ const maxMicrotaskFlushesPerTick = 2;
 
 /**
  * Runs one transaction for all callers that wait at the same time. A single caller waits only for a microtask. Callers woken
- * by I/O arrive one by one within a tick of the event loop, so once a tick has brought several, they are batched until it
+ * by I/O arrive one by one within a tick of the event loop, so after several in one tick, the rest are batched until it
  * ends. Batching also lets timers and I/O run while one caller writes continuously.
  */
 export function groupCommit(options: Options): GroupCommit {

@@ -19,11 +19,12 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
   let connection: Connection | null = null;
   try {
     connection = connect(file, mode === "write" ? "write" : readingMode(file));
-    const version = await withRetries(readVersion(connection), file, waitMs);
+    const opened = connection;
+    const version = await withRetries(() => readVersion(opened), file, waitMs);
     if (version > schemaVersion) throw newerDatabase(file, version);
     if (version < schemaVersion) {
       connection.close();
-      connection = await migrated(file, mode, waitMs);
+      connection = await openMigrated(file, mode, waitMs);
     }
     return connection;
   } catch (error) {
@@ -33,14 +34,12 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
 }
 
 /** The first read of the file. It fails if the file is damaged or another process is recovering the WAL. */
-function readVersion(connection: Connection): () => number {
-  return () => {
-    connection.exec(`pragma synchronous = full; pragma cache_size = -8000; pragma wal_autocheckpoint = ${walPages}`);
-    return Number(connection.sql("pragma user_version").get()?.["user_version"]);
-  };
+function readVersion(connection: Connection): number {
+  connection.exec(`pragma synchronous = full; pragma cache_size = -8000; pragma wal_autocheckpoint = ${walPages}`);
+  return Number(connection.sql("pragma user_version").get()?.["user_version"]);
 }
 
-async function migrated(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
+async function openMigrated(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
   const { migrate } = await import("./migrations/migrate.ts");
   const connection = connect(file, "write");
   try {

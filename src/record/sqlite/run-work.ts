@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 /** Runs synchronously: nothing else in this process happens between its statements. */
 export function runWork<T>(connection: Connection, work: Work<T>): T {
   let step = work.next();
-  while (!step.done) step = work.next(rowsOf(connection, step.value));
+  while (!step.done) step = work.next(runQuery(connection, step.value));
   return step.value;
 }
 
@@ -21,20 +21,20 @@ export async function runWorkYielding<T>(connection: Connection, work: Work<T>):
       await new Promise((resolve) => setImmediate(resolve));
       since = monotonicMs();
     }
-    step = work.next(rowsOf(connection, step.value));
+    step = work.next(runQuery(connection, step.value));
   }
   return step.value;
 }
 
-const none: Row[] = [];
+const noRows: Row[] = [];
 
-function rowsOf(connection: Connection, { text, values, returns }: Query): Row[] {
+function runQuery(connection: Connection, { text, values, returns }: Query): Row[] {
   const statement = connection.sql(text);
   if (returns === "all") return statement.all(...values);
   if (returns === "none") {
     statement.run(...values);
-    return none;
+    return noRows;
   }
   const row = statement.get(...values);
-  return row === undefined ? none : [row];
+  return row === undefined ? noRows : [row];
 }

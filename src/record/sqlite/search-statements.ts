@@ -1,9 +1,9 @@
 import { all, write } from "../query.ts";
 import type { SearchStatements } from "../search/statements.ts";
 
-/** A rowid combines run number and seq, so no other table is needed. A log of 256 MB has fewer events than this. */
-const seqs = 8_388_608;
-const rowid = `cast(?1 as integer) * ${seqs}`;
+/** A rowid is run_no * seqsPerRun + seq, so no other table is needed. A log of 256 MB has fewer events than this. */
+const seqsPerRun = 8_388_608;
+const rowid = `cast(?1 as integer) * ${seqsPerRun}`;
 
 /** A contentless index stores no text, so there is nothing that retention or a reader could overlook. */
 export const searchStatements: SearchStatements = {
@@ -20,11 +20,11 @@ export const searchStatements: SearchStatements = {
       seq,
       words.join(" "),
     ),
-  remove: `delete from run_search where rowid >= ${rowid} and rowid < ${rowid} + ${seqs}`,
-  removeOfEvents: `delete from run_search where rowid > ${rowid} and rowid < ${rowid} + ${seqs}`,
+  remove: `delete from run_search where rowid >= ${rowid} and rowid < ${rowid} + ${seqsPerRun}`,
+  removeOfEvents: `delete from run_search where rowid > ${rowid} and rowid < ${rowid} + ${seqsPerRun}`,
   find: (terms, before, limit) =>
     all(
-      `select rowid >> 23 as run_no, rowid & ${seqs - 1} as seq from run_search
+      `select rowid >> 23 as run_no, rowid & ${seqsPerRun - 1} as seq from run_search
        where run_search match ?2 and rowid < ${rowid} order by rowid desc limit ?3`,
       before,
       terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? "*" : ""}`).join(" AND "),

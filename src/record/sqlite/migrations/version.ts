@@ -1,2 +1,2 @@
-/** The schema this Drover writes. Apart from the texts, which a store that is up to date never loads. */
+/** The schema version that this Drover writes. In a file of its own, because an up-to-date store never loads the migrations. */
 export const schemaVersion = 16;

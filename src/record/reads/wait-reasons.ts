@@ -15,25 +15,25 @@ const selectPending = `
     (select waits_for from schedule_slots where schedule_slots.run_id = runs.run_id) as waits_for
   from runs join demands using (demand_id) where run_id = ?`;
 
-/** The reason that /why names first for a parked run. */
-export const parkedReason = (why: unknown): WaitReason["demand"] =>
-  why === "approval" || why === "budget" ? why : "usage_limit";
+/** The first reason in the response to /why for a parked run. */
+export const parkedReason = (reason: unknown): WaitReason["demand"] =>
+  reason === "approval" || reason === "budget" ? reason : "usage_limit";
 
-/** Everything that keeps the run from being claimed. If no runner meets a demand, only that demand, because it hides the rest. */
-export function* readWhy(
+/** Returns everything that keeps the run from being claimed. If no runner meets one of its demands, returns only that demand. */
+export function* readWaitReasons(
   run_id: string,
   shortages: ReadonlyMap<string, string> = new Map(),
 ): Work<WaitReason[] | null> {
   const [row] = yield first(selectPending, toColumn(run_id));
   if (row === undefined) return null;
-  if (row["status"] === "waiting") return [yield* unanswered(Number(row["run_no"]))];
-  if (row["status"] === "parked") return [yield* parked(row)];
+  if (row["status"] === "waiting") return [yield* describeOpenQuestion(Number(row["run_no"]))];
+  if (row["status"] === "parked") return [yield* describeParked(row)];
   if (row["status"] !== "pending") return [];
   const runners = yield* readRunners();
   return pendingReasons({ ...row, host: yield* findSessionHost(Number(row["run_no"])) }, runners, shortages);
 }
 
-/** `row` has the columns of selectPending. `host` is where its session is, if the run can only go there. */
+/** `row` has the columns of selectPending. `host` is the session's host if the run can only continue there. */
 export function pendingReasons(
   row: Row & { host: string | null },
   runners: readonly RunnerRow[],
@@ -41,8 +41,8 @@ export function pendingReasons(
 ): WaitReason[] {
   // create_run wrote it from a run's demands.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const reasons = runnersLacking(demands, runners, fromColumn(String(row["agent_name"])), shortages);
-  if (row["prefer_until"] !== null) reasons.unshift(preferred(demands));
+  const reasons = findRunnerReasons(demands, runners, fromColumn(String(row["agent_name"])), shortages);
+  if (row["prefer_until"] !== null) reasons.unshift(describePreference(demands));
   if (row.host !== null && reasons.length > 0)
     reasons.push({ demand: "session", detail: pinnedSessionMessage(row.host) });
   if (row["blocked_by"] === "session") {
@@ -50,14 +50,14 @@ export function pendingReasons(
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
   }
   if (row["blocked_by"] === "schedule") {
-    const before = textOrNull(row["waits_for"]);
+    const previousRun = textOrNull(row["waits_for"]);
     reasons.push({
       demand: "schedule",
-      detail: `The previous run of its schedule has not ended${before ? `: ${before}` : ""}.`,
+      detail: `The previous run of its schedule has not ended${previousRun ? `: ${previousRun}` : ""}.`,
     });
   }
   if (row["blocked_by"] === "directory")
-    reasons.push({ demand: "directory", detail: directoryTaken(String(row["directory"])) });
+    reasons.push({ demand: "directory", detail: describeBusyDirectory(String(row["directory"])) });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {
     reasons.push({
@@ -71,16 +71,16 @@ export function pendingReasons(
 const selectOpen = `
   select tool, asked_at, expires_at from questions where run_no = ? and decision is null order by question_no limit 1`;
 
-function* parked(row: Row): Work<WaitReason> {
-  const why = row["parked_why"];
-  if (why === "approval") return yield* unanswered(Number(row["run_no"]));
+function* describeParked(row: Row): Work<WaitReason> {
+  const reason = row["parked_why"];
+  if (reason === "approval") return yield* describeOpenQuestion(Number(row["run_no"]));
   const until = textOrNull(row["parked_until"]);
   const when = until === null ? "It continues when somebody resumes it." : `It continues at ${until}.`;
   const message = textOrNull(row["waiting_for"]) ?? "It is parked.";
-  return { demand: parkedReason(why), detail: `${message} ${when}` };
+  return { demand: parkedReason(reason), detail: `${message} ${when}` };
 }
 
-function* unanswered(run_no: number): Work<WaitReason> {
+function* describeOpenQuestion(run_no: number): Work<WaitReason> {
   const [open] = yield first(selectOpen, run_no);
   if (open === undefined)
     return { demand: "approval", detail: "It is waiting for a person. It continues when somebody resumes it." };
@@ -91,15 +91,16 @@ function* unanswered(run_no: number): Work<WaitReason> {
   };
 }
 
-function preferred({ runner_id, place_id, hostname }: Demands): WaitReason {
-  const where = place_id === undefined ? `runner ${runner_id}` : `runners of the place ${place_id}`;
+function describePreference({ runner_id, place_id, hostname }: Demands): WaitReason {
+  const where =
+    place_id === undefined ? `the runner ${runner_id}` : `the runners of its state directory (place_id ${place_id})`;
   return {
     demand: "session",
-    detail: `Its session is on ${hostname}: ${where} are preferred for ${preferMs / 1000} s, then any runner that meets its demands may take it.`,
+    detail: `Its session is on ${hostname}: only ${where} may take it for ${preferMs / 1000} s, then any runner that meets its demands.`,
   };
 }
 
-const order = [
+const demandOrder = [
   "runner_id",
   "hostname",
   "place_id",
@@ -110,65 +111,66 @@ const order = [
 ] as const;
 
 /** ../ops/enter-directory.ts wrote `directory`. */
-function directoryTaken(directory: string): string {
+function describeBusyDirectory(directory: string): string {
   const [hostname, path] = (JSON.parse(directory) as string[]).map(fromColumn);
   return `Another run is working in ${path} on ${hostname}.`;
 }
 
-function runnersLacking(
+function findRunnerReasons(
   demands: Demands,
-  all: readonly RunnerRow[],
+  runners: readonly RunnerRow[],
   agent_name: string,
   shortages: ReadonlyMap<string, string>,
 ): WaitReason[] {
-  let left = all.filter((runner) => runner.status !== "lost");
-  if (demands.runner_id !== undefined && !left.some((runner) => runner.runner_id === demands.runner_id)) {
+  let candidates = runners.filter((runner) => runner.status !== "lost");
+  if (demands.runner_id !== undefined && !candidates.some((runner) => runner.runner_id === demands.runner_id)) {
     return [{ demand: "runner_id", detail: `Runner ${demands.runner_id} is offline.` }];
   }
-  if (left.length === 0) return [{ demand: "agent", detail: "No runner is online." }];
-  for (const demand of order) {
-    const meeting = left.filter((runner) => !unmetDemands(demands, factsOf(runner)).includes(demand));
-    if (meeting.length === 0) return [{ demand, detail: unmet(demand, demands, left) }];
-    left = meeting;
+  if (candidates.length === 0) return [{ demand: "agent", detail: "No runner is online." }];
+  for (const demand of demandOrder) {
+    const matching = candidates.filter((runner) => !unmetDemands(demands, toFacts(runner)).includes(demand));
+    if (matching.length === 0) return [{ demand, detail: describeUnmet(demand, demands, candidates) }];
+    candidates = matching;
   }
-  const taking = left.filter(({ only_agent }) => only_agent === null || only_agent === agent_name);
-  if (taking.length === 0) {
-    const names = [...new Set(left.map(({ only_agent }) => only_agent))].join(", ");
+  const accepting = candidates.filter(({ only_agent }) => only_agent === null || only_agent === agent_name);
+  if (accepting.length === 0) {
+    const names = [...new Set(candidates.map(({ only_agent }) => only_agent))].join(", ");
     return [{ demand: "agent", detail: `Every runner that could take it is restricted to other agents: ${names}.` }];
   }
-  left = taking;
-  const working = left.filter((runner) => runner.status === "online");
-  const names = left.map((runner) => runner.runner_id).join(", ");
-  if (working.length === 0)
+  candidates = accepting;
+  const online = candidates.filter((runner) => runner.status === "online");
+  const names = candidates.map((runner) => runner.runner_id).join(", ");
+  if (online.length === 0)
     return [{ demand: "slots", detail: `Every runner that could take it is draining: ${names}.` }];
-  const free = working.filter((runner) => runner.running < runner.slots);
+  const free = online.filter((runner) => runner.running < runner.slots);
   if (free.length === 0)
     return [{ demand: "slots", detail: `All slots are busy on every runner that could take it: ${names}.` }];
-  const short = free.flatMap(({ runner_id }) => {
+  const reasons = free.flatMap(({ runner_id }) => {
     const shortage = shortages.get(runner_id);
     return shortage === undefined
       ? []
       : [{ demand: "descriptors" as const, detail: `Runner ${runner_id}: ${shortage}.` }];
   });
-  return short.length === free.length ? short : [];
+  return reasons.length === free.length ? reasons : [];
 }
 
-function unmet(demand: keyof Demands, demands: Demands, runners: readonly RunnerRow[]): string {
+function describeUnmet(demand: keyof Demands, demands: Demands, runners: readonly RunnerRow[]): string {
   if (demand !== "tags") {
     const offered = [
       ...new Set(runners.map((runner) => (demand === "executor_type" ? runner.executor.type : runner[demand]))),
     ];
     return `No online runner has ${demand} ${String(demands[demand])}; available: ${offered.join(", ")}.`;
   }
-  const wanted = demands.tags ?? [];
-  if (wanted.length === 0) return "Every online runner takes only runs with matching tags, and this run demands none.";
-  const held = new Set(runners.flatMap((runner) => runner.tags));
-  const missing = wanted.filter((tag) => !held.has(tag));
+  const demandedTags = demands.tags ?? [];
+  if (demandedTags.length === 0)
+    return "Every online runner takes only runs with matching tags, and this run demands none.";
+  const offeredTags = new Set(runners.flatMap((runner) => runner.tags));
+  const missing = demandedTags.filter((tag) => !offeredTags.has(tag));
   if (missing.length === 1) return `No online runner has the tag ${missing[0]}.`;
   if (missing.length > 1) return `No online runner has any of these tags: ${missing.join(", ")}.`;
-  return `No single online runner has all of these tags: ${wanted.join(", ")}.`;
+  return `No single online runner has all of these tags: ${demandedTags.join(", ")}.`;
 }
 
-function factsOf(runner: RunnerRow) {
+function toFacts(runner: RunnerRow) {
   return { ...runner, executor_type: runner.executor.type };
 }

@@ -5,9 +5,9 @@ import type { Engine } from "../engine.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 
-/** Summary numbers of a record. */
-export interface Census {
-  /** Number of runs in each state that is not final. */
+/** How many runs, runners and audit rows a record has. */
+export interface RecordTotals {
+  /** Number of runs per status that is not final. */
   runs: { status: RunStatus; runs: number }[];
   oldest_pending: string | null;
   runners: { status: RunnerRow["status"]; runners: number; slots: number }[];
@@ -19,7 +19,7 @@ export interface Census {
 const runsPerBatch = 5000;
 
 // Repeats the condition of the partial index, otherwise SQLite would not use it.
-const countSome = `
+const countBatch = `
   select count(*) as runs, max(run_id) as last from (
     select run_id from runs where status = ? and status <> 'completed' and run_id > ? order by run_id limit ?) as portion`;
 const selectOldest = `
@@ -27,18 +27,18 @@ const selectOldest = `
 const countRunners = `
   select status, count(*) as runners, sum(slots) as slots from runners group by status`;
 
-export async function takeCensus(engine: Engine): Promise<Census> {
-  const runs: Census["runs"] = [];
+export async function readRecordTotals(engine: Engine): Promise<RecordTotals> {
+  const runs: RecordTotals["runs"] = [];
   for (const status of runStatuses)
     if (!isTerminal(status)) runs.push({ status, runs: await countRuns(engine, status) });
   return { runs, ...(await engine.read(readSummary)) };
 }
 
 async function countRuns(engine: Engine, status: RunStatus): Promise<number> {
-  for (let counted = 0, after = ""; ;) {
+  for (let total = 0, after = ""; ;) {
     const { runs, last } = await engine.read(() => countAfter(status, after));
-    counted += runs;
-    if (runs < runsPerBatch) return counted;
+    total += runs;
+    if (runs < runsPerBatch) return total;
     after = last;
     await new Promise((resolve) => {
       setImmediate(resolve);
@@ -47,11 +47,11 @@ async function countRuns(engine: Engine, status: RunStatus): Promise<number> {
 }
 
 function* countAfter(status: RunStatus, after: string): Work<{ runs: number; last: string }> {
-  const [row] = yield first(countSome, status, after, runsPerBatch);
+  const [row] = yield first(countBatch, status, after, runsPerBatch);
   return { runs: Number(row?.["runs"]), last: String(row?.["last"]) };
 }
 
-function* readSummary(): Work<Omit<Census, "runs">> {
+function* readSummary(): Work<Omit<RecordTotals, "runs">> {
   const [oldest] = yield first(selectOldest);
   const run_id = oldest?.["run_id"];
   const runners = (yield all(countRunners)).map((row) => ({

@@ -5,27 +5,27 @@ import { pruneCounts } from "./retention-counts.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 import { pruneTokens } from "./retention-tokens.ts";
 import { pruneEvents, pruneFiles } from "./retention.ts";
-import { abortable } from "./abortable.ts";
+import { abortableStore } from "./abortable.ts";
 import { readStoreClock } from "./store-clock.ts";
 
-/** How many days to keep each kind of data after it has ended. Without a number it is kept forever. */
+/** How many days to retain each kind of data after its run has ended. Data without a number is never removed. */
 export type RetentionDays = Partial<Config["retention"] & { audit_days: number; tokens_days: number }>;
 
-export function retentionDays({ retention, execution: { audit } }: Config): RetentionDays {
+export function toRetentionDays({ retention, execution: { audit } }: Config): RetentionDays {
   return { ...retention, audit_days: audit.retention_days, tokens_days: audit.retention_days };
 }
 
 /** Removes everything past its retention. If aborted, the next call removes the rest. */
-export async function retain(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
+export async function applyRetention(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
   try {
-    await prune(signal === undefined ? store : abortable(store, signal), days);
+    await prune(signal === undefined ? store : abortableStore(store, signal), days);
   } catch (error) {
     if (signal?.aborted !== true || error !== signal.reason) throw error;
   }
 }
 
 async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
-  // A process whose own clock is far ahead would remove data that is still to be kept.
+  // A process whose own clock is far ahead would remove data too early.
   const now = await readStoreClock(store);
   const cutoff = (dayCount: number | undefined): Date =>
     new Date(dayCount === undefined ? 0 : now.getTime() - dayCount * 86_400_000);

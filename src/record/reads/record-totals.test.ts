@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { finishOf, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
-import { takeCensus } from "./census.ts";
+import { readRecordTotals } from "./record-totals.ts";
 
 const scratch = scratchStores();
 
@@ -12,7 +12,7 @@ it("counts every open run, even if there are more than fit into one batch", asyn
   const ended = sampleRun();
   await store.apply([...runs, waiting, ended].map((run) => ({ op: "create_run" as const, run, events: [] })));
   await store.apply([finishOf(ended.run_id)]);
-  const { runs: counted, ...rest } = await takeCensus(store.engine);
+  const { runs: counted, ...rest } = await readRecordTotals(store.engine);
   expect(Object.fromEntries(counted.map(({ status, runs: count }) => [status, count]))).toEqual({
     pending: 0,
     claimed: 0,
@@ -28,6 +28,6 @@ it("is exact when the last batch is full", async () => {
   const store = await scratch.open(scratch.newDirectory());
   const runs = Array.from({ length: 5000 }, () => sampleRun({ status: "running" }));
   await store.apply(runs.map((run) => ({ op: "create_run" as const, run, events: [] })));
-  const { runs: counted } = await takeCensus(store.engine);
+  const { runs: counted } = await readRecordTotals(store.engine);
   expect(counted.find(({ status }) => status === "running")?.runs).toBe(5000);
 });
