@@ -24,7 +24,7 @@ export async function pruneTokens(store: RecordStore, before: Date): Promise<{ t
   }
 }
 
-/** Token ids, as stored in the column. */
+/** Returns encoded token ids. */
 function* readEndedTokens(after: string, before: Date): Work<string[]> {
   const rows = yield all(selectEnded, after, toColumn(before.toISOString()), tokensPerPage);
   return rows.map((row) => String(row["token_id"]));

@@ -19,8 +19,8 @@ const insertChain = `
   values (?, 'pending', ?, ?, ?, ?, ?)`;
 
 /**
- * Stores the follow-up that the agent's `on_finish` demands, in the transaction that ends the run, with the values taken from
- * the result. A coordinator turns it into a run later, see docs/decisions/0027-webhooks-and-chains.md.
+ * Stores the follow-up run that the agent's `on_finish` defines, with its values taken from the result, in the transaction that
+ * ends the run. A coordinator turns it into a run later, see docs/decisions/0027-webhooks-and-chains.md.
  */
 export function* storeChain(
   tx: Transaction,
@@ -48,7 +48,7 @@ export function* storeChain(
     depth > maxChainLength
       ? `${maxChainLength} runs have followed each other through on_finish, which is the limit.`
       : missing.length > 0
-        ? `The finished run has nothing at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
+        ? `The finished run has no value at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
         : null;
   yield write(
     insertChain,

@@ -2,7 +2,7 @@ import type { RunEnd } from "../../model/store.ts";
 import { type Work, write } from "../query.ts";
 import { toColumn } from "../text.ts";
 
-/** Length of a bucket in run_counts. Its column is called `slot`. */
+/** Length of a bucket in run_counts, where the column `slot` numbers the buckets. */
 export const bucketSeconds = 900;
 
 const addToBucket = `

@@ -11,10 +11,10 @@ const selectOpen = `
 
 /**
  * Ends the executions of an attempt that was taken from its runner. The runner's later reports are refused, so nobody else
- * can write these ends. They record that the end was not observed, and why.
+ * can write these ends. The recorded end says that it was not observed, and the reason.
  */
-export function* endExecutions(tx: Transaction, run: StoredRun, why: string): Work<void> {
-  // Without events it has started nothing. An attempt of a pending or parked run has already ended.
+export function* endExecutions(tx: Transaction, run: StoredRun, reason: string): Work<void> {
+  // An attempt without events has started nothing. The attempt of a pending or parked run has already ended.
   if (run.last_n === 0 || run.status === "pending" || run.status === "parked") return;
   const rows = yield all(selectOpen, toColumn(run.run_id), run.attempt);
   const open = new Set(rows.map((row) => fromColumn(String(row["execution_id"]))));
@@ -26,7 +26,7 @@ export function* endExecutions(tx: Transaction, run: StoredRun, why: string): Wo
   }
   const at = tx.now.toISOString();
   for (const execution_id of open) {
-    const execution = interruptedEnd(execution_id, at, `Its end was not seen: ${why}`);
+    const execution = interruptedEnd(execution_id, at, `Its end was not observed: ${reason}`);
     yield* storeEvent(tx, run, null, at, { type: "execution_ended", execution });
   }
 }

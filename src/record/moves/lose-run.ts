@@ -4,7 +4,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { placeInSession } from "../ops/place-run.ts";
 import { move } from "./move.ts";
-import { hasExpired } from "./questions.ts";
+import { hasExpiredQuestion } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 const selectMaxAttempts = `
@@ -19,14 +19,15 @@ const selectState = `
 /** How often a run with a saved state may lose its runner without using up an attempt. */
 const maxFreeLosses = 3;
 
-/** Returns a run to pending, for any matching runner. Its attempt number stays used. A run that was stopping ends instead. */
-export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled"> {
+/** Returns a run to pending, for any matching runner. Its next attempt gets a new number. A run that was stopping ends instead. */
+export function* requeue(tx: Transaction, run: StoredRun, reason: string): Work<"requeued" | "cancelled"> {
   if (run.status === "stopping") {
-    if (run.asked === 1 && (yield* hasExpired(run))) yield* endRun(tx, run, "failed", "approval_expired", why);
-    else yield* endRun(tx, run, "cancelled", null, why);
+    if (run.asked === 1 && (yield* hasExpiredQuestion(run)))
+      yield* endRun(tx, run, "failed", "approval_expired", reason);
+    else yield* endRun(tx, run, "cancelled", null, reason);
     return "cancelled";
   }
-  yield* giveBack(tx, run, why);
+  yield* giveBack(tx, run, reason);
   return "requeued";
 }
 
@@ -34,14 +35,14 @@ export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"re
  * Handles a run whose runner was lost. A run with a saved state continues from there; any other starts over, which costs
  * an attempt.
  */
-export function* loseRun(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
-  if (run.status === "stopping") return yield* requeue(tx, run, why);
+export function* loseRun(tx: Transaction, run: StoredRun, reason: string): Work<"requeued" | "cancelled" | "failed"> {
+  if (run.status === "stopping") return yield* requeue(tx, run, reason);
   const counters = yield* readLossCounters(run);
   if (counters !== null) {
-    yield* giveBack(tx, run, why, counters);
+    yield* giveBack(tx, run, reason, counters);
     return "requeued";
   }
-  yield* endRun(tx, run, "failed", "runner_lost", why, run.failures + 1);
+  yield* endRun(tx, run, "failed", "runner_lost", reason, run.failures + 1);
   return "failed";
 }
 
@@ -57,13 +58,13 @@ export function* readLossCounters(run: StoredRun & Partial<EndingRun>): Work<Rec
 export function* giveBack(
   tx: Transaction,
   run: StoredRun,
-  why: string,
+  reason: string,
   columns: Record<string, SqlValue> = {},
 ): Work<void> {
   const state = yield* findSavedState(run);
   const placement = state === undefined ? null : yield* placeInSession(tx, run.run_no, String(state["session_id"]));
   const movedRun = placement?.columns == null ? run : { ...run, demand_id: placement.columns.demand_id };
-  yield* move(tx, movedRun, "pending", { why, columns: { ...columns, ...placement?.columns } });
+  yield* move(tx, movedRun, "pending", { cause: reason, columns: { ...columns, ...placement?.columns } });
 }
 
 function* findSavedState(run: StoredRun & Partial<EndingRun>): Work<Row | undefined> {
@@ -89,7 +90,7 @@ export function* endRun(
 ): Work<void> {
   const emptyResult = { exit_code: null, result_text: null, result_data: null };
   yield* move(tx, run, status, {
-    why: { type: "result", status, reason, error, ...emptyResult },
+    cause: { type: "result", status, reason, error, ...emptyResult },
     columns: { failures },
   });
 }

@@ -10,18 +10,18 @@ import { endExecutions } from "./end-executions.ts";
 import { storeChain } from "./chain.ts";
 import { notifyClaimable, releaseCap, releaseDirectory, releaseSchedule, releaseSession } from "./release.ts";
 import { isWebhookEvent, notify } from "./notify.ts";
-import { supersede } from "./questions.ts";
+import { supersedeQuestions } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 type Columns = Record<string, SqlValue>;
-/** Effects of moving to a status, in addition to what the model defines (who holds the run, and whether it counts against the cap). */
+/** Effects of moving to a status, in addition to those that src/model/states.ts defines: who holds the run, and whether it counts against the cap. */
 interface Effects {
   /** The column that gets the time of the move. */
   time?: "claimed_at" | "started_at" | "finished_at";
   sets?: Columns;
   /** The reason for the move is what the run is waiting for. */
   waits?: true;
-  /** What to release: the next run in its directory, the next run of its session, or runners that could claim it. */
+  /** Release the next run in its directory or session, or notify the runners that could claim it. */
   releases: readonly ("directory" | "session" | "claimers")[];
 }
 
@@ -45,15 +45,15 @@ const effects: Record<RunStatus, Effects> = {
 export const submittedEvent = { type: "status", status: "pending" } as const satisfies RunEvent;
 
 export interface Move {
-  /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner caused the move and is already stored. */
-  why?: string | ResultEvent;
+  /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner, which is already stored, caused the move. */
+  cause?: string | ResultEvent;
   /** Defaults to the store's clock. */
   at?: string;
   waitingFor?: string | null;
-  /** The last intermediate status that the run's events led to. */
+  /** The last status that the run's events led to before this move. */
   via?: RunStatus;
   columns?: Columns;
-  /** The runner has already ended its executions. */
+  /** The runner has already reported the ends of its executions. */
   settled?: boolean;
 }
 
@@ -65,23 +65,23 @@ const upsertResult = `
 
 const clearSealed = `update run_bodies set sealed = null where run_no = ?`;
 
-/** The only function that changes the status of a stored run. `run` is as stored, advanced by the events stored since. */
+/** The only function that changes the status of a stored run. `run` must include the events that this operation has stored. */
 export function* move(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
   to: RunStatus,
-  { why, at = tx.now.toISOString(), waitingFor = null, via = run.status, columns = {}, settled = false }: Move,
+  { cause, at = tx.now.toISOString(), waitingFor = null, via = run.status, columns = {}, settled = false }: Move,
 ): Work<void> {
   if (!canMove(via, to)) throw new BugError(`run ${run.run_id} cannot go from ${via} to ${to}`);
   const { time, sets, waits, releases } = effects[to];
-  const result = typeof why === "object" ? why : null;
-  const reason = result === null ? why : (result.error ?? to);
+  const result = typeof cause === "object" ? cause : null;
+  const reason = result === null ? cause : (result.error ?? to);
   if (!isHeld(to) && !settled) yield* endExecutions(tx, run, String(reason));
-  if (run.asked === 1 && closesQuestions(to)) yield* supersede(tx, run);
-  const ends = result !== null && isTerminal(to);
-  // Before the result, which has to be the last event.
-  if (ends && run.chained === 1) yield* storeChain(tx, run, result, at, summaryIn(columns));
-  if (why !== undefined)
+  if (run.asked === 1 && closesQuestions(to)) yield* supersedeQuestions(tx, run);
+  const isEnd = result !== null && isTerminal(to);
+  // This stores an event, and the result has to be the last one.
+  if (isEnd && run.chained === 1) yield* storeChain(tx, run, result, at, getSummary(columns));
+  if (cause !== undefined)
     yield* storeEvent(tx, run, null, at, result ?? { type: "status", status: to, reason: String(reason) });
   if (time === "started_at") run.started_at ??= toColumn(at);
   yield* updateRun(run, {
@@ -91,12 +91,12 @@ export function* move(
     ...(time === undefined || time === "started_at" ? {} : { [time]: toColumn(at) }),
     ...sets,
     ...(run.status === "parked" ? { parked_why: null, parked_until: null } : {}),
-    // `resumed` stays set until the run is at work.
+    // `resumed` stays set until the run has started.
     ...(run.resumed === 1 && to !== "claimed" && to !== "pending" ? { resumed: 0 } : {}),
-    ...(ends && run.sealed === 1 ? { sealed: 0 } : {}),
+    ...(isEnd && run.sealed === 1 ? { sealed: 0 } : {}),
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
   });
-  if (ends) {
+  if (isEnd) {
     (tx.changes.ended ??= []).push({
       run_id: run.run_id,
       created_by: fromColumn(run.created_by),
@@ -124,7 +124,7 @@ export function* move(
 }
 
 /** The summary that finish_run stores. */
-function summaryIn({ summary = null }: Columns): string | null {
+function getSummary({ summary = null }: Columns): string | null {
   return typeof summary === "string" ? fromColumn(summary) : null;
 }
 
@@ -145,8 +145,8 @@ export function followEvents(
 ): { to: RunStatus; via: RunStatus; at: string; waitingFor: string | null; columns: Columns } {
   const columns: Columns = {};
   let [to, via, at, waitingFor] = [run.status, run.status, "", null as string | null];
-  const enter = (status: RunStatus, when: string, why: string | null): void => {
-    [to, via, at, waitingFor] = [status, to, when, why];
+  const enter = (status: RunStatus, when: string, reason: string | null): void => {
+    [to, via, at, waitingFor] = [status, to, when, reason];
     const { time } = effects[status];
     if (time === "started_at") run.started_at ??= toColumn(when);
     else if (time !== undefined) columns[time] = toColumn(when);
@@ -154,7 +154,7 @@ export function followEvents(
   for (const { at: reportedAt, event } of events) {
     const when = clampTime(reportedAt, run, now);
     if (event.type === "progress") columns["progress"] = event.percent;
-    // Only finish_run ends a run. A status event that is not a valid move only stays in the log.
+    // Only finish_run ends a run. A status event that is not a valid move has no effect beyond the log.
     if (event.type === "status" && canRunnerMove(run, to, event.status))
       enter(event.status, when, event.reason ?? null);
     if (run.agent_rev_id === null) continue;

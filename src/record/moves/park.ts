@@ -7,41 +7,41 @@ import { move } from "./move.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 interface MoveExtras {
-  /** The last intermediate status that the run's events led to. */
+  /** The last status that the run's events led to before this move. */
   via?: RunStatus;
   columns?: Record<string, SqlValue>;
 }
 
 export interface ParkOptions extends MoveExtras {
-  why: ParkReason;
+  reason: ParkReason;
   /** When it resumes by itself; null if a person has to resume it. */
   until: string | null;
   message: string;
 }
 
-/** Parks a run: no process of it remains alive. */
+/** Parks a run. None of its processes remains alive. */
 export function* park(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
-  { why, until, message, via = run.status, columns = {} }: ParkOptions,
+  { reason, until, message, via = run.status, columns = {} }: ParkOptions,
 ): Work<void> {
-  const parked = { ...columns, parked_why: why, parked_until: until };
-  yield* move(tx, run, "parked", { why: message, waitingFor: message, via, columns: parked, settled: true });
+  const parked = { ...columns, parked_why: reason, parked_until: until };
+  yield* move(tx, run, "parked", { cause: message, waitingFor: message, via, columns: parked, settled: true });
 }
 
 /**
  * Returns a parked run to pending without using up an attempt. A run that had started goes to the runner that has its
- * session. With `atOnce` a person wants it to continue, so it waits neither for a slot nor for its agent's cap.
+ * session. `atOnce` means that a person resumed it, so it waits neither for a slot nor for its agent's cap.
  */
 export function* continueRun(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
-  why: string,
+  reason: string,
   { atOnce, via = run.status, columns = {} }: MoveExtras & { atOnce: boolean },
 ): Work<void> {
   const placement =
     run.continues === 1 && run.session_id !== null ? yield* placeInSession(tx, run.run_no, run.session_id) : null;
   const movedRun = placement?.columns == null ? run : { ...run, demand_id: placement.columns.demand_id };
   const resumedColumns = { ...columns, ...placement?.columns, resumed: atOnce ? 1 : 0 };
-  yield* move(tx, movedRun, "pending", { why, via, columns: resumedColumns });
+  yield* move(tx, movedRun, "pending", { cause: reason, via, columns: resumedColumns });
 }

@@ -8,7 +8,7 @@ import type { Transaction } from "../transaction.ts";
 import { readAgentSnapshot } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
-/** Recorded as the decider when no person decided. */
+/** Recorded in place of a user if no person decided. */
 const systemDecider = "drover";
 const defaultAnswerSeconds = 7 * 24 * 60 * 60;
 
@@ -38,9 +38,10 @@ export function* storeQuestions(
   const requests = events.flatMap(({ event }) => (event.type === "permission_request" ? [event] : []));
   if (requests.length === 0 && run.asked === 0) return undefined;
   const secondsToAnswer = requests.length === 0 ? 0 : yield* readAnswerSeconds(run);
-  for (const event of requests) yield* ask(tx, run, event, tx.now.getTime() + secondsToAnswer * 1000);
+  for (const event of requests) yield* storeQuestion(tx, run, event, tx.now.getTime() + secondsToAnswer * 1000);
   for (const { event } of events)
-    if (event.type === "permission_decision" && event.decision === "superseded") yield* withdraw(tx, run, event);
+    if (event.type === "permission_decision" && event.decision === "superseded")
+      yield* withdrawQuestion(tx, run, event);
   const [open] = yield first(selectOpen, run.run_no);
   return open === undefined ? null : fromColumn(String(open["tool"]));
 }
@@ -49,7 +50,12 @@ function* readAnswerSeconds(run: StoredRun): Work<number> {
   return (yield* readAgentSnapshot(run))?.answer_within_seconds ?? defaultAnswerSeconds;
 }
 
-function* ask(tx: Transaction, run: StoredRun, event: PermissionRequestEvent, expires_at: number): Work<void> {
+function* storeQuestion(
+  tx: Transaction,
+  run: StoredRun,
+  event: PermissionRequestEvent,
+  expires_at: number,
+): Work<void> {
   const { request_id, tool, input = null, effect = null, input_schema } = event;
   const schema = input_schema === undefined ? null : JSON.stringify(input_schema);
   const columns = [toColumn(request_id), run.attempt, toColumn(tool), JSON.stringify(input), effect, schema];
@@ -58,12 +64,12 @@ function* ask(tx: Transaction, run: StoredRun, event: PermissionRequestEvent, ex
   if (inserted !== undefined) return;
   // A repeated question: send the existing answer instead of asking again.
   const [existing = {}] = yield first(selectQuestion, run.run_no, toColumn(request_id), run.attempt);
-  const answer = decisionOf(existing);
+  const answer = toDecision(existing);
   if (answer !== null) yield* sendOrder(tx, run, { answer: { request_id, answer } });
 }
 
 /** Closes a question that the executor no longer waits for. */
-function* withdraw(tx: Transaction, run: StoredRun, { request_id }: { request_id: string }): Work<void> {
+function* withdrawQuestion(tx: Transaction, run: StoredRun, { request_id }: { request_id: string }): Work<void> {
   const [row] = yield first(selectQuestion, run.run_no, toColumn(request_id), run.attempt);
   if (row === undefined || row["decision"] !== null) return;
   yield write(
@@ -78,7 +84,7 @@ function* withdraw(tx: Transaction, run: StoredRun, { request_id }: { request_id
   );
 }
 
-export function* openQuestions(run: StoredRun): Work<Row[]> {
+export function* readOpenQuestions(run: StoredRun): Work<Row[]> {
   return yield all(selectOpen, run.run_no);
 }
 
@@ -94,7 +100,7 @@ export function* summarizeDecisions(run: StoredRun): Work<{ open: boolean; decid
 }
 
 /** Whether a question of the last attempt expired, which ends the attempt. */
-export function* hasExpired(run: StoredRun): Work<boolean> {
+export function* hasExpiredQuestion(run: StoredRun): Work<boolean> {
   return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
 }
 
@@ -103,7 +109,7 @@ export function stopMessage(by: string): string {
 }
 
 /** Closes an open question and logs the decision in its run. */
-export function* decide(
+export function* decideQuestion(
   tx: Transaction,
   run: StoredRun,
   question: Row,
@@ -144,15 +150,15 @@ export function* decide(
 }
 
 /** Closes all open questions: a new attempt asks them again, and a run that ends needs no answers. */
-export function* supersede(tx: Transaction, run: StoredRun): Work<void> {
-  for (const row of yield* openQuestions(run)) yield* decide(tx, run, row, { decision: "superseded" });
+export function* supersedeQuestions(tx: Transaction, run: StoredRun): Work<void> {
+  for (const row of yield* readOpenQuestions(run)) yield* decideQuestion(tx, run, row, { decision: "superseded" });
 }
 
 /** Decisions of people on questions of earlier attempts. For a repeated request id the latest decision counts. */
 export function* readAnswers(run_no: number, attempt: number): Work<Invocation["answers"]> {
   const answers = new Map<string, Invocation["answers"][number]>();
   for (const row of yield all(selectDecided, run_no, attempt)) {
-    const [answer, request_id] = [decisionOf(row), fromColumn(String(row["request_id"]))];
+    const [answer, request_id] = [toDecision(row), fromColumn(String(row["request_id"]))];
     const input = JSON.parse(String(row["input"])) as unknown;
     if (answer !== null) answers.set(request_id, { request_id, tool: fromColumn(String(row["tool"])), input, answer });
   }
@@ -160,7 +166,7 @@ export function* readAnswers(run_no: number, attempt: number): Work<Invocation["
 }
 
 /** Returns null if no person has decided. */
-function decisionOf(row: Row): Decision | null {
+function toDecision(row: Row): Decision | null {
   const message = textOrNull(row["message"]);
   const withMessage = message === null ? {} : { message };
   switch (row["decision"]) {

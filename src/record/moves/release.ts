@@ -8,18 +8,18 @@ import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 const selectSharers = `
   select other.body from demands own join demands other on other.cap_agent = own.cap_agent where own.demand_id = ?`;
-const isWaiting = `status = 'pending' and blocked_by = 'session'`;
+const waitsForSession = `status = 'pending' and blocked_by = 'session'`;
 const selectNext = `
-  select run_no, run_id from runs where session_id = ? and ${isWaiting} order by run_id limit 1`;
+  select run_no, run_id from runs where session_id = ? and ${waitsForSession} order by run_id limit 1`;
 /** A fork that waits for its origin still counts as the first run of its own session. */
 const selectHolder = `
   select 1 from runs where session_id = ? and ${statusIn("open")}
-    and not (${isWaiting} and mode = 'resume') limit 1`;
+    and not (${waitsForSession} and mode = 'resume') limit 1`;
 /** Scans all blocked runs, so it skips procedural agents: they have many runs, and none of them is ever forked. */
 const selectForks = `
   select run_no from agent_revs cross join runs indexed by runs_blocked
   where agent_revs.agent_rev_id = ?1 and agent_revs.type <> 'procedural'
-    and forked_from = ?2 and mode = 'fork' and ${isWaiting} and (run_id < ?3 or ?3 is null)`;
+    and forked_from = ?2 and mode = 'fork' and ${waitsForSession} and (run_id < ?3 or ?3 is null)`;
 const selectWaitingDemands = `
   select distinct demand_id from runs indexed by runs_before_directory
   where directory = ? and status = 'pending' and blocked_by = 'directory'`;
@@ -58,8 +58,8 @@ export function* releaseSession(tx: Transaction, run: StoredRun & Partial<Ending
 }
 
 /**
- * Releases the next runs waiting for the directory: one per demand, because a run that no runner can take would hold up the
- * others. Claims decide which of them goes first, and block the rest again.
+ * Releases the next runs waiting for the directory: one per demand, because a run that no runner can take would block the
+ * others. The first claim gets the directory, and the other runs are blocked again.
  */
 export function* releaseDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
   if (run.directory === null || run.blocked_by === "directory") return;
@@ -103,9 +103,9 @@ export function* releaseSchedule(tx: Transaction, run: StoredRun & Partial<Endin
   }
 }
 
-export function notifyClaimable(tx: Transaction, body: string, at_once = false): void {
+export function notifyClaimable(tx: Transaction, body: string, atOnce = false): void {
   // create_run wrote it from a run's demands.
   const demands = JSON.parse(body) as Demands;
-  if (at_once) (tx.changes.resumed ??= []).push(demands);
+  if (atOnce) (tx.changes.resumed ??= []).push(demands);
   else tx.changes.claimable.push(demands);
 }

@@ -69,13 +69,13 @@ export const insertRun = `
   insert into runs (${runColumns.join(", ")}) values (${runColumns.map(() => "?").join(", ")})
   returning run_no`;
 
-/** Selects what a list shows, including demands. Bodies are read separately. */
+/** Selects the fields of runs in lists, including demands. Bodies are read separately. */
 export const selectRuns = `
   select runs.run_no, ${[...textColumns, ...plainColumns].map((name) => `runs.${name}`).join(", ")},
     runs.attended, runs.usage, demands.body as demands
   from runs join demands using (demand_id)`;
 
-/** Columns of a run that its public form does not show. */
+/** Columns of a run that are not fields of Run. */
 export interface HiddenColumns {
   demandId: number;
   last: { n: number; seq: number };

@@ -5,14 +5,14 @@ import { toColumn } from "../text.ts";
 import type { RunPosition } from "../ops/store-events.ts";
 
 export interface StoredRun extends RunPosition {
-  /** As stored. The other texts are too, except for run_id. */
+  /** Encoded as in the column, like all texts here except for run_id. */
   created_by: string;
   status: RunStatus;
   failures: number;
   claimed_at: string | null;
   started_at: string | null;
   runner_id: string | null;
-  /** The claim that gave it to its runner. */
+  /** The claim in which its runner got it. */
   claim_no: number | null;
   session_id: string | null;
   blocked_by: string | null;
@@ -24,11 +24,11 @@ export interface StoredRun extends RunPosition {
   directory: string | null;
   /** Number of lost attempts that did not use up an attempt, see ./lose-run.ts. */
   continued: number;
-  /** Its demands once it no longer has to go to its session's place. */
+  /** Its demands once any runner may take it, as JSON. null if it does not wait for its session's runner. */
   demands_after: string | null;
   /** 1 if its questions go to people. */
   attended: number;
-  /** 1 if it has asked any. */
+  /** 1 if it has asked a question. */
   asked: number;
   /** 1 if a person wants it to continue, so that it does not wait for a slot, cap or budget. */
   resumed: number;
@@ -38,7 +38,7 @@ export interface StoredRun extends RunPosition {
   chained: number;
   /** 1 if some of its parameters are stored encrypted until it ends. */
   sealed: number;
-  /** 1 if an attempt of it was parked. */
+  /** 1 if one of its attempts was parked, so that the next one continues from there. */
   continues: number;
   parked_why: ParkReason | null;
   /** As JSON. */
@@ -47,13 +47,13 @@ export interface StoredRun extends RunPosition {
 
 /** A run to be written to, with the runner that holds it. One statement reads both to save a network round trip. */
 export interface WrittenRun extends StoredRun {
-  /** null if no runner holds it. Texts are as stored. */
+  /** null if no runner holds it. Texts are encoded. */
   holder_epoch: number | null;
   holder_status: string | null;
   holder_owner: string | null;
 }
 
-/** A run that may end, with what its end releases. */
+/** A run that may end, with what to release when it does. */
 export interface EndingRun extends WrittenRun {
   /** null if its agent has no cap. */
   cap_agent: string | null;

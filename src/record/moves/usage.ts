@@ -3,7 +3,7 @@ import { write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./stored-run.ts";
 
-const sums = (table: string): string => `
+const addColumns = (table: string): string => `
     runs = ${table}.runs + excluded.runs, turns = ${table}.turns + excluded.turns,
     input_tokens = ${table}.input_tokens + excluded.input_tokens,
     output_tokens = ${table}.output_tokens + excluded.output_tokens,
@@ -12,14 +12,14 @@ const sums = (table: string): string => `
 const addToDay = `
   insert into usage_days (agent_name, day, created_by, runs, turns, input_tokens, output_tokens, cost_usd)
   select agent_name, ?, created_by, ?, ?, ?, ?, ? from runs where run_no = ?
-  on conflict (agent_name, day, created_by) do update set ${sums("usage_days")}`;
+  on conflict (agent_name, day, created_by) do update set ${addColumns("usage_days")}`;
 const addToSession = `
   insert into usage_sessions (session_id, agent_name, day, created_by, runs, turns, input_tokens, output_tokens, cost_usd)
   select session_id, agent_name, ?, created_by, ?, ?, ?, ?, ? from runs where run_no = ? and session_id is not null
-  on conflict (session_id, day, created_by) do update set ${sums("usage_sessions")}`;
+  on conflict (session_id, day, created_by) do update set ${addColumns("usage_sessions")}`;
 
-/** The day in UTC. */
-export function dayOf(now: Date): string {
+/** The UTC day, such as 2026-01-31. */
+export function toDay(now: Date): string {
   return now.toISOString().slice(0, 10);
 }
 
@@ -31,22 +31,22 @@ export function* addUsage(
 ): Work<Record<string, string>> {
   const turns = events.flatMap(({ event }) => (event.type === "usage" ? [event.usage] : []));
   if (turns.length === 0) return {};
-  const total = turns.reduce(addUsages, noUsage);
-  // This function wrote it.
+  const total = turns.reduce(sumUsage, noUsage);
+  // A previous call of this function wrote it.
   const previous = run.usage === null ? null : (JSON.parse(run.usage) as Usage);
   if (run.agent_rev_id !== null) {
     const { input_tokens, output_tokens, cost_usd } = total;
     const counts = [previous === null ? 1 : 0, turns.length, input_tokens, output_tokens, cost_usd];
-    yield write(addToDay, dayOf(tx.now), ...counts, run.run_no);
-    if (run.session_id !== null) yield write(addToSession, dayOf(tx.now), ...counts, run.run_no);
+    yield write(addToDay, toDay(tx.now), ...counts, run.run_no);
+    if (run.session_id !== null) yield write(addToSession, toDay(tx.now), ...counts, run.run_no);
   }
-  run.usage = JSON.stringify(addUsages(previous ?? noUsage, total));
+  run.usage = JSON.stringify(sumUsage(previous ?? noUsage, total));
   return { usage: run.usage };
 }
 
 const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: null };
 
-function addUsages(a: Usage, b: Usage): Usage {
+function sumUsage(a: Usage, b: Usage): Usage {
   return {
     input_tokens: a.input_tokens + clampCount(b.input_tokens),
     output_tokens: a.output_tokens + clampCount(b.output_tokens),
@@ -54,7 +54,7 @@ function addUsages(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Far more than anyone uses, and small enough that sums fit into a number of every engine. */
+/** Far more than anyone uses, and small enough that both engines can store sums of it. */
 const maxCount = 1e15;
 
 /** Ignores negative and invalid values, so that no runner can reduce recorded usage. */

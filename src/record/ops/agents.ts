@@ -7,7 +7,7 @@ const selectAgent = `select 1 from agents where name = ?`;
 const upsert = `
   insert into agents (name, owner, updated_at, body) values (?, ?, ?, ?)
   on conflict (name) do update set updated_at = excluded.updated_at, body = excluded.body`;
-const remove = `delete from agents where name = ? returning name`;
+const deleteRow = `delete from agents where name = ? returning name`;
 
 /** An update keeps the original owner. */
 export function* putAgent(tx: Transaction, { agent, by }: PutAgent): Work<AgentResult> {
@@ -17,6 +17,6 @@ export function* putAgent(tx: Transaction, { agent, by }: PutAgent): Work<AgentR
 }
 
 export function* deleteAgent({ name }: DeleteAgent): Work<AgentResult> {
-  const [deleted] = yield first(remove, toColumn(name));
+  const [deleted] = yield first(deleteRow, toColumn(name));
   return deleted === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_agent" };
 }

@@ -3,7 +3,7 @@ import { isHeld } from "../../model/states.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { move, updateRun } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
-import { decide, openQuestions, stopMessage } from "../moves/questions.ts";
+import { decideQuestion, readOpenQuestions, stopMessage } from "../moves/questions.ts";
 import { findEndingRun, type EndingRun } from "../moves/stored-run.ts";
 import { first, type Work } from "../query.ts";
 import { readQuestion } from "../reads/questions.ts";
@@ -12,7 +12,7 @@ import type { Transaction } from "../transaction.ts";
 import { grantTool } from "./grants.ts";
 import { createInputEvent } from "./inputs.ts";
 import { sendOrder } from "./orders.ts";
-import { executorOf } from "./runner-row.ts";
+import { parseExecutor } from "./runner-row.ts";
 import { storeEvent } from "./store-events.ts";
 
 const selectNewest = `select * from questions where run_no = ? and request_id = ? order by attempt desc limit 1`;
@@ -25,7 +25,7 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
   if (run === null || row === undefined) return { ok: false, conflict: "not_found" };
   const { decision: previousDecision } = row;
   if (previousDecision === null) {
-    yield* decide(tx, run, row, op.answer, op.by);
+    yield* decideQuestion(tx, run, row, op.answer, op.by);
     if ("remember" in op.answer && run.session_id !== null)
       yield* grantTool(run.session_id, fromColumn(String(row["tool"])));
     yield* applyAnswer(tx, run, op);
@@ -40,12 +40,12 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
   };
 }
 
-/** Applies the answer to the run: resumes it, stops it or passes the answer on to its runner. */
+/** Applies the answer to the run: resumes it, ends it or sends the answer to its runner. */
 function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
   if (isHeld(run.status)) yield* sendOrder(tx, run, { answer: { request_id, answer } });
   else if (answer.decision === "stop") return yield* endRun(tx, run, "failed", "permission_denied", stopMessage(by));
-  const isOpen = (yield* openQuestions(run)).length > 0;
-  if (!isOpen && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
+  const isOpen = (yield* readOpenQuestions(run)).length > 0;
+  if (!isOpen && run.status === "waiting") yield* move(tx, run, "running", { cause: `Answered by ${by}.` });
   else if (!isOpen && run.status === "parked" && run.parked_why === "approval")
     yield* continueRun(tx, run, `Answered by ${by}.`, { atOnce: true });
   // The next attempt gets the answer.
@@ -55,10 +55,10 @@ function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by 
 export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult> {
   const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
-  const isOpen = run.status === "parked" && run.asked === 1 && (yield* openQuestions(run)).length > 0;
+  const isOpen = run.status === "parked" && run.asked === 1 && (yield* readOpenQuestions(run)).length > 0;
   if (run.status !== "parked" || isOpen)
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: isOpen ? "answer" : null };
-  // A person who resumes it overrides the daily budget.
+  // Resuming a run by hand overrides the daily budget.
   const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
   yield* continueRun(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
   return { ok: true, op: "resume_run" };
@@ -69,7 +69,7 @@ export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Wo
   if (run === null) return { ok: false, conflict: "not_found" };
   const isActive = isHeld(run.status) && run.status !== "stopping";
   const [runner] = isActive ? yield first(selectExecutor, run.runner_id) : [];
-  const executor = runner && executorOf(runner);
+  const executor = runner && parseExecutor(runner);
   if (executor?.can?.input === false) return { ok: false, conflict: "no_input", executor: executor.type };
   if (!isActive || !(yield* sendOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: null };

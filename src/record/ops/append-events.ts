@@ -16,7 +16,7 @@ import { storeFiles } from "./store-files.ts";
 export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult> {
   const run = yield* findWrittenRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (isFenced(run, op)) return answerFenced(tx, run, op);
+  if (isFenced(run, op)) return handleFenced(tx, run, op);
   const newEvents = selectNewEvents(op.events, run.last_n);
   if (newEvents?.length === 0) return { ok: true, last_n: run.last_n, repeated: true };
   if (isTerminal(run.status)) {
@@ -36,9 +36,9 @@ export function* recordEvents(
   newEvents: readonly NumberedEvent[],
   op: Write,
 ): Work<void> {
-  const { to, ...how } = yield* applyEvents(tx, run, newEvents, op);
-  if (to === run.status) yield* updateRun(run, how.columns);
-  else yield* move(tx, run, to, how);
+  const { to, ...options } = yield* applyEvents(tx, run, newEvents, op);
+  if (to === run.status) yield* updateRun(run, options.columns);
+  else yield* move(tx, run, to, options);
 }
 
 /** Stores the events that this attempt may report, with their files, questions and usage. Returns the run's next status. */
@@ -53,13 +53,13 @@ export function* applyEvents(
   yield* storeFiles(run, accepted);
   yield* bindSession(run, accepted);
   const waitsFor = yield* storeQuestions(tx, run, accepted);
-  const { columns, ...how } = followEvents(run, accepted, waitsFor, tx.now);
+  const { columns, ...rest } = followEvents(run, accepted, waitsFor, tx.now);
   const usage = yield* addUsage(tx, run, accepted);
-  return { ...how, columns: { ...columns, ...usage, ...(waitsFor === undefined ? {} : { asked: run.asked }) } };
+  return { ...rest, columns: { ...columns, ...usage, ...(waitsFor === undefined ? {} : { asked: run.asked }) } };
 }
 
-function answerFenced(tx: Transaction, run: StoredRun, op: AppendEvents): OpResult {
-  // A runner that gave the run back had stored all its events first, so a repeated report is harmless.
+function handleFenced(tx: Transaction, run: StoredRun, op: AppendEvents): OpResult {
+  // The runner gave the run back after storing all its events, so this is only a repeated report.
   if (
     (run.status === "pending" || run.status === "parked") &&
     run.given_back === op.attempt &&

@@ -22,7 +22,7 @@ import { deleteHook, deleteWebhook, putHook, putWebhook } from "./webhooks.ts";
 
 export type ApplyCoordinatorOp = typeof applyCoordinatorOp;
 
-/** The operations of a coordinator. `exec` needs only those of a run's own log, so these load separately. */
+/** Applies the operations of a coordinator. `exec` needs only those in ./apply-op.ts, so these load separately. */
 export function applyCoordinatorOp(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreResult> {
   switch (op.op) {
     case "register_runner":

@@ -7,7 +7,7 @@ import type { ApplyCoordinatorOp } from "./apply-coordinator-op.ts";
 import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 
-/** Every operation checks before it writes, so that a conflict leaves nothing behind. */
+/** Every operation checks for conflicts before it writes, so that a conflict changes nothing. */
 export function applyOp(tx: Transaction, op: Op, applyCoordinatorOp: ApplyCoordinatorOp | null): Work<StoreResult> {
   switch (op.op) {
     case "create_run":

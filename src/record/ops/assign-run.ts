@@ -4,7 +4,7 @@ import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { move } from "../moves/move.ts";
 import { buildClaimedRun, selectInvocation } from "./invocation.ts";
-import type { Head } from "./pick-runs.ts";
+import type { QueueHead } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 const placeSession = `
@@ -13,14 +13,14 @@ const placeSession = `
   where session_id = ?`;
 
 /** Assigns the run to this runner, with a new attempt number. */
-export function* assignRun(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
+export function* assignRun(tx: Transaction, runner: StoredRunner, head: QueueHead, claim_no: number): Work<ClaimedRun> {
   const attempt = head.attempt + 1;
   const run = { ...head, run_id: fromColumn(head.run_id), attempt, last_n: 0 };
   const columns = { attempt, runner_id: runner.storedId, claim_no, prefer_until: null };
-  yield* move(tx, run, "claimed", { why: fromColumn(runner.storedId), columns });
+  yield* move(tx, run, "claimed", { cause: fromColumn(runner.storedId), columns });
   if (head.session_id !== null) {
     const { hostname = null, executor_profile = null, place_id = null, project_dir = null } = runner.row;
-    // Another runner in the same place may use another directory.
+    // A run in place stays in this project directory, even if another runner continues its session.
     const sessionProjectDir = head.in_place === null ? null : project_dir;
     const values = [hostname, executor_profile, place_id, runner.storedId, project_dir, sessionProjectDir];
     yield write(placeSession, ...values, head.session_id);

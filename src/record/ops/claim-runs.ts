@@ -22,11 +22,11 @@ const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
-/** Runs per claim, whatever the runner wants: each takes several statements while other writers wait. The next claim brings more. */
+/** Runs per claim, even if the runner wants more: each takes several statements while other writers wait. The next claim gets the rest. */
 const runsPerClaim = 50;
 
-/** A poll that this many newer claims overtook counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
-const maxClaimsKept = 128;
+/** How many claim numbers are stored. A poll with an older claim counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
+const storedClaims = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
   const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id), tx.now.getTime());
@@ -43,7 +43,7 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
   return {
     ok: true,
     op: "claim_runs",
-    claims: yield* giveClaims(tx, runner, op, claim_no, newest),
+    claims: yield* findClaims(tx, runner, op, claim_no, newest),
     orders: hasOrders ? yield* readOpenOrders(runner.storedId) : [],
     draining: runner.status === "draining",
   };
@@ -55,19 +55,19 @@ function* resolveClaimNo(runner: StoredRunner, claim_id: string): Work<number> {
   if (knownClaimNo !== null) return Number(knownClaimNo);
   const claim_no = runner.claim_no + 1;
   yield write(insertClaim, runner.storedId, claim_no, toColumn(claim_id));
-  yield write(deleteOldClaims, runner.storedId, claim_no - maxClaimsKept);
+  yield write(deleteOldClaims, runner.storedId, claim_no - storedClaims);
   return claim_no;
 }
 
-/** Repeats what this claim was given before and still holds. Only the newest claim gets new runs, while it is open and has none. */
-function* giveClaims(
+/** Returns the runs that this claim already got and still holds. If there are none, only the newest claim gets new runs. */
+function* findClaims(
   tx: Transaction,
   runner: StoredRunner,
   op: ClaimRuns,
   claim_no: number,
   newest: number,
 ): Work<ClaimedRun[]> {
-  const repeated = yield* repeatedClaims(runner, claim_no);
+  const repeated = yield* readRepeatedClaims(runner, claim_no);
   if (repeated.length > 0) return repeated;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining") return [];
   const claims = yield* takeResumed(tx, runner, op, claim_no);
@@ -84,16 +84,16 @@ function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, clai
   return claims;
 }
 
-function* repeatedClaims(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
+function* readRepeatedClaims(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
   const repeated: ClaimedRun[] = [];
-  // A new claim was given nothing yet.
+  // A new claim has no runs yet.
   if (runner.row["known_claim_no"] === null) return repeated;
   for (const row of yield* findRunsOfClaim(runner.storedId, claim_no))
     if (row["status"] !== "stopping") repeated.push(yield* buildClaimedRun(runner, row, Number(row["attempt"])));
   return repeated;
 }
 
-/** Runs that one claim blocks or parks at most. The runner is notified and continues with its next claim. */
+/** How many runs one claim may block or park. The runner is notified and continues with its next claim. */
 const maxBlocked = 500;
 
 /** Skips runs whose directory is taken or whose budget or usage limit is reached, and tries the next ones. */

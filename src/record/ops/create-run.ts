@@ -10,10 +10,16 @@ import { findOrCreateDemand } from "./demands.ts";
 import { insertRun, runValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { selectNewEvents, storeEvent, storeEvents } from "./store-events.ts";
-import { isSettled, storeWebhookNames, settle } from "./settle-trigger.ts";
+import { isTriggerSettled, storeWebhookNames, settleTrigger } from "./settle-trigger.ts";
 import { pinToSession } from "./place-run.ts";
 import { isPortable } from "./save-session.ts";
-import { findByIdempotencyKey, sourceSession, isSessionMissing, submit, type SubmittedColumns } from "./submit.ts";
+import {
+  findByIdempotencyKey,
+  sourceSession,
+  isSessionMissing,
+  storeSubmission,
+  type SubmittedColumns,
+} from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data, sealed) values (?, ?, ?, ?, ?, ?)`;
@@ -28,15 +34,16 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   const repeatedResult = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
   if (repeatedResult !== null) return repeatedResult;
   const stored = yield* findRun(run.run_id);
-  if (stored !== null) return yield* answerRepeat(stored, run);
+  if (stored !== null) return yield* handleRepeat(stored, run);
   if (op.inside !== undefined && !(yield* isActive(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
   if (selectNewEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
   if (op.agent !== undefined && run.mode !== "start" && (yield* isSessionMissing(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
-  if (op.settles !== undefined && (yield* isSettled(op.settles))) return { ok: false, conflict: "repeated", last_n: 0 };
+  if (op.settles !== undefined && (yield* isTriggerSettled(op.settles)))
+    return { ok: false, conflict: "repeated", last_n: 0 };
   const submitted =
-    op.agent === undefined ? yield* createLocalColumns(tx, run) : yield* submit(tx, op, op.agent, waits);
+    op.agent === undefined ? yield* createLocalColumns(tx, run) : yield* storeSubmission(tx, op, op.agent, waits);
   const last = { n: events.length, seq: events.length + submitted.initialEvents.length };
   const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
   const position = {
@@ -50,8 +57,8 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   for (const event of submitted.initialEvents) yield* storeEvent(tx, position, null, run.created_at, event);
   yield* storeEvents(tx, position, events);
   if (op.webhooks !== undefined) yield* storeWebhookNames(position.run_no, op.webhooks);
-  if (op.settles !== undefined) yield* settle(op.settles, run.run_id);
-  const body = bodyOf(run);
+  if (op.settles !== undefined) yield* settleTrigger(op.settles, run.run_id);
+  const body = toBodyColumns(run);
   const { sealed = null } = op;
   if (sealed !== null || body.some((value) => value !== null))
     yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1), sealed);
@@ -85,8 +92,8 @@ function* createLocalColumns(tx: Transaction, run: Run): Work<SubmittedColumns> 
   };
 }
 
-/** parameters, prompt, result_text, result_data; null if there is nothing to store. */
-export function bodyOf(run: Run): (string | null)[] {
+/** The values of parameters, prompt, result_text and result_data. null if there is nothing to store. */
+export function toBodyColumns(run: Run): (string | null)[] {
   const parameters = JSON.stringify(run.parameters);
   return [
     parameters === "{}" ? null : parameters,
@@ -96,8 +103,8 @@ export function bodyOf(run: Run): (string | null)[] {
   ];
 }
 
-/** A repeated request gets the same answer. A different run with the same id is a conflict. */
-function* answerRepeat(stored: StoredRun, run: Run): Work<OpResult> {
+/** A repeated request gets the same result. A different run with the same id is a conflict. */
+function* handleRepeat(stored: StoredRun, run: Run): Work<OpResult> {
   const [row] = yield first(selectIdentity, stored.run_no);
   const isSame =
     row?.["agent_name"] === toColumn(run.agent_name) &&

@@ -45,7 +45,7 @@ export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<Tri
     if (op.busy.includes(fromColumn(String(webhook["name"])))) continue;
     for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, maxCount)) {
       yield write(leaseDelivery, now + op.lease_ms, Number(row["delivery_no"]));
-      deliveries.push(yield* readClaimed(webhook, row));
+      deliveries.push(yield* buildClaimedDelivery(webhook, row));
     }
   }
   return { ok: true, op: "claim_deliveries", deliveries };
@@ -55,7 +55,7 @@ function countByOwner(deliveries: readonly ClaimedDelivery[], owner: string): nu
   return deliveries.filter((delivery) => delivery.owner === owner).length;
 }
 
-function* readClaimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
+function* buildClaimedDelivery(webhook: Row, row: Row): Work<ClaimedDelivery> {
   const text = (value: unknown): string => fromColumn(String(value));
   return {
     delivery_id: text(row["delivery_id"]),

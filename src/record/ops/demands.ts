@@ -7,7 +7,7 @@ import type { Transaction } from "../transaction.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { factsFromRow } from "./runner-row.ts";
 
-/** max_concurrent of an agent. With `runner_id`, of an agent that only this runner offers. */
+/** The max_concurrent of an agent. `runner_id` is set for an agent that only this runner offers. */
 export interface Cap {
   agent_name: string;
   runner_id: string | null;
@@ -36,23 +36,23 @@ const markUnmatched = `
   where unmatched_since is null and demand_id in (select demand_id from demand_matches where runner_id = ?)
     and not exists (select 1 from demand_matches m where m.demand_id = demands.demand_id and m.runner_id <> ?)`;
 
-/** The row, created by the first migration, for runs that any runner may take. */
-const noDemand = 1;
-/** In characters, each of at most three bytes. */
+/** The row for runs that any runner may take. The first migration creates it. */
+const noDemandId = 1;
+/** In characters. A character has at most three bytes. */
 const maxKeyLength = 800;
 
 /** Runs with equal demands share one row, so that a claim checks a few queue heads instead of all runs. */
 export function* findOrCreateDemand(tx: Transaction, demands: Demands): Work<number> {
   const body = canonicalJson(demands);
-  if (body === "{}") return noDemand;
-  const key = keyOf(body);
+  if (body === "{}") return noDemandId;
+  const key = toDemandKey(body);
   const [existing] = yield first(selectDemand, key);
   return existing === undefined ? yield* createDemand(tx, key, demands, null) : Number(existing["demand_id"]);
 }
 
-/** Like findOrCreateDemand, for a run that runners claim. It also records since when no runner matches. */
+/** Like findOrCreateDemand, for a run that runners claim. If no runner matches, it also stores since when. */
 export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
-  const key = keyOf(canonicalJson(cap === null ? demands : { demands, cap }));
+  const key = toDemandKey(canonicalJson(cap === null ? demands : { demands, cap }));
   const [existing] = yield first(selectDemand, key);
   if (existing === undefined) return yield* createDemand(tx, key, demands, cap);
   const demandId = Number(existing["demand_id"]);
@@ -62,7 +62,7 @@ export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, 
 }
 
 /** PostgreSQL cannot index a text of more than about 2,700 bytes, so long demands are found by their hash. */
-function keyOf(body: string): string {
+function toDemandKey(body: string): string {
   return body.length <= maxKeyLength ? body : `sha256:${Buffer.from(sha256(Buffer.from(body))).toString("hex")}`;
 }
 
@@ -91,7 +91,7 @@ function* matchDemand(runner: Row, demandId: number, demands: Demands): Work<boo
 
 const selectDemands = `select demand_id, body from demands`;
 
-/** Matches a new runner, or one that registered again with other facts, against all demands. */
+/** Matches a runner that has just registered against all demands. */
 export function* matchRunner(tx: Transaction, runner: Row): Work<void> {
   yield* unmatchRunner(tx, String(runner["runner_id"]));
   for (const row of yield all(selectDemands)) {
@@ -101,7 +101,7 @@ export function* matchRunner(tx: Transaction, runner: Row): Work<void> {
   yield write(clearUnmatched, runner["runner_id"]!);
 }
 
-/** Removes a runner's matches. `runnerId` is the stored text. */
+/** Removes a runner's matches. `runnerId` is the encoded id. */
 export function* unmatchRunner(tx: Transaction, runnerId: string): Work<void> {
   yield write(markUnmatched, tx.now.getTime(), runnerId, runnerId);
   yield write(deleteMatches, runnerId);

@@ -2,7 +2,7 @@ import { isHeld } from "../../model/states.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { move } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
-import { decide } from "../moves/questions.ts";
+import { decideQuestion } from "../moves/questions.ts";
 import { endingColumns, type EndingRun } from "../moves/stored-run.ts";
 import { all, first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
@@ -19,13 +19,13 @@ const selectRun = `${endingRuns} where runs.run_no = ?`;
 const deleteExpiredLimits = `delete from usage_limits where until <= ?`;
 
 /** Resumes parked runs whose waiting time is over. Returns their ids. */
-export function* resumeDue(tx: Transaction, limit: number): Work<string[]> {
+export function* resumeDueRuns(tx: Transaction, limit: number): Work<string[]> {
   const now = tx.now.toISOString();
   yield write(deleteExpiredLimits, tx.now.getTime());
   const resumed: string[] = [];
   for (const { run_no = null } of yield all(selectDue, now, limit)) {
     const run = yield* findByNumber(Number(run_no));
-    yield* continueRun(tx, run, "Its waiting time is over.", { atOnce: false });
+    yield* continueRun(tx, run, "The time until which it was parked is over.", { atOnce: false });
     resumed.push(run.run_id);
   }
   return resumed;
@@ -43,10 +43,10 @@ export function* expireQuestions(tx: Transaction, limit: number): Work<{ failed:
       Number(question["question_no"]),
     );
     if (current?.["decision"] !== null) continue;
-    yield* decide(tx, run, question, { decision: "expired" });
+    yield* decideQuestion(tx, run, question, { decision: "expired" });
     if (isHeld(run.status)) {
       yield* sendOrder(tx, run, { stop: "approval_expired" });
-      yield* move(tx, run, "stopping", { why: expiredMessage });
+      yield* move(tx, run, "stopping", { cause: expiredMessage });
       continue;
     }
     yield* endRun(tx, run, "failed", "approval_expired", expiredMessage);

@@ -2,7 +2,7 @@ import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { releaseDirectory } from "../moves/release.ts";
 import { statusIn } from "../moves/statuses.ts";
-import type { Head } from "./pick-runs.ts";
+import type { QueueHead } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 const isWorking = `directory is not null and ${statusIn("held")}`;
@@ -14,19 +14,19 @@ const setDirectory = `update runs set directory = ? where run_no = ?`;
  * Gives a run that works in place exclusive use of its directory on that host. If another run has the directory, this one is
  * blocked until that run leaves, and false is returned. Other runs skip this check.
  */
-export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
+export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: QueueHead): Work<boolean> {
   if (head.in_place === null) return true;
-  const directory = directoryOf(runner, head);
+  const directory = toDirectoryKey(runner, head);
   const [holder] = yield first(selectHolder, directory);
   const isBusy = holder !== undefined;
   yield write(isBusy ? blockRun : setDirectory, directory, head.run_no);
-  // It had been released for a directory on another host: pass that one on to the next run.
+  // It had been released for a directory on another host, so release that directory for the next run.
   if (head.directory !== null && head.directory !== directory)
     yield* releaseDirectory(tx, { directory: head.directory, blocked_by: null });
   return !isBusy;
 }
 
-/** Built from stored texts. */
-function directoryOf({ row }: StoredRunner, { project_dir }: Head): string {
+/** Identifies a directory on a host. Its parts are encoded texts. */
+function toDirectoryKey({ row }: StoredRunner, { project_dir }: QueueHead): string {
   return JSON.stringify([row["hostname"], project_dir ?? row["project_dir"]]);
 }

@@ -25,10 +25,10 @@ export function isFenced(run: WrittenRun, op: Write): boolean {
   return run.holder_epoch !== epoch || run.holder_status === "lost";
 }
 
-/** Audits a refused write: the runner may have done something that nobody else knows of. */
+/** Audits a refused write, because the runner may have executed something that is recorded nowhere else. */
 export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
-  // Keep only the executions it started without permission, not its other events.
+  // Only the executions matter, which the runner was no longer allowed to start.
   addAuditRow(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
 }
 

@@ -17,12 +17,12 @@ const selectFinish = `
   from runs join events on events.run_no = runs.run_no and events.seq = runs.last_seq
   where runs.run_no = ?`;
 
-/** Accepted in any state that is not final. The attempt number decides whether the writer is still entitled. */
+/** Accepted in every status that is not final, provided that the attempt may still write. */
 export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (isFenced(run, op)) return answerFenced(tx, run, op);
-  if (isTerminal(run.status)) return yield* answerRepeat(tx, run, op);
+  if (isFenced(run, op)) return handleFenced(tx, run, op);
+  if (isTerminal(run.status)) return yield* handleRepeat(tx, run, op);
   const newEvents = selectNewEvents(op.events, run.last_n);
   if (newEvents === null || (op.last_n ?? 0) > (newEvents.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
@@ -48,18 +48,18 @@ function* parkOrEnd(
 
 /** Requeues a run that its runner could not finish, or ends it if it has no attempts left. */
 function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
-  const why = op.result.error ?? String(op.give_back);
+  const reason = op.result.error ?? String(op.give_back);
   const returnedColumns = { ...columns, given_back: run.attempt };
   if (run.status === "stopping") return yield* cancel(tx, run, op, returnedColumns);
   const counters = op.give_back === "at_no_cost" ? {} : yield* readLossCounters(run);
   if (counters === null)
     yield* endWithResult(tx, run, op, { columns: { ...returnedColumns, failures: run.failures + 1 } });
-  else yield* giveBack(tx, run, why, { ...returnedColumns, ...counters });
+  else yield* giveBack(tx, run, reason, { ...returnedColumns, ...counters });
 }
 
 function* cancel(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
   const empty = { reason: null, result_text: null, result_data: null };
-  yield* move(tx, run, "cancelled", { why: { ...op.result, status: "cancelled", ...empty }, columns });
+  yield* move(tx, run, "cancelled", { cause: { ...op.result, status: "cancelled", ...empty }, columns });
 }
 
 function* endWithResult(
@@ -73,18 +73,18 @@ function* endWithResult(
     ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
     ...(op.runner === undefined ? { isolation: op.isolation } : {}),
   };
-  yield* move(tx, run, op.result.status, { ...how, why: op.result, at: op.at, columns, settled: true });
+  yield* move(tx, run, op.result.status, { ...how, cause: op.result, at: op.at, columns, settled: true });
 }
 
-function answerFenced(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
-  // The same finish again, after it gave the run back.
+function handleFenced(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
+  // A repeated report: this attempt has already given the run back.
   if (run.given_back === op.attempt && (op.give_back !== undefined || op.parked !== undefined))
     return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "fenced", last_n: 0 };
 }
 
-function* answerRepeat(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
+function* handleRepeat(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
   const [row] = yield first(selectFinish, run.run_no);
   const isSame =
     canonicalJson(JSON.parse(String(row?.["body"]))) === canonicalJson(op.result) &&

@@ -26,7 +26,7 @@ const setLast = `
 const slotsPerInsert = 100;
 const maxQueued = 100;
 
-/** Decision of the overlap policy: skip the slot, or create a run that may have to wait for another. */
+/** What the overlap policy decides: skip the slot, or create a run that may have to wait for another one. */
 type OverlapDecision = { skip: SkipReason; detail: string } | { waitsFor: string | null };
 
 interface SlotRow {
@@ -44,7 +44,7 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
   const schedule = scheduleFromRow(row);
   if (op.due !== undefined && (schedule.rev !== op.due.rev || schedule.due_at !== op.due.at))
     return { ok: false, conflict: "changed" };
-  const slotRow = yield* fire(tx, op, schedule);
+  const slotRow = yield* fireSlot(tx, op, schedule);
   if (slotRow === "session") return { ok: false, conflict: "session" };
   const skipped = op.skipped.map((skippedSlot): SlotRow => ({
     ...skippedSlot,
@@ -57,20 +57,20 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
     decided += yield* insertSlots(op, skipped.slice(from, from + slotsPerInsert));
   if (slotRow !== null) decided += yield* insertSlots(op, [slotRow]);
   if (op.due !== undefined) yield write(advanceDue, op.due.next, toColumn(op.schedule_id));
-  // Stop it only now: when it ends, it looks for the slot that waits for it.
+  // Stop the previous run only now: its end releases the slot that waits for it, which has to be stored by then.
   if (typeof slotRow?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
     yield* stopRuns(tx, {
       op: "stop_runs",
       run_ids: [slotRow.waits_for],
       reason: "user",
-      by: actorOf(schedule.definition),
+      by: describeSchedule(schedule.definition),
     });
   tx.changes.schedules = true;
   return { ok: true, op: "fire_schedule", run_id: slotRow?.run_id ?? null, decided };
 }
 
 /** Returns null if the slot was decided before or there is none to fire. Stores nothing if the session no longer exists. */
-function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<SlotRow | "session" | null> {
+function* fireSlot(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<SlotRow | "session" | null> {
   if (op.run === undefined) return null;
   const { slot, create } = op.run;
   if ((yield first(selectSlot, toColumn(op.schedule_id), slot)).length > 0) return null;
@@ -98,12 +98,12 @@ function* applyOverlapPolicy({ schedule_id, definition, last_run_id }: StoredSch
   return { skip: "queue_full", detail: `${maxQueued} runs are already queued behind run ${last_run_id}.` };
 }
 
-function actorOf({ name }: ScheduleDefinition): string {
+function describeSchedule({ name }: ScheduleDefinition): string {
   return `the schedule ${name}`;
 }
 
-function* insertSlots(op: FireSchedule, lines: readonly SlotRow[]): Work<number> {
-  const values = lines.flatMap(({ slot, outcome, why, detail, run_id, waits_for }): SqlValue[] => [
+function* insertSlots(op: FireSchedule, rows: readonly SlotRow[]): Work<number> {
+  const values = rows.flatMap(({ slot, outcome, why, detail, run_id, waits_for }): SqlValue[] => [
     toColumn(op.schedule_id),
     slot,
     outcome,
@@ -114,7 +114,7 @@ function* insertSlots(op: FireSchedule, lines: readonly SlotRow[]): Work<number>
     toColumn(run_id),
     toColumn(waits_for),
   ]);
-  const marks = lines.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ");
-  const text = `insert into schedule_slots (${slotColumns}) values ${marks} on conflict do nothing returning slot`;
+  const placeholders = rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ");
+  const text = `insert into schedule_slots (${slotColumns}) values ${placeholders} on conflict do nothing returning slot`;
   return (yield all(text, ...values)).length;
 }

@@ -24,21 +24,21 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   const now = tx.now.getTime();
   const answeredClaimNo = lastAnsweredClaim(runner, op.as_of_claim);
   // The runner never polls with an answered claim again. A late copy of that poll must not get a run: nobody would read
-  // the answer, and the run would wait until the next report puts it back.
+  // the response, and the run would wait until the next report returns it to pending.
   yield write(renew, now + op.lease_ms, now, Math.max(runner.claim_no, answeredClaimNo + 1), runner.storedId);
 
   const fenced: [string, number][] = [];
   const abandon: [string, number][] = [];
   const confirmed = new Set<string>();
   const storedRuns = new Map((yield* findHeldRuns(runner.storedId)).map((run) => [run.run_id, run]));
-  const finishing = new Set(op.finishing?.map(keyOf));
+  const finishing = new Set(op.finishing?.map(attemptKey));
   for (const heldRun of op.held) {
     const [run_id, attempt] = heldRun;
     if (storedRuns.get(run_id)?.attempt === attempt) {
       confirmed.add(run_id);
       continue;
     }
-    if (finishing.has(keyOf(heldRun))) continue;
+    if (finishing.has(attemptKey(heldRun))) continue;
     abandon.push(heldRun);
     if (!(yield* hasEndedHere(runner, run_id, attempt))) fenced.push(heldRun);
   }
@@ -59,7 +59,7 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   return { ok: true, op: "heartbeat", fenced, abandon, requeued, ...spent };
 }
 
-const keyOf = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
+const attemptKey = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
 
 /** Reports whether the attempt ended on this runner, rather than being taken over by another. */
 function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): Work<boolean> {
@@ -67,13 +67,13 @@ function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): W
   return run !== null && run.attempt === attempt && run.runner_id === runner.storedId && isTerminal(run.status);
 }
 
-/** The last claim whose answer the runner has. A run of that claim or an earlier one that the runner does not hold is lost. */
+/** The last claim whose response the runner has received. If it does not hold a run of that or an earlier claim, the run is lost. */
 function lastAnsweredClaim(runner: StoredRunner, as_of_claim: string | null): number {
   // An unknown claim proves nothing.
   return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);
 }
 
-/** A run that was only claimed got lost in transit. One that had started was lost by its runner, which costs an attempt. */
+/** A run that was only claimed never reached its runner. A run that had started was lost by its runner, which uses up an attempt. */
 function* requeueUnheld(tx: Transaction, run: StoredRun, runner_id: string): Work<boolean> {
   const outcome =
     run.status === "claimed"

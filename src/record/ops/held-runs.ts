@@ -7,7 +7,7 @@ import { endingColumns, selectStored, type EndingRun, type StoredRun } from "../
 const selectHeld = `${selectStored} where runner_id = ? and ${isAssigned} order by claim_no, run_no limit ?`;
 const selectOfClaim = `
   select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${isAssigned}`;
-const selectGiven = `${withInvocations(selectOfClaim)} order by run_no`;
+const selectClaimed = `${withInvocations(selectOfClaim)} order by run_no`;
 /** Starts from the few lost runners, so its cost does not grow with the number of runs. */
 const selectOfLost = `
   select ${endingColumns} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
@@ -21,14 +21,14 @@ export function* findRunsOfLostRunners(limit: number): Work<EndingRun[]> {
   return (yield all(selectOfLost, limit)).map((row) => toStoredRun(row) as EndingRun);
 }
 
-/** The unfinished runs of a runner. `runner` is the stored text. */
+/** The unfinished runs of a runner. `runner` is the encoded id. */
 export function* findHeldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun[]> {
   return (yield all(selectHeld, runner, limit)).map(toStoredRun);
 }
 
-/** The runs that this claim was given, with their invocations. */
+/** The runs that this claim got, with their invocations. */
 export function* findRunsOfClaim(runner: string, claim_no: number): Work<Row[]> {
-  return yield all(selectGiven, runner, claim_no);
+  return yield all(selectClaimed, runner, claim_no);
 }
 
 /** Converts a row of selectStored. */

@@ -4,15 +4,15 @@ import type { Invocation } from "../../model/executor.ts";
 import { readAnswers } from "../moves/questions.ts";
 import type { Row, Work } from "../query.ts";
 import { fromColumn, textOrNull } from "../text.ts";
-import { grantsOf } from "./grants.ts";
+import { parseGrants } from "./grants.ts";
 import { readEarlierInputs } from "./inputs.ts";
-import { executorOf, type StoredRunner } from "./runner-row.ts";
+import { parseExecutor, type StoredRunner } from "./runner-row.ts";
 
 /** Columns of `runs` that an invocation needs. */
 export const invocationColumns = `run_id, attempt, mode, session_id, project_dir, attended, timeout_seconds, task_id, step_id,
     tool_call_id, worktree_id, repo_sha, forked_from, fork_at_turn, agent_rev_id, asked, continues`;
 
-/** Extends a query that selects `invocationColumns` by everything else a runner needs. The inner query runs first, so the joins only touch its rows. */
+/** Extends a query of `invocationColumns` by everything else a runner needs. The inner query runs first, so that only its rows are joined. */
 export function withInvocations(runs: string): string {
   return `
   select found.*, run_bodies.parameters, run_bodies.prompt, run_bodies.sealed, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
@@ -57,8 +57,8 @@ export function* buildClaimedRun(runner: StoredRunner, row: Row, attempt: number
     attended: row["attended"] === 1,
     answers: row["asked"] === 1 ? yield* readAnswers(Number(row["run_no"]), attempt) : [],
     inputs: attempt > 1 ? yield* readEarlierInputs(Number(row["run_no"]), attempt) : [],
-    granted_tools: grantsOf(row),
-    executor_config: executorOf(runner.row).config,
+    granted_tools: parseGrants(row),
+    executor_config: parseExecutor(runner.row).config,
   };
   const correlation = {
     session_id: invocation.session_id,

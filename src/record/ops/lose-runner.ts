@@ -14,19 +14,19 @@ const deleteClaims = `delete from claims where runner_id = ?`;
 const deleteRunner = `delete from runners where runner_id = ?`;
 
 /** Marks a runner as lost, so that it has to register again. Its runs are released separately. */
-export function* markLost(tx: Transaction, column: string): Work<void> {
-  yield write(setLost, column);
-  yield* deleteRunnerRows(tx, column);
+export function* markLost(tx: Transaction, storedId: string): Work<void> {
+  yield write(setLost, storedId);
+  yield* deleteRunnerRows(tx, storedId);
 }
 
-export function lostMessage(column: string): string {
-  return `Its runner ${fromColumn(column)} was lost.`;
+export function lostMessage(storedId: string): string {
+  return `Its runner ${fromColumn(storedId)} was lost.`;
 }
 
-/** Marks a runner as lost and releases all its runs at once, because another process replaces it. */
-export function* loseRunner(tx: Transaction, { storedId: column }: StoredRunner): Work<void> {
-  yield* markLost(tx, column);
-  for (const run of yield* findHeldRuns(column)) yield* loseRun(tx, run, lostMessage(column));
+/** Marks a runner as lost and releases all its runs, because another process replaces it. */
+export function* loseRunner(tx: Transaction, { storedId }: StoredRunner): Work<void> {
+  yield* markLost(tx, storedId);
+  for (const run of yield* findHeldRuns(storedId)) yield* loseRun(tx, run, lostMessage(storedId));
 }
 
 export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {
@@ -43,7 +43,7 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   return { ok: true, op: "leave_runner", requeued };
 }
 
-function* deleteRunnerRows(tx: Transaction, column: string): Work<void> {
-  yield* unmatchRunner(tx, column);
-  for (const text of [deleteAgents, deleteOrders, deleteClaims]) yield write(text, column);
+function* deleteRunnerRows(tx: Transaction, storedId: string): Work<void> {
+  yield* unmatchRunner(tx, storedId);
+  for (const text of [deleteAgents, deleteOrders, deleteClaims]) yield write(text, storedId);
 }

@@ -18,7 +18,7 @@ const insertOrder = `
   insert into orders (runner_id, no, run_no, attempt, body) values (?, ?, ?, ?, ?)`;
 const deleteAcked = `
   delete from orders where runner_id = ? and no <= ?`;
-// Orders to attempts that have ended or were replaced no longer matter.
+// Excludes orders to attempts that have ended or were replaced.
 const selectOpen = `
   select orders.no, runs.run_id, orders.attempt, orders.body from orders join runs using (run_no)
   where orders.runner_id = ? and runs.runner_id = orders.runner_id and runs.attempt = orders.attempt

@@ -42,7 +42,7 @@ export function* parkRun(
   const until = yield* findResumeTime(tx, run, parked);
   if (parked.why === "usage_limit" && until !== null) yield* shareLimit(tx, run, agent, until);
   yield* park(tx, startedRun, {
-    why: parked.why,
+    reason: parked.why,
     until,
     message: parked.message ?? messages[parked.why],
     via,

@@ -4,8 +4,8 @@ import { storedColumns, type StoredRun } from "../moves/stored-run.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
-/** A pending run at the head of a demand's queue. Texts are as stored. */
-export interface Head extends StoredRun {
+/** A pending run at the head of a demand's queue. Texts are encoded. */
+export interface QueueHead extends StoredRun {
   priority: number;
   /** 1 if it works in place and needs its directory to itself, see ./enter-directory.ts. */
   in_place: number | null;
@@ -23,11 +23,11 @@ const selectDemands = `
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and ${isClaimable})`;
 const selectHeads = headStatements("runs_to_claim", "");
-/** For a runner that takes runs of one agent only; skips any number of other runs. */
-const selectHeadsOf = headStatements("runs_to_claim_of", "and agent_name = ?");
+/** For a runner that takes runs of one agent only. Its index skips all other runs. */
+const selectHeadsOfAgent = headStatements("runs_to_claim_of", "and agent_name = ?");
 
 /**
- * The variant with invocations saves one statement per run. The plain one is better with several demands: most heads are
+ * `detailed` includes the invocations, which saves one statement per run. `plain` is better for several demands: most heads are
  * then not taken, and their invocations may be large.
  */
 function headStatements(index: string, agent: string): { plain: string; detailed: string } {
@@ -56,14 +56,14 @@ const countBusy = `select count(*) as busy from runs where agent_name = ? and ${
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${isBusy}`;
 
 /** Picks runs by priority, then age, across all demands the runner meets and within the agents' caps. */
-export function* pickRuns({ storedId: column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
-  const rows = yield all(selectDemands, column);
+export function* pickRuns({ storedId, row: { only_agent } }: StoredRunner, want: number): Work<QueueHead[]> {
+  const rows = yield all(selectDemands, storedId);
   const agentFilter = typeof only_agent === "string" ? [only_agent] : [];
-  const { plain, detailed } = agentFilter.length === 0 ? selectHeads : selectHeadsOf;
+  const { plain, detailed } = agentFilter.length === 0 ? selectHeads : selectHeadsOfAgent;
   const wantsDetails = rows.length === 1;
   const freeByCap = new Map<string, number>();
   const capByDemand = new Map<number, string>();
-  const heads: Head[] = [];
+  const heads: QueueHead[] = [];
   for (const row of rows) {
     const free = yield* readFreeCapacity(row, freeByCap, capByDemand);
     if (free < 1) continue;
@@ -75,50 +75,55 @@ export function* pickRuns({ storedId: column, row: { only_agent } }: StoredRunne
     );
     // The statement selects the columns of Head.
     for (const head of headRows)
-      heads.push({ ...(head as unknown as Omit<Head, "row">), row: wantsDetails ? head : null });
+      heads.push({ ...(head as unknown as Omit<QueueHead, "row">), row: wantsDetails ? head : null });
   }
-  if (rows.length > 1) heads.sort(byPriority);
+  if (rows.length > 1) heads.sort(comparePriority);
   return capByDemand.size === 0 ? heads.slice(0, want) : limitByCaps(heads, want, freeByCap, capByDemand);
 }
 
 /** Picks resumed runs, ignoring the runner's slots and the agents' caps. */
-export function* pickResumed({ storedId: column, row }: StoredRunner, limit: number): Work<Head[]> {
+export function* pickResumed({ storedId, row }: StoredRunner, limit: number): Work<QueueHead[]> {
   const { only_agent = null } = row;
-  const headRows = yield all(selectResumed, column, only_agent, limit);
+  const headRows = yield all(selectResumed, storedId, only_agent, limit);
   // The statement selects the columns of Head.
-  return headRows.map((head) => ({ ...(head as unknown as Omit<Head, "row">), row: null }));
+  return headRows.map((head) => ({ ...(head as unknown as Omit<QueueHead, "row">), row: null }));
 }
 
 /** How many more runs the cap of this row allows. Rows of one agent share its cap. */
-function* readFreeCapacity(row: Row, room: Map<string, number>, capOf: Map<number, string>): Work<number> {
+function* readFreeCapacity(row: Row, freeByCap: Map<string, number>, capByDemand: Map<number, string>): Work<number> {
   const { cap, cap_agent: agent, cap_runner: capRunner } = row;
   if (typeof cap !== "number" || typeof agent !== "string") return Number.POSITIVE_INFINITY;
   const key = JSON.stringify([agent, capRunner, cap]);
-  capOf.set(Number(row["demand_id"]), key);
-  let free = room.get(key);
+  capByDemand.set(Number(row["demand_id"]), key);
+  let free = freeByCap.get(key);
   if (free === undefined) {
     const [count] = yield typeof capRunner === "string"
       ? first(countBusyOn, agent, capRunner)
       : first(countBusy, agent);
     free = cap - Number(count?.["busy"]);
-    room.set(key, free);
+    freeByCap.set(key, free);
   }
   return free;
 }
 
-function limitByCaps(heads: Head[], want: number, room: Map<string, number>, capOf: Map<number, string>): Head[] {
-  const picked: Head[] = [];
+function limitByCaps(
+  heads: QueueHead[],
+  want: number,
+  freeByCap: Map<string, number>,
+  capByDemand: Map<number, string>,
+): QueueHead[] {
+  const picked: QueueHead[] = [];
   for (const head of heads) {
     if (picked.length === want) break;
-    const key = capOf.get(head.demand_id);
-    const free = key === undefined ? Number.POSITIVE_INFINITY : (room.get(key) ?? 0);
+    const key = capByDemand.get(head.demand_id);
+    const free = key === undefined ? Number.POSITIVE_INFINITY : (freeByCap.get(key) ?? 0);
     if (free < 1) continue;
-    if (key !== undefined) room.set(key, free - 1);
+    if (key !== undefined) freeByCap.set(key, free - 1);
     picked.push(head);
   }
   return picked;
 }
 
-function byPriority(a: Head, b: Head): number {
+function comparePriority(a: QueueHead, b: QueueHead): number {
   return b.priority - a.priority || (a.run_id < b.run_id ? -1 : 1);
 }

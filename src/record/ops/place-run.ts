@@ -10,7 +10,7 @@ import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
 /** How long a run waits for a runner that already has its session before any runner may take it. */
 export const preferMs = 5000;
 
-const selectPlace = `
+const selectLocation = `
   select hostname, executor_profile, place_id, runner_id,
     (select portable from session_states where session_states.session_id = sessions.session_id) as portable
   from sessions where session_id = ? and runner_id is not null`;
@@ -36,9 +36,9 @@ export interface Placement extends Record<string, SqlValue> {
 }
 
 /**
- * Decides where a run that continues a session goes: to runners in the place where the session is. If the record has everything
- * needed to continue elsewhere, those runners are only preferred for a while, provided there are any. `session` is the
- * stored text.
+ * Decides which runners may take a run that continues a session: those of the state directory that has the session. If the
+ * record contains everything needed to continue elsewhere, they only have priority for a while, provided that any are
+ * registered. `session` is the encoded id.
  */
 export function* placeInSession(
   tx: Transaction,
@@ -48,9 +48,9 @@ export function* placeInSession(
   const [row = {}] = yield first(selectDemand, run_no);
   // Both columns hold a run's demands.
   const runDemands = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
-  const [location] = yield first(selectPlace, session);
+  const [location] = yield first(selectLocation, session);
   if (location === undefined || runDemands.place_id !== undefined) return { demands: runDemands, columns: null };
-  const cap = capOf(row);
+  const cap = toCap(row);
   if (runDemands.runner_id !== undefined)
     return (yield* releaseFromCommand(tx, runDemands, location, cap)) ?? { demands: runDemands, columns: null };
   const pinned = { ...runDemands };
@@ -74,21 +74,21 @@ export function* placeInSession(
 }
 
 /**
- * Lets another runner of the same place continue a run that a command created for its own short-lived runner, which is gone.
- * Returns null if there is no such runner; the run then waits for a command that reuses the runner's name.
+ * Lets another runner of the same state directory continue a run whose own short-lived runner is gone, because the command that
+ * created both has ended. Returns null if there is none; the run then waits for a command that reuses the runner's name.
  */
 function* releaseFromCommand(
   tx: Transaction,
-  { runner_id, ...own }: Demands,
-  where: Row,
+  { runner_id, ...otherDemands }: Demands,
+  location: Row,
   cap: Cap | null,
 ): Work<{ demands: Demands; columns: Placement } | null> {
-  if (parseShortLivedName(runner_id) === null || typeof where["place_id"] !== "string") return null;
-  const [live] = yield first(isRegistered, toColumn(runner_id ?? null));
-  if (live !== undefined) return null;
-  const demands = { ...own };
+  if (parseShortLivedName(runner_id) === null || typeof location["place_id"] !== "string") return null;
+  const [registered] = yield first(isRegistered, toColumn(runner_id ?? null));
+  if (registered !== undefined) return null;
+  const demands = { ...otherDemands };
   for (const name of ["hostname", "executor_profile", "place_id"] as const)
-    demands[name] = fromColumn(String(where[name]));
+    demands[name] = fromColumn(String(location[name]));
   const demand_id = yield* findOrCreateClaimableDemand(tx, demands, cap);
   const [matched] = yield first(isMatched, demand_id);
   return matched === undefined ? null : { demands, columns: { demand_id, prefer_until: null, demands_after: null } };
@@ -116,11 +116,11 @@ export function* pinToSession(tx: Transaction, run_no: number, session: string):
 }
 
 /** Lets any runner take a run that no preferred runner took in time. */
-export function* widen(tx: Transaction, run_no: number): Work<Demands> {
+export function* widenDemands(tx: Transaction, run_no: number): Work<Demands> {
   const [row = {}] = yield first(selectDemand, run_no);
   // placeInSession wrote it.
   const demands = JSON.parse(String(row["demands_after"])) as Demands;
-  yield write(updatePlacement, yield* findOrCreateClaimableDemand(tx, demands, capOf(row)), null, null, run_no);
+  yield write(updatePlacement, yield* findOrCreateClaimableDemand(tx, demands, toCap(row)), null, null, run_no);
   return demands;
 }
 
@@ -145,7 +145,7 @@ export function pinnedSessionMessage(hostname: string): string {
   return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
 }
 
-function capOf({ cap, cap_agent, cap_runner }: Row): Cap | null {
+function toCap({ cap, cap_agent, cap_runner }: Row): Cap | null {
   if (typeof cap !== "number" || typeof cap_agent !== "string") return null;
   const runner_id = typeof cap_runner === "string" ? fromColumn(cap_runner) : null;
   return { agent_name: fromColumn(cap_agent), runner_id, max: cap };

@@ -6,17 +6,17 @@ import { findRun } from "../moves/stored-run.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { createRun } from "./create-run.ts";
-import { isSettled, settle } from "./settle-trigger.ts";
+import { isTriggerSettled, settleTrigger } from "./settle-trigger.ts";
 
 /** Creates the child run and ends it in the same transaction, so no runner ever sees it. */
-export function* refuseChain(tx: Transaction, { parent_run_id, run, why }: RefuseChain): Work<TriggerResult> {
+export function* refuseChain(tx: Transaction, { parent_run_id, run, why: reason }: RefuseChain): Work<TriggerResult> {
   const chain = { chain_of: parent_run_id };
-  if (yield* isSettled(chain)) return { ok: false, conflict: "repeated" };
+  if (yield* isTriggerSettled(chain)) return { ok: false, conflict: "repeated" };
   const created = yield* createRun(tx, { op: "create_run", run, events: [] });
   const stored = yield* findRun(run.run_id);
   if (!created.ok || stored === null) throw new BugError("the id of a new run was taken");
-  yield* endRun(tx, stored, "failed", "refused", why);
-  yield* settle(chain, run.run_id, "refused");
-  yield* notify(tx, stored, "failed", tx.now.toISOString(), { reason: "refused", error: why });
+  yield* endRun(tx, stored, "failed", "refused", reason);
+  yield* settleTrigger(chain, run.run_id, "refused");
+  yield* notify(tx, stored, "failed", tx.now.toISOString(), { reason: "refused", error: reason });
   return { ok: true, op: "refuse_chain" };
 }

@@ -6,8 +6,8 @@ import { endRun, loseRun } from "../moves/lose-run.ts";
 import { findRunsOfLostRunners, toStoredRun } from "./held-runs.ts";
 import { lostMessage, markLost } from "./lose-runner.ts";
 import { isClaimable } from "../moves/statuses.ts";
-import { findSessionHost, pinnedSessionMessage, widen } from "./place-run.ts";
-import { expireQuestions, resumeDue } from "./due-runs.ts";
+import { findSessionHost, pinnedSessionMessage, widenDemands } from "./place-run.ts";
+import { expireQuestions, resumeDueRuns } from "./due-runs.ts";
 import { selectStored } from "../moves/stored-run.ts";
 
 const selectExpired = `
@@ -41,7 +41,7 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const expired = canExpireLeases
     ? (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]))
     : [];
-  for (const column of expired) yield* markLost(tx, column);
+  for (const storedId of expired) yield* markLost(tx, storedId);
 
   const progress = { requeued: [] as string[], failed: [] as string[], remaining: Math.min(op.limit, maxRuns) };
   yield* releaseLost(tx, progress);
@@ -67,7 +67,7 @@ function listeningSince(now: number, { listening }: Rescue): number {
   return before !== undefined && now - before.at <= lease_ms / 2 ? before.since : now;
 }
 
-/** What this call has done so far, and how many more runs it may process. */
+/** The results of this call so far, and how many more runs it may process. */
 interface Progress {
   requeued: string[];
   failed: string[];
@@ -86,7 +86,7 @@ function* releaseLost(tx: Transaction, progress: Progress): Work<void> {
 /** Resumes parked runs that are due and expires unanswered questions. */
 function* processDue(tx: Transaction, progress: Progress): Work<void> {
   if (progress.remaining <= 0) return;
-  const resumed = yield* resumeDue(tx, progress.remaining);
+  const resumed = yield* resumeDueRuns(tx, progress.remaining);
   progress.requeued.push(...resumed);
   progress.remaining -= resumed.length;
   if (progress.remaining <= 0) return;
@@ -99,7 +99,7 @@ function* processDue(tx: Transaction, progress: Progress): Work<void> {
 function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
   if (progress.remaining <= 0) return;
   for (const row of yield all(selectPreferring, tx.now.getTime(), progress.remaining)) {
-    const demands = yield* widen(tx, Number(row["run_no"]));
+    const demands = yield* widenDemands(tx, Number(row["run_no"]));
     const list = row["resumed"] === 1 ? (tx.changes.resumed ??= []) : tx.changes.claimable;
     if (row["status"] === "pending") list.push(demands);
     progress.remaining -= 1;
@@ -124,7 +124,7 @@ function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Pro
   }
 }
 
-/** Sets the next check to when the oldest remaining run is due, or to never if none is left. */
+/** Sets the next check to when the oldest remaining run is due. Without runs there is none. */
 function* postponeCheck(demandId: number): Work<void> {
   const [oldest] = yield first(selectOldest, demandId);
   const created_at = oldest?.["created_at"];

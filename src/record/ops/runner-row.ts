@@ -3,9 +3,9 @@ import type { RunnerFacts } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
-/** A runner as the operations need it. */
+/** A runner's row, with the columns that operations use most already parsed. */
 export interface StoredRunner {
-  /** The runner's id as stored. */
+  /** The runner's id, encoded as in the column. */
   storedId: string;
   status: RunnerRow["status"];
   epoch: number;
@@ -35,7 +35,7 @@ function toStoredRunner(row: Row): StoredRunner {
 
 type CheckedRunner = StoredRunner | "unknown_runner" | "old_epoch";
 
-/** Returns the calling runner, or why it is refused. A lost runner has to register again, because its runs are gone. */
+/** Returns the calling runner, or the conflict if it is refused. A lost runner has to register again, because its runs are gone. */
 export function* findCallingRunner(caller: RunnerIdentity): Work<CheckedRunner> {
   const [row] = yield first(selectRunner, toColumn(caller.runner_id));
   return checkRunner(row, caller);
@@ -51,12 +51,12 @@ export function checkRunner(row: Row | undefined, { epoch, owner }: RunnerIdenti
 
 export function factsFromRow(row: Row): RunnerFacts {
   return {
-    runner_id: textColumn(row, "runner_id"),
-    hostname: textColumn(row, "hostname"),
+    runner_id: getText(row, "runner_id"),
+    hostname: getText(row, "hostname"),
     place_id: textOrNull(row["place_id"]),
-    project_dir: textColumn(row, "project_dir"),
-    executor_profile: textColumn(row, "executor_profile"),
-    executor_type: executorOf(row).type,
+    project_dir: getText(row, "project_dir"),
+    executor_profile: getText(row, "executor_profile"),
+    executor_type: parseExecutor(row).type,
     // register_runner wrote it from a registration.
     tags: JSON.parse(String(row["tags"])) as string[],
     require_matching_tags: row["require_matching_tags"] === 1,
@@ -64,11 +64,11 @@ export function factsFromRow(row: Row): RunnerFacts {
   };
 }
 
-export function executorOf(row: Row): RunnerRow["executor"] {
+export function parseExecutor(row: Row): RunnerRow["executor"] {
   // register_runner wrote it from a registration.
   return JSON.parse(String(row["executor"])) as RunnerRow["executor"];
 }
 
-export function textColumn(row: Row, name: string): string {
+export function getText(row: Row, name: string): string {
   return fromColumn(String(row[name]));
 }

@@ -31,7 +31,7 @@ const deleteFile = `delete from session_files where session_id = ? and path = ?`
 const sumFiles = `select coalesce(sum(length(bytes)), 0) as size from session_files where session_id = ?`;
 const deleteState = `delete from session_states where session_id = ?`;
 const deleteFiles = `delete from session_files where session_id = ?`;
-/** Parts of the state have paths that begin with a slash; work files never do. */
+/** Parts of the state have paths that begin with a slash, unlike work files. */
 const deleteWorkFiles = `delete from session_files where session_id = ? and path not like '/%'`;
 
 /** Stores the state together with the events it covers, so that neither gets ahead of the other. */
@@ -48,7 +48,7 @@ export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult>
   if (yield* isTooLarge(run.session_id, op)) return { ok: false, conflict: "too_large", last_n: run.last_n };
   if (newEvents.length > 0) yield* recordEvents(tx, run, newEvents, op);
   const { bytes } = op;
-  // A part is named by its content, so it never replaces anything, and an unused one does no harm.
+  // A part is named by its content, so it never replaces another one, and an unused part does no harm.
   if (bytes === null) yield* storeFiles(run.session_id, op);
   else if (!(yield* isOvertaken(run, run.session_id, op))) yield* storeState(tx, run, run.session_id, { ...op, bytes });
   const spent = (yield* findSpentBudget(tx, run)) === null ? {} : { budget: "spent" as const };
@@ -76,9 +76,9 @@ function* isOvertaken(run: StoredRun, session: string, { n }: SaveSession): Work
   );
 }
 
-type WithState = SaveSession & { bytes: Uint8Array };
+type SaveWithState = SaveSession & { bytes: Uint8Array };
 
-function* storeState(tx: Transaction, run: StoredRun, session: string, op: WithState): Work<void> {
+function* storeState(tx: Transaction, run: StoredRun, session: string, op: SaveWithState): Work<void> {
   const columns = [session, toColumn(run.run_id), run.attempt, op.n, toColumn(op.format), op.portable ? 1 : 0];
   yield write(upsertState, ...columns, run.runner_id, tx.now.toISOString(), op.bytes);
   yield* storeFiles(session, op);
@@ -95,7 +95,7 @@ function* storeFiles(session: string, op: SaveSession): Work<void> {
 
 const selectPortable = `select portable from session_states where session_id = ?`;
 
-/** `session` is the stored text. */
+/** `session` is the encoded id. */
 export function* isPortable(session: string): Work<boolean> {
   const [row] = yield first(selectPortable, session);
   return row?.["portable"] === 1;

@@ -20,7 +20,7 @@ const selectOfAgent = `
   select schedule_id from schedules where agent_name = ? and source = ?`;
 const selectOfSource = `
   select schedule_id from schedules where source = ?`;
-const remove = `
+const deleteRow = `
   delete from schedules where schedule_id = ? returning schedule_id`;
 
 export function* putSchedule(tx: Transaction, { schedule, rev }: PutSchedule): Work<ScheduleResult> {
@@ -61,14 +61,14 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
   for (const schedule_id of yield* findScheduleIds(op)) {
     if (kept.has(schedule_id)) continue;
     changed += 1;
-    yield write(remove, toColumn(schedule_id));
+    yield write(deleteRow, toColumn(schedule_id));
     tx.changes.schedules = true;
   }
   return { ok: true, op: "sync_schedules", changed };
 }
 
 export function* deleteSchedule(tx: Transaction, { schedule_id }: DeleteSchedule): Work<ScheduleResult> {
-  const [deleted] = yield first(remove, toColumn(schedule_id));
+  const [deleted] = yield first(deleteRow, toColumn(schedule_id));
   if (deleted === undefined) return { ok: false, conflict: "not_found" };
   tx.changes.schedules = true;
   return { ok: true, op: "delete_schedule" };

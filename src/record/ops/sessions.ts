@@ -7,7 +7,7 @@ import type { Transaction } from "../transaction.ts";
 
 const selectBinding = `select executor_session_id from sessions where session_id = ?`;
 const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
-const remove = `delete from sessions where session_id = ?`;
+const deleteRow = `delete from sessions where session_id = ?`;
 const selectBusy = `
   select 1 from runs where session_id = ? and agent_rev_id is not null and ${statusIn("open")} limit 1`;
 /** An open fork reads this session in every attempt. */
@@ -31,12 +31,12 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   if (yield* sessionIsBusy(session)) return { ok: false, conflict: "busy" };
   const [fork] = yield first(selectFork, session);
   if (fork !== undefined) return { ok: false, conflict: "busy" };
-  yield write(remove, session);
+  yield write(deleteRow, session);
   yield* deleteSessionState(session);
   return { ok: true, op: "delete_session" };
 }
 
-/** `session` is the stored text. */
+/** `session` is the encoded id. */
 export function* sessionExists(session: string): Work<boolean> {
   const [row] = yield first(selectBinding, session);
   return row !== undefined;

@@ -3,7 +3,7 @@ import type { CreateRun } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
-type Settles = NonNullable<CreateRun["settles"]>;
+type Trigger = NonNullable<CreateRun["settles"]>;
 
 const selectKey = `select 1 from hook_keys where hook = ? and key = ?`;
 const insertKey = `insert into hook_keys (hook, key, until) values (?, ?, ?)`;
@@ -16,25 +16,29 @@ const selectWebhook = `select 1 from webhooks where name = ?`;
 const insertName = `insert into run_webhooks (run_no, name) values (?, ?)`;
 
 /** Whether this trigger has already created a run. */
-export function* isSettled(settles: Settles): Work<boolean> {
-  if ("chain_of" in settles) {
-    const [row] = yield first(selectChain, toColumn(settles.chain_of));
+export function* isTriggerSettled(trigger: Trigger): Work<boolean> {
+  if ("chain_of" in trigger) {
+    const [row] = yield first(selectChain, toColumn(trigger.chain_of));
     return row?.["status"] !== "pending";
   }
-  for (const key of settles.keys) {
-    const [existing] = yield first(selectKey, toColumn(settles.hook), toColumn(key));
+  for (const key of trigger.keys) {
+    const [existing] = yield first(selectKey, toColumn(trigger.hook), toColumn(key));
     if (existing !== undefined) return true;
   }
   return false;
 }
 
-export function* settle(settles: Settles, run_id: string, status: "submitted" | "refused" = "submitted"): Work<void> {
-  if ("chain_of" in settles) yield write(settleChain, status, toColumn(run_id), toColumn(settles.chain_of));
-  else for (const key of settles.keys) yield write(insertKey, toColumn(settles.hook), toColumn(key), settles.until);
+export function* settleTrigger(
+  trigger: Trigger,
+  run_id: string,
+  status: "submitted" | "refused" = "submitted",
+): Work<void> {
+  if ("chain_of" in trigger) yield write(settleChain, status, toColumn(run_id), toColumn(trigger.chain_of));
+  else for (const key of trigger.keys) yield write(insertKey, toColumn(trigger.hook), toColumn(key), trigger.until);
 }
 
-/** Events for the run's log about webhooks that its agent names but nobody has registered. */
-export function* unknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
+/** Returns an event for each webhook that the run's agent names but nobody has registered. */
+export function* findUnknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
   const events: RunEvent[] = [];
   for (const name of new Set(names)) {
     const [existing] = yield first(selectWebhook, toColumn(name));

@@ -25,13 +25,13 @@ function* stopRun(
   run: StoredRun,
   { reason, by }: StopRuns,
 ): Work<"cancelled" | "stopping" | "untouched"> {
-  const why = `Stopped by ${by}.`;
+  const message = `Stopped by ${by}.`;
   if (run.status === "stopping" || isTerminal(run.status)) return "untouched";
   if (!isHeld(run.status)) {
-    yield* endRun(tx, run, "cancelled", null, why);
+    yield* endRun(tx, run, "cancelled", null, message);
     return "cancelled";
   }
   if (!(yield* sendOrder(tx, run, { stop: reason }))) return "untouched";
-  yield* move(tx, run, "stopping", { why });
+  yield* move(tx, run, "stopping", { cause: message });
   return "stopping";
 }

@@ -17,7 +17,7 @@ export interface RunPosition {
 const insertEvent = `
   insert into events (run_no, seq, attempt, n, at, body, received_at) values (?, ?, ?, ?, ?, ?, ?)`;
 
-/** The events that are not stored yet, or null if there is a gap after the last stored one. */
+/** Returns the events that are not stored yet, or null if there is a gap after the last stored event. */
 export function selectNewEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
   const unstored = events.filter((event) => event.n > last_n);
   return unstored.every((event, index) => event.n === last_n + 1 + index) ? unstored : null;

@@ -11,11 +11,11 @@ import { canonicalJson } from "./canonical-json.ts";
 import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
 import { submittedEvent } from "../moves/move.ts";
 import type { HiddenColumns } from "../moves/run-columns.ts";
-import { unknownWebhooks } from "./settle-trigger.ts";
+import { findUnknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface SubmittedColumns extends Omit<HiddenColumns, "last"> {
-  /** Events that the store itself puts first. */
+  /** Events that the store itself puts at the start of the log. */
   initialEvents: RunEvent[];
 }
 
@@ -59,7 +59,7 @@ export function* findByIdempotencyKey({
 }
 
 /** Stores everything a run needs before it can be claimed: agent, session, demand and idempotency key. */
-export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<SubmittedColumns> {
+export function* storeSubmission(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<SubmittedColumns> {
   const { run } = op;
   if (run.status !== submittedEvent.status) throw new BugError("a submitted run must be created as pending");
   const blockedBy = (yield* storeSession(run, agent)) ?? (waits ? "schedule" : null);
@@ -69,7 +69,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
   }
   if (blockedBy === null) tx.changes.claimable.push(run.demands);
   return {
-    demandId: yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)),
+    demandId: yield* findOrCreateClaimableDemand(tx, run.demands, buildCap(op, agent)),
     agentRevId: yield* storeAgentRev(agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
@@ -77,11 +77,11 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
     budgeted: agent.budget?.per_day !== undefined,
     chained: typeof agent.on_finish === "object",
     sealed: op.sealed !== undefined,
-    initialEvents: [submittedEvent, ...(yield* unknownWebhooks(op.webhooks ?? []))],
+    initialEvents: [submittedEvent, ...(yield* findUnknownWebhooks(op.webhooks ?? []))],
   };
 }
 
-export function capOf({ run, agent_runner_id }: CreateRun, { max_concurrent }: Agent): Cap | null {
+export function buildCap({ run, agent_runner_id }: CreateRun, { max_concurrent }: Agent): Cap | null {
   if (max_concurrent === undefined) return null;
   return { agent_name: run.agent_name, runner_id: agent_runner_id ?? null, max: max_concurrent };
 }
@@ -97,7 +97,7 @@ export function sourceSession({ mode, session_id, forked_from }: Run): string | 
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
-/** Whether the run needs a shared directory to itself. Procedural runs handle that themselves. */
+/** Whether the run needs exclusive use of a shared directory. Procedural runs take care of that themselves. */
 export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
   return type === "autonomous" && (workspace === "in_place" || (project_dir !== null && workspace !== "scratch"));
 }
@@ -120,12 +120,12 @@ function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
   const from = sourceSession(run);
   const isBusy = from !== null && (yield* sessionIsBusy(toColumn(from)));
-  yield write(insertSession, ...sessionColumns.map((name) => sessionRow(run, agent)[name]));
+  yield write(insertSession, ...sessionColumns.map((name) => buildSessionRow(run, agent)[name]));
   return isBusy ? "session" : null;
 }
 
 /** The session row for the first run of a session. */
-export function sessionRow(run: Run, agent: Agent): Record<(typeof sessionColumns)[number], SqlValue> {
+export function buildSessionRow(run: Run, agent: Agent): Record<(typeof sessionColumns)[number], SqlValue> {
   const session_id = toColumn(run.session_id);
   const created_at = toColumn(run.created_at);
   return {

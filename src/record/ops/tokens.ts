@@ -55,7 +55,7 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
-/** Uses the store's time if it is earlier than `op.at`, so that one clock judges both this and a later rotation. */
+/** Uses the store's time if it is earlier than `op.at`, so that a later rotation, which uses it too, sees the token as revoked. */
 export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
   const stored = now.toISOString();
   const at = stored < op.at ? stored : op.at;
@@ -70,7 +70,7 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  const rejection = tokenRejection(enrolment, latest(tx, op.at));
+  const rejection = tokenRejection(enrolment, pickLater(tx, op.at));
   if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject } = enrolment;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
@@ -87,7 +87,7 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   const [rootRow] = yield first(selectById, toColumn(rootTokenId(link.token_id)));
   if (rootRow === undefined) return { ok: false, conflict: "revoked" };
   const root = tokenFromRow(rootRow);
-  const at = latest(tx, op.at);
+  const at = pickLater(tx, op.at);
   const rejection = tokenRejection(root, at) ?? tokenRejection(link, at);
   if (rejection !== null) return { ok: false, conflict: rejection };
   const token: Token = {
@@ -95,7 +95,7 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
     token_id: derivedTokenId(root.token_id, op.id),
     role: link.role,
     subject: link.subject,
-    expires_at: earliest(op.token.expires_at, root.expires_at),
+    expires_at: pickEarlier(op.token.expires_at, root.expires_at),
     revoked_at: root.revoked_at,
   };
   const put = yield* putToken({ op: "put_token", token, hash: op.token_hash });
@@ -108,7 +108,7 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
   if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
-  const rejection = tokenRejection(old, latest(tx, op.at));
+  const rejection = tokenRejection(old, pickLater(tx, op.at));
   if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });
@@ -117,20 +117,20 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   return { ok: true, op: "rotate_token", ends_at: fromColumn(String(revoked?.["revoked_at"])) };
 }
 
-/** Revokes a token together with those derived from it. Returns the token's row. */
+/** Revokes a token and the tokens derived from it. Returns the token's row. */
 function* revokeWithDerived(token_id: string, at: string): Work<Row | undefined> {
   const [found] = yield first(revoke, toColumn(at), toColumn(token_id));
   yield write(revokeDerived, toColumn(at), toColumn(token_id));
   return found;
 }
 
-function earliest(a: string | null, other: string | null): string | null {
-  if (a === null || other === null) return a ?? other;
-  return a < other ? a : other;
+function pickEarlier(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b;
+  return a < b ? a : b;
 }
 
-/** Uses the later time: a coordinator with a slow clock must not derive a new token from one that has ended. */
-function latest({ now }: Transaction, at: string): string {
+/** The later of both times: a coordinator whose clock is behind must not derive a new token from one that has ended. */
+function pickLater({ now }: Transaction, at: string): string {
   const stored = now.toISOString();
   return stored > at ? stored : at;
 }

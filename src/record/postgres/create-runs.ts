@@ -1,11 +1,11 @@
 import type { Agent } from "../../model/agent.ts";
 import type { Run } from "../../model/run.ts";
 import type { CreateRun, Op, OpResult } from "../../model/store.ts";
-import { bodyOf } from "../ops/create-run.ts";
+import { toBodyColumns } from "../ops/create-run.ts";
 import { findOrCreateClaimableDemand } from "../ops/demands.ts";
 import { submittedEvent } from "../moves/move.ts";
 import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
-import { capOf, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
+import { buildCap, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
@@ -162,7 +162,7 @@ function* findDemands(
   for (const op of ops) {
     const { run, agent, agent_runner_id } = op;
     const key = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentKey(agent)]);
-    const demandId = demandIds.get(key) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, capOf(op, agent)));
+    const demandId = demandIds.get(key) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, buildCap(op, agent)));
     demandIds.set(key, demandId);
     demandIdByOp.set(op, demandId);
   }
@@ -200,7 +200,7 @@ function areAlike(a: NewRun, b: NewRun): boolean {
 function* insertAll(tx: Transaction, groups: readonly SimilarRuns[], firstNumber: number): Work<void> {
   let next = firstNumber;
   for (const { first, refs, runs } of groups) {
-    const bodies = runs.map(bodyOf);
+    const bodies = runs.map(toBodyColumns);
     yield write(
       insertSimilar,
       next,

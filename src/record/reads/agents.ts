@@ -2,7 +2,7 @@ import type { Agent } from "../../model/agent.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { compareAgentPositions, toAgentPosition } from "../../model/agent-position.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
-import { textColumn } from "../ops/runner-row.ts";
+import { getText } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
@@ -30,7 +30,7 @@ export function* readAgents(name: string): Work<ListedAgent[]> {
 }
 
 export function* readAgentNames(limit: number): Work<string[]> {
-  return (yield all(selectNames, limit)).map((row) => textColumn(row, "name"));
+  return (yield all(selectNames, limit)).map((row) => getText(row, "name"));
 }
 
 /** Sorted by name, agents from the API first. Returns as many as fit into a page of bytes, and at least one. */
@@ -56,9 +56,9 @@ export function* readAgentPage(page: {
 function positionFromRow(row: Row): AgentPosition {
   const fromRunner = "runner_id" in row;
   return {
-    name: textColumn(row, "name"),
+    name: getText(row, "name"),
     rank: fromRunner ? 3 : 1,
-    runner_id: fromRunner ? textColumn(row, "runner_id") : "",
+    runner_id: fromRunner ? getText(row, "runner_id") : "",
   };
 }
 
@@ -68,7 +68,7 @@ function toListedAgent(row: Row): ListedAgent {
     // put_agent or register_runner wrote it from an Agent.
     agent: JSON.parse(String(row["body"])) as Agent,
     source: fromRunner ? "runner" : "api",
-    runner_id: fromRunner ? textColumn(row, "runner_id") : null,
-    owner: textColumn(row, "owner"),
+    runner_id: fromRunner ? getText(row, "runner_id") : null,
+    owner: getText(row, "owner"),
   };
 }

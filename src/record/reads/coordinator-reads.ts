@@ -7,7 +7,7 @@ import { toColumn } from "../text.ts";
 
 export { readFile, readFiles } from "./files.ts";
 export { readQuestion, readQuestions, readUsage } from "./questions.ts";
-export { readPoller, readRunnersWithWork as readWithWork } from "./pollers.ts";
+export { readPoller, readRunnersWithWork } from "./pollers.ts";
 export { readAgentNames, readAgentPage, readAgents } from "./agents.ts";
 export { readRunner, readRunnerPage, readRunners } from "./runners.ts";
 export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
@@ -23,7 +23,7 @@ export {
   readWebhook,
   readWebhooks,
 } from "./triggers.ts";
-export { readWaitReasons as readWhy } from "./wait-reasons.ts";
+export { readWaitReasons } from "./wait-reasons.ts";
 
 // 'g' sorts after every hexadecimal digit, so this is one range of the index on hashes.
 const selectHash = `select hash from tokens where hash >= ?1 and hash < ?1 || 'g' order by hash limit 1`;
@@ -46,7 +46,7 @@ export function* readTokens(page: { before?: string; limit: number }): Work<Toke
   return (yield all(selectTokens, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
 }
 
-export function* readRunAgent(
+export function* readSubmittedAgent(
   run_id: string,
 ): Work<{ agent: Agent; timeout_seconds: number | null; demands: Demands } | null> {
   const [row] = yield first(selectAgent, toColumn(run_id));

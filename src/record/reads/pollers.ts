@@ -1,6 +1,6 @@
 import type { Poll, Poller } from "../../model/dispatch-reads.ts";
 import { hasResumed, pickRuns } from "../ops/pick-runs.ts";
-import { factsFromRow, checkRunner, textColumn } from "../ops/runner-row.ts";
+import { factsFromRow, checkRunner, getText } from "../ops/runner-row.ts";
 import { isAssigned, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -48,7 +48,7 @@ export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runn
   return {
     ...facts,
     tags: [...tags],
-    only_agent: only_agent === null ? null : textColumn(runner.row, "only_agent"),
+    only_agent: only_agent === null ? null : getText(runner.row, "only_agent"),
     draining,
     lease_until: Number(lease_until),
     idle,

@@ -1,6 +1,6 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import type { DispatchReads } from "../../model/dispatch-reads.ts";
-import { executorOf, factsFromRow, textColumn } from "../ops/runner-row.ts";
+import { parseExecutor, factsFromRow, getText } from "../ops/runner-row.ts";
 import { isAssigned, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -52,10 +52,10 @@ export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0
 function groupNames(rows: readonly Row[]): Map<string, string[]> {
   const byRunner = new Map<string, string[]>();
   for (const row of rows) {
-    const runner_id = textColumn(row, "runner_id");
+    const runner_id = getText(row, "runner_id");
     const names = byRunner.get(runner_id);
-    if (names === undefined) byRunner.set(runner_id, [textColumn(row, "name")]);
-    else names.push(textColumn(row, "name"));
+    if (names === undefined) byRunner.set(runner_id, [getText(row, "name")]);
+    else names.push(getText(row, "name"));
   }
   return byRunner;
 }
@@ -65,11 +65,11 @@ function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRo
   return {
     ...facts,
     tags: [...tags],
-    owner: textColumn(row, "owner"),
-    name: row["name"] === null ? null : textColumn(row, "name"),
-    executor: executorOf(row),
+    owner: getText(row, "owner"),
+    name: row["name"] === null ? null : getText(row, "name"),
+    executor: parseExecutor(row),
     slots: Number(row["slots"]),
-    only_agent: row["only_agent"] === null ? null : textColumn(row, "only_agent"),
+    only_agent: row["only_agent"] === null ? null : getText(row, "only_agent"),
     agents: names.get(facts.runner_id) ?? [],
     // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],
