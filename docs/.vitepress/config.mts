@@ -23,7 +23,9 @@ export default defineConfig({
     attrs: { disable: true },
     config(md) {
       showBlockInfo(md);
-      // Braces in inline code are text, not Vue expressions.
+      // Braces are text, not Vue expressions.
+      md.renderer.rules.text = (tokens, at) =>
+        md.utils.escapeHtml(tokens[at]!.content).replaceAll("{{", "&#123;&#123;");
       md.renderer.rules.code_inline = (tokens, at) => `<code v-pre>${md.utils.escapeHtml(tokens[at]!.content)}</code>`;
     },
   },

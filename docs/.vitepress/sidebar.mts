@@ -46,10 +46,12 @@ export const operate = present([
 
 export const reference = present([
   { text: "Commands", page: "commands" },
+  { text: "All commands and options", page: "all-commands" },
   { text: "drover.yaml", page: "configuration" },
   { text: "Agent keys", page: "agents" },
   { text: "Profile keys", page: "profiles" },
   { text: "HTTP API", page: "http" },
+  { text: "All routes", page: "routes" },
   { text: "Errors", page: "errors" },
   { text: "Events", page: "events" },
   { text: "States and reasons", page: "states" },

@@ -13,7 +13,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/clients.md",
   "docs/commands.md",
   "docs/file-tools.md",
-  "docs/http.md",
   "docs/import.md",
   "docs/library.md",
   "docs/mcp.md",
