@@ -107,6 +107,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       ...(requestLimits === undefined ? {} : { requestLimits }),
       ...(stalledMs === undefined ? {} : { stalledMs }),
       version,
+      engine: store.engine.kind,
+      startedAt: now(),
     });
     const triggers = runTriggers({
       ...options.deliveries,

@@ -119,6 +119,8 @@ export async function noDatabaseRole(): Promise<void> {
     cookieName: "drover",
     webDirectory: null,
     version: "0",
+    engine: "sqlite",
+    startedAt: new Date(),
     onDefect: (error) => process.stderr.write(`${String(error)}\n`),
   });
   const { url } = await listen(app, { host: "127.0.0.1", port: 0, authEnabled: true });

@@ -103,6 +103,8 @@ type OpenDeps = Omit<
   | "publicUrls"
   | "keepaliveMs"
   | "version"
+  | "engine"
+  | "startedAt"
   | "cookieName"
   | "webDirectory"
 >;

@@ -40,6 +40,8 @@ export function serveNested(
       cookieName: "drover_nested",
       webDirectory: null,
       version: DROVER_VERSION,
+      engine: store.engine.kind,
+      startedAt: deps.now(),
     },
     routes.filter(({ name, rule }) => name === "POST /proof" || ("roles" in rule && rule.attempt === true)),
   );

@@ -92,6 +92,8 @@ export interface SystemDeps extends ApiDeps {
   /** Makes a consistent copy of the record. Returns null while another copy is being made or downloaded. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;
   version: string;
+  engine: "sqlite" | "postgres";
+  startedAt: Date;
   hub: Pick<FeedHub, "setPartials">;
   /** Name of the session cookie. It differs per record, so two records on one host do not sign each other out. */
   cookieName: string;

@@ -314,7 +314,9 @@ export const meSchema = z.object({
   token_id: z.string(),
   /** How the request was authenticated: by a browser's cookie, by a bearer token, or not at all because auth is off. */
   by: z.enum(["browser", "bearer", "auth_off"]),
-  version: z.string(),
+  version: z.string().describe("Of this coordinator"),
+  engine: z.enum(["sqlite", "postgres"]).optional().describe("The database engine of its record"),
+  started_at: z.string().optional().describe("When this coordinator started"),
 });
 
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });

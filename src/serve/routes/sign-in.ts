@@ -14,10 +14,10 @@ const sessionMs = 30 * 86_400_000;
 export const signInRoutes = [
   route("GET /me", {
     rule: { roles: anyone },
-    async handle({ deps: { version }, principal }) {
+    async handle({ deps: { version, engine, startedAt }, principal }) {
       const { subject, role, token_id } = bearerOf(principal);
       const by = token_id === authOffId ? "auth_off" : isBrowserToken(token_id) ? "browser" : "bearer";
-      return { subject, role, token_id, by, version } as const;
+      return { subject, role, token_id, by, version, engine, started_at: startedAt.toISOString() } as const;
     },
   }),
   route("POST /sign-in/links", {
