@@ -3,9 +3,25 @@ import { droverCommand } from "./drover-command.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { shortInput } from "./question-view.ts";
-import type { Activity, Status } from "./status.ts";
+import type { Activity } from "./read-activity.ts";
 import { formatAge, writeTable } from "./table.ts";
 import { createStyleFor } from "./terminal/style.ts";
+
+export interface Status {
+  /** null if no coordinator serves. */
+  coordinator: {
+    url: string;
+    version: string;
+    engine: "sqlite" | "postgres" | null;
+    started_at: string | null;
+    subject: string;
+    role: string;
+  } | null;
+  /** null if the coordinator was named by DROVER_API_URL: its state is on its own machine. */
+  state: { directory: string; because: string } | null;
+  /** null if there is no record. */
+  activity: Activity | null;
+}
 
 const engineNames = { sqlite: "SQLite", postgres: "PostgreSQL" };
 
