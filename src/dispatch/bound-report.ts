@@ -3,8 +3,8 @@ import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
 /** Limits for one report. It is one transaction, and all other writers wait for it. */
-const maxEvents = 2000;
-const maxLength = 4 * 1024 * 1024;
+const maxEvents = 500;
+const maxLength = 1024 * 1024;
 const maxWrites = 500;
 const maxPartialLength = 1024 * 1024;
 

@@ -75,7 +75,7 @@ interface Entry {
 
 const readChunkBytes = 1024 * 1024;
 /** Events in one report. The coordinator takes only a few more. */
-const maxEventsPerReport = 1000;
+const maxEventsPerReport = 400;
 /** A finished run is usually acknowledged within this time. */
 const syncDelayMs = 50;
 /** Reserved in a full log for the events that end the run. */
