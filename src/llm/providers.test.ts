@@ -51,14 +51,14 @@ for (const [name, { path, env, cannot }] of Object.entries(overHttp))
 
 describeContract("the provider scripted", providerContract, async () => {
   const turns: Parameters<typeof createScriptedGenerate>[0]["turns"] = [];
-  const asked: string[][] = [];
+  const requestTexts: string[][] = [];
   const generate = createScriptedGenerate({ turns });
   return {
     provider: createProvider(
       "scripted",
       {
         async generate(conversation, options) {
-          asked.push(
+          requestTexts.push(
             conversation.messages.flatMap((message) => {
               if (message.role === "user") return [message.text];
               return message.role === "tool" ? message.results.map(({ output }) => output) : [];
@@ -92,7 +92,7 @@ describeContract("the provider scripted", providerContract, async () => {
         else turns.push({ error: { kind: "network", message: "Try again." } });
       }
     },
-    lastRequest: () => asked.at(-1) ?? [],
+    lastRequest: () => requestTexts.at(-1) ?? [],
   } satisfies ProviderSubject;
 });
 
@@ -154,16 +154,16 @@ describe("choosing a provider", () => {
   it.each([
     ["claude-code", "@anthropic-ai/claude-agent-sdk"],
     ["bedrock", "@ai-sdk/amazon-bedrock"],
-  ])("says how to install the package that %s needs", async (name, wanted) => {
+  ])("reports how to install the package that %s needs", async (name, packageName) => {
     const directory = import.meta.dirname;
     const env = { AWS_BEARER_TOKEN_BEDROCK: "token" };
     await expect(openProvider(name, { ...options, directory, settings: {}, env })).rejects.toMatchObject({
       code: "DROVER-LLM-006",
-      next: expect.stringMatching(new RegExp(`npm install ${wanted}@\\d`)),
+      next: expect.stringMatching(new RegExp(`npm install ${packageName}@\\d`)),
     });
   });
 
-  it("uses --provider first, then the agent's provider, the profile's and that of drover.yaml", async () => {
+  it("uses --provider first, then the provider of the agent, of the profile and of drover.yaml", async () => {
     const at = { directory: import.meta.dirname, env: {} };
     const names = { option: "openai", agent: "google", profile: "ollama", config: "scripted" };
     const { option: _option, ...withoutOption } = names;

@@ -3,9 +3,9 @@ import { createProvider, type Generate } from "./conversation.ts";
 
 it("resumes a session with another model if one is named, and otherwise keeps its own", async () => {
   const states = new Map<string, unknown>();
-  const asked: string[] = [];
+  const models: string[] = [];
   const generate: Generate = async ({ options }) => {
-    asked.push(options.model);
+    models.push(options.model);
     const usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0 };
     return { ok: true, parts: [{ type: "text", text: "yes" }], usage, stop: "end" };
   };
@@ -19,8 +19,8 @@ it("resumes a session with another model if one is named, and otherwise keeps it
   await session.sendMessage("one", { signal });
   for (const model of [undefined, "second", undefined]) {
     const resumed = (await provider.resumeSession("s", model))!;
-    expect(resumed.model).toBe(model ?? asked.at(-1));
+    expect(resumed.model).toBe(model ?? models.at(-1));
     await resumed.sendMessage("more", { signal });
   }
-  expect(asked).toEqual(["first", "first", "second", "second"]);
+  expect(models).toEqual(["first", "first", "second", "second"]);
 });

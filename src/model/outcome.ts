@@ -17,7 +17,7 @@ export function failedInsteadOfParked({ why, message }: ParkedOutcome): Extract<
         message ?? "The provider's usage limit was reached. Run it again when quota is available.",
       );
     case "approval":
-      return failed("approval_expired", message ?? "Nobody answered its question in time.");
+      return failed("approval_expired", message ?? "Nobody answered the run's question in time.");
   }
 }
 

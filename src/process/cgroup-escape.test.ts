@@ -11,7 +11,7 @@ import { findCgroupParents } from "./cgroup-parents.ts";
 
 // A command must not leave the cgroup that limits it: at `pid` as a user with write access to delegated cgroups, and at
 // `sandbox` as root too.
-const place = findCgroupParents().memoryBytes;
+const memoryParent = findCgroupParents().memoryBytes;
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 
@@ -45,12 +45,12 @@ const ways: Record<string, string> = {
   "from a session of its own":
     'setsid sh -c \'(echo 0 > "$top/cgroup.procs"; echo 0 > "$top$delegated/cgroup.procs") & wait\'',
 };
-const hog = "head -c 200000000 /dev/zero | tail -n 1 > /dev/null";
+const exceedMemory = "head -c 200000000 /dev/zero | tail -n 1 > /dev/null";
 
-describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stays in its cgroup", () => {
+describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a command stays in its cgroup", () => {
   const stage = mkdtempSync(join(tmpdir(), "drover-cgroup-"));
   const program = bundle("start-once.ts", stage);
-  const delegated = join(place?.parent ?? "", `drover-test-${process.pid}`);
+  const delegated = join(memoryParent?.parent ?? "", `drover-test-${process.pid}`);
   beforeAll(() => {
     mkdirSync(delegated);
     for (const name of ["", "cgroup.procs", "tasks"]) chownSync(join(delegated, name), nobody, nobody);
@@ -67,7 +67,10 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
     const once: StartOnce = {
       command: {
         executable: "/bin/sh",
-        arguments: ["-c", `own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); export own\n${script}\n${hog}`],
+        arguments: [
+          "-c",
+          `own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); export own\n${script}\n${exceedMemory}`,
+        ],
         workingDirectory: tmp,
         environment: { top, delegated: path, TMPDIR: tmp },
         timeoutMs: 60_000,
@@ -112,7 +115,7 @@ describe.runIf(isRoot && place?.version === 1 && hostHas("pid"))("a command stay
 });
 
 function within(directory: string): { top: string; path: string } {
-  const own = /^\d+:memory:(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1] ?? "";
-  const path = join(own, directory.slice(directory.lastIndexOf("/")));
+  const ownCgroup = /^\d+:memory:(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1] ?? "";
+  const path = join(ownCgroup, directory.slice(directory.lastIndexOf("/")));
   return { top: directory.slice(0, directory.length - path.length), path };
 }

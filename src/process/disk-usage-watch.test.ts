@@ -8,10 +8,10 @@ import { createExecute } from "./execute.ts";
 import { measureInitialUsage, watchDiskUsage } from "./disk-usage-watch.ts";
 import { createStart, start } from "./start.ts";
 
-const all = mkdtempSync(join(tmpdir(), "drover-watch-"));
-afterAll(() => rmSync(all, { recursive: true, force: true }));
+const testRoot = mkdtempSync(join(tmpdir(), "drover-watch-"));
+afterAll(() => rmSync(testRoot, { recursive: true, force: true }));
 let directory = "";
-beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
+beforeEach(() => (directory = mkdtempSync(join(testRoot, "d-"))));
 
 interface RunOptions {
   by?: StartCommand;

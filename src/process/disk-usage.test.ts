@@ -7,10 +7,10 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import type { DiskUsage } from "../model/process.ts";
 import { measureDiskUsage, type MeasureOptions } from "./disk-usage.ts";
 
-const all = mkdtempSync(join(tmpdir(), "drover-held-"));
-afterAll(() => rmSync(all, { recursive: true, force: true }));
+const testRoot = mkdtempSync(join(tmpdir(), "drover-held-"));
+afterAll(() => rmSync(testRoot, { recursive: true, force: true }));
 let directory = "";
-beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
+beforeEach(() => (directory = mkdtempSync(join(testRoot, "d-"))));
 
 const count = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
   measureDiskUsage({
@@ -21,7 +21,7 @@ const count = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Pr
     signal: new AbortController().signal,
     ...more,
   });
-const bytesOf = (path: string): number => statSync(path).blocks * 512;
+const allocatedBytes = (path: string): number => statSync(path).blocks * 512;
 /** Content that every file system stores in allocated blocks. */
 const content = Buffer.alloc(100_000, "x");
 
@@ -36,8 +36,8 @@ test("counts files, directories and links, and the blocks allocated for them", a
   symlinkSync("3", join(directory, "link"));
   const usage = await count([directory]);
   expect(usage.files).toBe(6);
-  const folders = [directory, join(directory, "a"), join(directory, "a", "b")].map(bytesOf);
-  const files = ["a/b/1", "a/b/2", "3"].map((name) => bytesOf(join(directory, name)));
+  const folders = [directory, join(directory, "a"), join(directory, "a", "b")].map(allocatedBytes);
+  const files = ["a/b/1", "a/b/2", "3"].map((name) => allocatedBytes(join(directory, name)));
   expect(usage.bytes).toBe([...folders, ...files].reduce((sum, bytes) => sum + bytes, 0));
   expect(usage.bytes).toBeGreaterThanOrEqual(3 * content.length);
   expect(await count([directory], { withBytes: false })).toEqual({ bytes: 0, files: 6 });
@@ -50,7 +50,7 @@ test("counts almost nothing for a sparse file", async () => {
 });
 
 test("does not follow links, and counts the bytes of a hard-linked file once", async () => {
-  const elsewhere = mkdtempSync(join(all, "e-"));
+  const elsewhere = mkdtempSync(join(testRoot, "e-"));
   fill(elsewhere, ["1", "2", "3"]);
   symlinkSync(elsewhere, join(directory, "away"));
   symlinkSync(".", join(directory, "round"));
@@ -65,9 +65,10 @@ test("does not follow links, and counts the bytes of a hard-linked file once", a
 test("skips excluded directories, and counts repeated or nested roots once", async () => {
   fill(join(directory, "own"), ["1", "2"]);
   fill(join(directory, "rest"), ["3"]);
-  const link = join(all, "other-name");
+  const link = join(testRoot, "other-name");
   symlinkSync(directory, link);
-  const rest = bytesOf(directory) + bytesOf(join(directory, "rest")) + bytesOf(join(directory, "rest", "3"));
+  const rest =
+    allocatedBytes(directory) + allocatedBytes(join(directory, "rest")) + allocatedBytes(join(directory, "rest", "3"));
   expect(await count([directory], { except: [join(link, "own")] })).toEqual({ bytes: rest, files: 2 });
   expect(await count([directory, directory, link, join(directory, "own")])).toMatchObject({ files: 4 });
 });
@@ -146,9 +147,9 @@ test("tolerates entries that appear and vanish during the walk", async () => {
   // all these processes hold the pipe, so it closes when the last one has ended
   const child = spawn("sh", ["-c", script], { cwd: directory, stdio: ["ignore", "pipe", "ignore"], detached: true });
   try {
-    let seen = 0;
-    for (let at = 0; at < 300 || seen === 0; at += 1) seen += (await count([directory])).files;
-    expect(seen).toBeGreaterThan(0);
+    let counted = 0;
+    for (let at = 0; at < 300 || counted === 0; at += 1) counted += (await count([directory])).files;
+    expect(counted).toBeGreaterThan(0);
   } finally {
     child.stdout.resume();
     process.kill(-child.pid!, "SIGKILL");

@@ -94,19 +94,19 @@ test("returns bytes that are not UTF-8 unchanged", async () => {
 test("passes every byte to onOutput in order, and waits for its promise", async () => {
   let inFlight = 0;
   let maxInFlight = 0;
-  const seen: string[] = [];
+  const received: string[] = [];
   const result = await run("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.005; done", {
     onOutput: async (stream, chunk) => {
       inFlight += 1;
       maxInFlight = Math.max(maxInFlight, inFlight);
       await new Promise((resolve) => setTimeout(resolve, 15));
-      seen.push(`${stream}:${Buffer.from(chunk).toString()}`);
+      received.push(`${stream}:${Buffer.from(chunk).toString()}`);
       inFlight -= 1;
     },
   });
   expect(result).toMatchObject({ exitCode: 0, error: null, stdout: { totalBytes: 18 } });
   expect(maxInFlight).toBe(1);
-  expect(seen.join("").replaceAll("stdout:", "")).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  expect(received.join("").replaceAll("stdout:", "")).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
 });
 
 test("does not wait for onOutput after a timeout", async () => {

@@ -113,7 +113,7 @@ export function stoppedFault(reason: StopReason, { timeoutMs }: Command): Comman
   }
   return {
     code: "DROVER-EXE-011",
-    message: `Stopped before it finished (${reason}). Run it again if this was not intended.`,
+    message: `The command was stopped before it finished (${reason}). Run it again if this was not intended.`,
   };
 }
 

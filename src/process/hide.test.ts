@@ -38,12 +38,12 @@ beforeEach(() => {
   writeFileSync(join(record, "logs", "run.jsonl"), secret);
 });
 
-interface Ran extends ProcessEnd {
+interface RunResult extends ProcessEnd {
   stdout: string;
   stderr: string;
 }
 
-interface How {
+interface RunOptions {
   uid?: number | undefined;
   isolation: Isolation | "auto";
   launchMethods?: StartOnce["launchMethods"];
@@ -54,8 +54,8 @@ interface How {
 
 function run(
   script: string,
-  { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: How,
-): Ran {
+  { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: RunOptions,
+): RunResult {
   if (uid !== undefined) for (const path of everythingIn(state)) chownSync(path, uid, uid);
   const once: StartOnce = {
     command: {
@@ -75,7 +75,7 @@ function run(
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as Ran;
+  return JSON.parse(stdout) as RunResult;
 }
 
 function everythingIn(folder: string): string[] {
@@ -95,21 +95,21 @@ const subjects: Subject[] = (["pid", "sandbox"] as const)
       (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({ isolation, launchMethods, uid })),
     ),
   );
-const nameOf = ({ isolation, launchMethods, uid }: Subject): string =>
+const describeSubject = ({ isolation, launchMethods, uid }: Subject): string =>
   `${isolation} by ${launchMethods === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`;
 
-describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) })))(
+describe.each(subjects.map((subject) => ({ ...subject, name: describeSubject(subject) })))(
   "$name",
   ({ isolation, launchMethods, uid }) => {
     const mayAnything = isRoot && uid === undefined && isolation === "pid";
-    const how: How = { uid, isolation, launchMethods: [launchMethods] };
+    const runOptions: RunOptions = { uid, isolation, launchMethods: [launchMethods] };
 
     test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
       "%s shows and changes nothing",
       (name, script) => {
         if (name.includes("capability") && !giveCapability()) return;
         const before = everythingIn(record);
-        const { stdout, stderr, isolation: applied } = run(`{ ${script}\n} 2>&1; true`, how);
+        const { stdout, stderr, isolation: applied } = run(`{ ${script}\n} 2>&1; true`, runOptions);
         expect(applied).toBe(isolation);
         expect(stdout + stderr).not.toContain(secret);
         expect(everythingIn(record)).toEqual(before);
@@ -119,11 +119,11 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
 
     test("appears empty and read-only, and nothing else changes", () => {
       const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
-      expect(run(script, how)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
+      expect(run(script, runOptions)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
     });
 
     test("stays visible for Drover itself, during and after the command", () => {
-      expect(run("true", how).error).toBeNull();
+      expect(run("true", runOptions).error).toBeNull();
       expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
     });
 
@@ -133,7 +133,7 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       writeFileSync(join(other, "token"), secret);
       symlinkSync(other, join(state, "link"));
       const hide = [join(record, "logs"), record, record, join(state, "link"), join(state, "nowhere")];
-      const result = run('cat "$RECORD"/* "$STATE"/other/*; ls -d "$STATE/nowhere"; true', { ...how, hide });
+      const result = run('cat "$RECORD"/* "$STATE"/other/*; ls -d "$STATE/nowhere"; true', { ...runOptions, hide });
       expect(result).toMatchObject({ error: null, stdout: "" });
     });
 
@@ -141,7 +141,7 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
       mkdirSync(odd);
       writeFileSync(join(odd, "token"), secret);
-      const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...how, hide: [odd] });
+      const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...runOptions, hide: [odd] });
       expect([stdout, error]).toEqual(["", null]);
     });
 
@@ -150,32 +150,32 @@ describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) }))
       while (deep.length < 3600) deep = join(deep, "d".repeat(200));
       mkdirSync(deep, { recursive: true });
       writeFileSync(join(deep, "token"), secret);
-      const { stdout, error } = run('find "$STATE" -name token; true', { ...how, hide: [deep] });
+      const { stdout, error } = run('find "$STATE" -name token; true', { ...runOptions, hide: [deep] });
       expect(stdout.split("\n").filter((line) => line.includes("ddd"))).toEqual([]);
       expect(error).toBeNull();
     });
 
     test("starts nothing in a working directory inside the hidden one", () => {
-      const result = run('touch "$STATE/work/ran"', { ...how, cwd: join(record, "logs") });
+      const result = run('touch "$STATE/work/ran"', { ...runOptions, cwd: join(record, "logs") });
       expect(result).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
       expect(result.error?.message).toContain("could not be hidden");
       expect(readdirSync(join(state, "work"))).toEqual([]);
     });
 
     test("shows an empty working directory if that is hidden itself", () => {
-      expect(run("ls -A; cat token; true", { ...how, cwd: record }).stdout).toBe("");
+      expect(run("ls -A; cat token; true", { ...runOptions, cwd: record }).stdout).toBe("");
     });
 
     test("rejects a file in its place", () => {
       rmSync(record, { recursive: true });
       writeFileSync(record, secret);
-      expect(run('cat "$RECORD"', how)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+      expect(run('cat "$RECORD"', runOptions)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
     });
   },
 );
 
 describe.each(
-  subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: nameOf(each) })),
+  subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: describeSubject(each) })),
 )("$name", ({ isolation, launchMethods, uid }) => {
   test("finds no writable file system through other processes", () => {
     const outside = join(state, "outside");

@@ -63,9 +63,9 @@ describe.each(users)("as %s", (_, user) => {
       expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
       child.kill("SIGKILL");
       const allDead = await eventually(() => survivors(mark).length === 0, 60_000);
-      const left = survivors(mark);
-      for (const pid of left) process.kill(pid, "SIGKILL");
-      expect({ allDead, left }).toEqual({ allDead: true, left: [] });
+      const survivorPids = survivors(mark);
+      for (const pid of survivorPids) process.kill(pid, "SIGKILL");
+      expect({ allDead, left: survivorPids }).toEqual({ allDead: true, left: [] });
     },
   );
 });

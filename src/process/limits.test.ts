@@ -38,7 +38,7 @@ describe.each(launchers)("limits set by %s", (_, by) => {
   test("open files", async () =>
     expect(Buffer.from((await runWith(by, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe("17\n"));
 
-  test("rejects a limit above that of the host before the command runs", async () => {
+  test("rejects a limit above the host's own before the command runs", async () => {
     const result = await runWith(by, { openFiles: 2 ** 40 }, "touch ran");
     expect(result).toMatchObject({
       success: false,
@@ -76,8 +76,10 @@ test("applies limits without isolation", async () => {
 
 const parents = findCgroupParents();
 const cgroups = (): string[] =>
-  [parents.memoryBytes, parents.processes].flatMap((place) =>
-    place === null ? [] : readdirSync(place.parent).filter((name) => name.startsWith(`drover-${process.pid}-`)),
+  [parents.memoryBytes, parents.processes].flatMap((missingParent) =>
+    missingParent === null
+      ? []
+      : readdirSync(missingParent.parent).filter((name) => name.startsWith(`drover-${process.pid}-`)),
   );
 
 if (parents.memoryBytes !== null && parents.processes !== null) {
@@ -146,8 +148,10 @@ test("rejects a limit without a parent cgroup, and reports why", () => {
 });
 
 test("leaves no cgroup behind if a limit cannot be set", () => {
-  const place = { parent: join(directory, "none"), version: 2 } as const;
-  expect(createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: place, processes: place }))).toMatchObject({
+  const missingParent = { parent: join(directory, "none"), version: 2 } as const;
+  expect(
+    createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: missingParent, processes: missingParent })),
+  ).toMatchObject({
     ok: false,
     limit: "processes",
     reason: expect.stringContaining("ENOENT"),
@@ -155,17 +159,17 @@ test("leaves no cgroup behind if a limit cannot be set", () => {
 });
 
 test("version 2: uses the parent cgroup if it was delegated", () => {
-  const own = join(directory, "unified", "user.slice", "drover.scope");
-  mkdirSync(own, { recursive: true });
-  writeFileSync(join(own, "cgroup.subtree_control"), "");
-  writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu memory pids\n");
+  const ownCgroup = join(directory, "unified", "user.slice", "drover.scope");
+  mkdirSync(ownCgroup, { recursive: true });
+  writeFileSync(join(ownCgroup, "cgroup.subtree_control"), "");
+  writeFileSync(join(ownCgroup, "..", "cgroup.subtree_control"), "cpu memory pids\n");
   const mounts = `30 20 0:26 / ${join(directory, "unified")} rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n`;
-  const place = { parent: join(own, ".."), version: 2 };
+  const missingParent = { parent: join(ownCgroup, ".."), version: 2 };
   expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({
-    memoryBytes: place,
-    processes: place,
+    memoryBytes: missingParent,
+    processes: missingParent,
   });
-  writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu\n");
+  writeFileSync(join(ownCgroup, "..", "cgroup.subtree_control"), "cpu\n");
   expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({
     memoryBytes: null,
     processes: null,

@@ -84,7 +84,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     launched.child.kill("SIGTERM");
     // its parent is then the reaper, which sleeps again once it has noticed the death
     await until("the deaf one is alone", () => !existsSync(`/proc/${first}`));
-    await until("that is known", () => statusOf(Number(statusOf(deaf, "PPid")), "State").startsWith("S"));
+    await until("that is known", () => readStatus(Number(readStatus(deaf, "PPid")), "State").startsWith("S"));
     launched.child.kill("SIGPWR");
     const result = await launched.finished;
     expect(marked(mark)).toEqual([]);
@@ -120,9 +120,9 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       expect(result.lines[0]).toBe(`I ${level}`);
       expect(endOf(result)).toMatchObject({ status: constants.signals.SIGKILL, leftovers: 0 });
 
-      const left = newMark();
-      const exited = await run(implementation, { options, command: stage.escape(name, left, "leave"), ...asUser });
-      expect(marked(left)).toEqual([]);
+      const exitMark = newMark();
+      const exited = await run(implementation, { options, command: stage.escape(name, exitMark, "leave"), ...asUser });
+      expect(marked(exitMark)).toEqual([]);
       expect(exited.code).toBe(0);
       expect(endOf(exited).leftovers).toBeGreaterThan(0);
     },
@@ -173,7 +173,7 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
       stdin: "pipe",
       user: nobody,
     });
-    await until("it runs as root", () => marked(mark).some((pid) => statusOf(pid, "Uid").startsWith("0\t")));
+    await until("it runs as root", () => marked(mark).some((pid) => readStatus(pid, "Uid").startsWith("0\t")));
     launched.child.stdin?.end("go on\n");
     const result = await launched.finished;
     expect(result.lines).toEqual(["I group", "U 1", expect.stringMatching(/^S 0 0 /)]);
@@ -231,7 +231,7 @@ function setUid(program: string): string {
   return copy;
 }
 
-function statusOf(pid: number, field: string): string {
+function readStatus(pid: number, field: string): string {
   return new RegExp(`^${field}:\\t(.*)`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
 }
 

@@ -72,8 +72,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
   it("passes arguments, name and environment unchanged", async () => {
     const environment = { PATH: "/usr/bin:/bin", ODD: "a\nb=c", EMPTY: "" };
-    const seen = await run(implementation, { options, command: ["/usr/bin/env", "env", "-0"], environment });
-    expect(seen.stdout.toString().split("\0").filter(Boolean).sort()).toEqual([
+    const result = await run(implementation, { options, command: ["/usr/bin/env", "env", "-0"], environment });
+    expect(result.stdout.toString().split("\0").filter(Boolean).sort()).toEqual([
       "EMPTY=",
       "ODD=a\nb=c",
       "PATH=/usr/bin:/bin",
@@ -133,10 +133,10 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it.each(users)("hides its descriptors from the command (user %s), which itself can be traced", async (user) => {
-    const look = "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
+    const inspect = "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
     const result = await run(implementation, {
       options,
-      command: shell(look),
+      command: shell(inspect),
       environment: { PATH: "/usr/bin:/bin", MINE: "1" },
       ...asUser(user),
     });
@@ -150,8 +150,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it("ignores a message that the command forges", async () => {
     // MESSAGE_FAILED, followed by invalid numbers
     // skip the pipes that this process inherited
-    const ours = readdirSync("/proc/self/fd").map((name) => linkOf(`/proc/self/fd/${name}`));
-    const forge = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ours
+    const ownDescriptors = readdirSync("/proc/self/fd").map((name) => readLinkOrEmpty(`/proc/self/fd/${name}`));
+    const forge = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ownDescriptors
       .filter((link) => link !== "")
       .map((link) => `'${link}'`)
       .join("|")}) ;; pipe:*)
@@ -295,7 +295,7 @@ function executable(name: string, content: string): string {
 }
 
 /** Returns an empty string for a descriptor that was closed meanwhile. */
-function linkOf(path: string): string {
+function readLinkOrEmpty(path: string): string {
   try {
     return readlinkSync(path);
   } catch (error) {

@@ -53,7 +53,7 @@ beforeEach(() => {
   writeFileSync(join(config, "trusted.json"), "nothing");
 });
 
-type Ran = ProcessEnd & { stdout: string; stderr: string };
+type RunResult = ProcessEnd & { stdout: string; stderr: string };
 
 interface Subject {
   isolation: "pid" | "sandbox";
@@ -67,7 +67,7 @@ function run(
   options: Partial<StartOnce["options"]> = {},
   workingDirectory = join(here, "work"),
   within: readonly string[] = [],
-): Ran {
+): RunResult {
   if (uid !== undefined) for (const path of everythingIn(here)) chownSync(path, uid, uid);
   const once: StartOnce = {
     command: {
@@ -95,7 +95,7 @@ function run(
     ...(uid === undefined || within.length > 0 ? {} : { uid, gid: uid }),
   });
   if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as Ran;
+  return JSON.parse(stdout) as RunResult;
 }
 
 function everythingIn(folder: string): string[] {

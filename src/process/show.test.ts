@@ -34,8 +34,8 @@ beforeEach(() => {
   mkdirSync(join(place, "work"));
 });
 
-type Ran = ProcessEnd & { stdout: string; stderr: string };
-interface How {
+type RunResult = ProcessEnd & { stdout: string; stderr: string };
+interface RunOptions {
   uid: number | undefined;
   launchMethods: NonNullable<StartOnce["launchMethods"]>;
   options: StartOptions;
@@ -44,7 +44,7 @@ interface How {
 
 const at = (...names: string[]): string => join(place, ...names);
 
-function once(script: string, { launchMethods, options, cwd }: Omit<How, "uid">): StartOnce {
+function once(script: string, { launchMethods, options, cwd }: Omit<RunOptions, "uid">): StartOnce {
   const command = {
     executable: "/bin/sh",
     arguments: ["-c", script],
@@ -55,16 +55,16 @@ function once(script: string, { launchMethods, options, cwd }: Omit<How, "uid">)
   return { command, launchMethods, options: { hide: [at("nested")], show: [at("nested", "own")], ...options } };
 }
 
-function run(script: string, { uid, ...how }: How): Ran {
+function run(script: string, { uid, ...runOptions }: RunOptions): RunResult {
   const all = readdirSync(place, { recursive: true, encoding: "utf8" }).map((name) => at(name));
   if (uid !== undefined) for (const path of [place, ...all]) chownSync(path, uid, uid);
-  const { stdout, stderr } = spawnSync(process.execPath, [program, JSON.stringify(once(script, how))], {
+  const { stdout, stderr } = spawnSync(process.execPath, [program, JSON.stringify(once(script, runOptions))], {
     cwd: "/",
     encoding: "utf8",
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as Ran;
+  return JSON.parse(stdout) as RunResult;
 }
 
 const subjects = (["pid", "sandbox"] as const)
@@ -81,7 +81,7 @@ const subjects = (["pid", "sandbox"] as const)
   );
 
 describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
-  const how = (more: StartOptions = {}): How => ({
+  const runOptions = (more: StartOptions = {}): RunOptions => ({
     uid,
     launchMethods: [launchMethod],
     options: { isolation, ...more },
@@ -90,8 +90,8 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
 
   test("shows the real directory, and nothing else of the hidden one", () => {
     const script = 'ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"; echo more >> "$PLACE/nested/own/log"';
-    const ran = run(script, how(writable()));
-    expect(ran).toMatchObject({ isolation, error: null, exitCode: 0, stdout: "own\nown\n" });
+    const result = run(script, runOptions(writable()));
+    expect(result).toMatchObject({ isolation, error: null, exitCode: 0, stdout: "own\nown\n" });
     expect(readFileSync(at("nested", "own", "log"), "utf8")).toBe("own\nmore\n");
   });
 
@@ -110,7 +110,7 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     'unshare -Ur sh -c "umount $PLACE/nested/own; umount $PLACE/nested; cat $PLACE/nested/other/log"',
   ])("`%s` reaches no other directory", (script) => {
     if (script.startsWith("unshare") && uid === undefined && isRoot && isolation === "pid") return;
-    const { stdout, error } = run(`{ ${script}\n} 2>&1; true`, how(writable()));
+    const { stdout, error } = run(`{ ${script}\n} 2>&1; true`, runOptions(writable()));
     expect(error).toBeNull();
     expect(stdout.split("\n")).not.toContain("other");
     expect(readdirSync(at("nested", "other"))).toEqual(["log"]);
@@ -121,14 +121,14 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     const makes = `mkdir '${at("nested", "later")}'; echo done > '${at("work", "made")}'`;
     const script = 'while ! test -s "$PLACE/work/made"; do sleep 0.05; done; ls -A "$PLACE/nested"';
     spawnSync("sh", ["-c", `(while ! test -e '${at("work", "go")}'; do sleep 0.05; done; ${makes}) >/dev/null 2>&1 &`]);
-    expect(run(`touch "$PLACE/work/go"; ${script}`, how()).stdout).toBe("own\n");
+    expect(run(`touch "$PLACE/work/go"; ${script}`, runOptions()).stdout).toBe("own\n");
     expect(readdirSync(at("nested"))).toContain("later");
   });
 
   test("allows a working directory inside a shown one", () => {
     mkdirSync(at("nested", "own", "deep"));
-    const ran = run("pwd; cat ../log; echo new > made", { ...how(), cwd: at("nested", "own", "deep") });
-    expect(ran).toMatchObject({ error: null, stdout: `${at("nested", "own", "deep")}\nown\n` });
+    const result = run("pwd; cat ../log; echo new > made", { ...runOptions(), cwd: at("nested", "own", "deep") });
+    expect(result).toMatchObject({ error: null, stdout: `${at("nested", "own", "deep")}\nown\n` });
     expect(readFileSync(at("nested", "own", "deep", "made"), "utf8")).toBe("new\n");
   });
 
@@ -137,9 +137,12 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     for (const name of [odd, "third"]) mkdirSync(at("nested", name));
     symlinkSync(at("nested"), at("link"));
     const show = [at("link", "own"), at("nested", "own"), at("nested", odd), at("nested", "third"), at("work")];
-    const ran = run('ls -A "$PLACE/nested"; ls -d "$PLACE/work"', how({ show: [...show, at("nested", "nowhere")] }));
-    expect(ran).toMatchObject({ error: null, exitCode: 0 });
-    expect(ran.stdout.trim().split("\n").sort()).toEqual([odd, "own", "third", at("work")].sort());
+    const result = run(
+      'ls -A "$PLACE/nested"; ls -d "$PLACE/work"',
+      runOptions({ show: [...show, at("nested", "nowhere")] }),
+    );
+    expect(result).toMatchObject({ error: null, exitCode: 0 });
+    expect(result.stdout.trim().split("\n").sort()).toEqual([odd, "own", "third", at("work")].sort());
   });
 
   test("keeps a directory hidden that is both hidden and shown, even through a symlink", () => {
@@ -147,14 +150,17 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     const hide = [at("nested"), at("nested", "own")];
     for (const show of [at("nested", "own"), at("link")])
       expect(
-        run('ls -A "$PLACE/nested" "$PLACE/nested/own" "$PLACE/link/"', how({ hide, show: [show] })).stdout,
+        run('ls -A "$PLACE/nested" "$PLACE/nested/own" "$PLACE/link/"', runOptions({ hide, show: [show] })).stdout,
       ).not.toContain("log");
   });
 
   test("starts nothing if a file replaces a shown directory", () => {
     rmSync(at("nested", "own"), { recursive: true });
     writeFileSync(at("nested", "own"), "");
-    expect(run('touch "$PLACE/work/ran"', how())).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+    expect(run('touch "$PLACE/work/ran"', runOptions())).toMatchObject({
+      isolation: null,
+      error: { code: "DROVER-EXE-007" },
+    });
     expect(readdirSync(at("work"))).toEqual([]);
   });
 
@@ -167,18 +173,18 @@ describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, lau
     const words = ["-c", `"$0" --input-type=module -e "$1" >/dev/null 2>&1 &`, process.execPath, listen];
     spawnSync("sh", words);
     const ask = `const ask = () => require("net").connect(process.argv[1]).on("error", () => setTimeout(ask, 50)).pipe(process.stdout); ask()`;
-    expect(run(`exec '${process.execPath}' -e '${ask}' "$PLACE/nested/own/s"`, how()).stdout).toBe("answered\n");
+    expect(run(`exec '${process.execPath}' -e '${ask}' "$PLACE/nested/own/s"`, runOptions()).stdout).toBe("answered\n");
   });
 
   test.runIf(isolation === "pid")("lets a nested command hide and show the same directories again", () => {
-    const inner = JSON.stringify(once('ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"', how()));
+    const inner = JSON.stringify(once('ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"', runOptions()));
     writeFileSync(at("work", "inner"), inner);
-    const { stdout } = run(`'${process.execPath}' '${program}' "$(cat "$PLACE/work/inner")"`, how());
+    const { stdout } = run(`'${process.execPath}' '${program}' "$(cat "$PLACE/work/inner")"`, runOptions());
     expect(JSON.parse(stdout)).toMatchObject({ isolation: "pid", error: null, stdout: "own\nown\n" });
   });
 });
 
 test.each(["group", "none"] as const)("isolation %s hides nothing", (isolation) => {
-  const ran = run('ls -A "$PLACE/nested"', { uid: undefined, launchMethods: ["static"], options: { isolation } });
-  expect(ran.stdout).toBe("other\nown\n");
+  const result = run('ls -A "$PLACE/nested"', { uid: undefined, launchMethods: ["static"], options: { isolation } });
+  expect(result.stdout).toBe("other\nown\n");
 });

@@ -16,48 +16,48 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const never = new AbortController().signal;
 const sh = (
-  by: StartCommand,
+  startCommand: StartCommand,
   script: string,
   options: StartOptions = {},
   more: Partial<Command> = {},
-): Promise<ProcessEnd> => by({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
+): Promise<ProcessEnd> => startCommand({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
 const native = findNativeDirectory()!;
-const ours = `drover-init-linux-${process.arch}`;
+const launcherName = `drover-init-linux-${process.arch}`;
 
 describe.runIf(process.platform === "linux")("launch methods", () => {
   test.each([
-    ["built for other machines only", (copy: string) => rmSync(join(copy, "bin", ours))],
-    ["not executable, as on a noexec mount", (copy: string) => chmodSync(join(copy, "bin", ours), 0o644)],
+    ["built for other machines only", (copy: string) => rmSync(join(copy, "bin", launcherName))],
+    ["not executable, as on a noexec mount", (copy: string) => chmodSync(join(copy, "bin", launcherName), 0o644)],
     ["missing", (copy: string) => rmSync(join(copy, "bin"), { recursive: true })],
   ])("falls back to perl if the static launcher is %s", async (_, damage) => {
-    const by = startWithDamage(damage);
+    const startCommand = startWithDamage(damage);
     for (const expected of [3, 4]) {
-      const ended = await sh(by, `exit ${expected}`);
+      const ended = await sh(startCommand, `exit ${expected}`);
       expect(ended).toMatchObject({ exitCode: expected, resources: { maxRssKb: expect.any(Number) } });
     }
   });
 
   test("falls back to a process group without a launcher, and rejects stronger levels", async () => {
-    const by = createStart({ nativeDirectory: join(directory, "none") });
-    expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3, isolation: "group", resources: null });
-    expect(await sh(by, "exit 3", { isolation: "group" })).toMatchObject({ isolation: "group" });
-    expect(await sh(by, "exit 3", { isolation: "pid" })).toMatchObject({
+    const startCommand = createStart({ nativeDirectory: join(directory, "none") });
+    expect(await sh(startCommand, "exit 3")).toMatchObject({ exitCode: 3, isolation: "group", resources: null });
+    expect(await sh(startCommand, "exit 3", { isolation: "group" })).toMatchObject({ isolation: "group" });
+    expect(await sh(startCommand, "exit 3", { isolation: "pid" })).toMatchObject({
       isolation: null,
       exitCode: null,
       error: { code: "DROVER-EXE-007" },
     });
-    expect(await sh(by, "exit 3", { isolation: "sandbox" })).toMatchObject({
+    expect(await sh(startCommand, "exit 3", { isolation: "sandbox" })).toMatchObject({
       isolation: null,
       error: { code: "DROVER-EXE-007" },
     });
   });
 
   test("continues without a launcher that vanishes later", async () => {
-    const by = startWithDamage(() => undefined);
-    expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3 });
+    const startCommand = startWithDamage(() => undefined);
+    expect(await sh(startCommand, "exit 3")).toMatchObject({ exitCode: 3 });
     rmSync(join(directory, "native"), { recursive: true });
     mkdirSync(join(directory, "native"));
-    expect(await sh(by, "exit 4")).toMatchObject({ exitCode: 4 });
+    expect(await sh(startCommand, "exit 4")).toMatchObject({ exitCode: 4 });
   });
 
   test("reports realtime signals and resource usage through the launcher", async () => {
@@ -72,10 +72,10 @@ describe.runIf(process.platform === "linux")("launch methods", () => {
   });
 });
 
-test("selects level group for auto if leftovers are kept, and does not change group and none", async () => {
-  const levelOf = async (isolation: "auto" | "group" | "none"): Promise<ProcessEnd["isolation"]> =>
+test("selects level group for auto with leftovers: keep, and does not change group and none", async () => {
+  const levelFor = async (isolation: "auto" | "group" | "none"): Promise<ProcessEnd["isolation"]> =>
     (await sh(start, "exit 0", { leftovers: "keep", isolation })).isolation;
-  expect([await levelOf("auto"), await levelOf("group"), await levelOf("none")]).toEqual(["group", "group", "none"]);
+  expect([await levelFor("auto"), await levelFor("group"), await levelFor("none")]).toEqual(["group", "group", "none"]);
 });
 
 test.each(["pid", "sandbox"] as const)("starts nothing if leftovers must be kept at level %s", async (isolation) => {

@@ -1,11 +1,11 @@
 import {
   byteClass,
   complement,
-  failed,
+  noMatch,
   hasByteOutside,
   latin1,
   createMark,
-  more,
+  needsMore,
   readRun,
   visibleExcept,
 } from "./matcher.ts";
@@ -35,7 +35,7 @@ export const assignmentMatcher: Matcher = {
     const afterQuote = readQuote(text, afterSign);
     if (afterQuote < 0) return undefined;
     const start = word === "authorization" ? readScheme(text, afterQuote) : afterQuote;
-    if (start < 0) return start === more ? { undecidedFrom: afterQuote } : undefined;
+    if (start < 0) return start === needsMore ? { undecidedFrom: afterQuote } : undefined;
     return readValue(text, start, afterQuote > afterSign, word);
   },
 };
@@ -62,9 +62,9 @@ function readSign(text: View, at: number, isFlag: boolean): number {
   const afterBlanks = readRun(text, afterQuote, blanks, 0, 8);
   if (afterBlanks < 0) return afterBlanks;
   const sign = readRun(text, afterBlanks, signs, 1, 1);
-  if (sign === failed) return isFlag && afterBlanks > at ? afterBlanks : failed;
-  const afterSign = sign === more ? more : readRun(text, sign, secondSigns, 0, 1);
-  return afterSign === more ? more : readRun(text, afterSign, blanks, 0, 8);
+  if (sign === noMatch) return isFlag && afterBlanks > at ? afterBlanks : noMatch;
+  const afterSign = sign === needsMore ? needsMore : readRun(text, sign, secondSigns, 0, 1);
+  return afterSign === needsMore ? needsMore : readRun(text, afterSign, blanks, 0, 8);
 }
 
 const signs = byteClass(":=");
@@ -75,7 +75,7 @@ function readQuote(text: View, at: number): number {
   const afterSlashes = readRun(text, at, backslashes, 0, 3);
   if (afterSlashes < 0) return afterSlashes;
   const quote = readRun(text, afterSlashes, quotes, 1, 1);
-  return quote === failed ? at : quote;
+  return quote === noMatch ? at : quote;
 }
 
 const backslashes = byteClass("\\");
@@ -84,15 +84,15 @@ const quotes = byteClass("\"'`");
 /** Reads a scheme such as `Bearer`, `token` or `ApiKey` and the space after it. Returns `at` if no scheme is there. */
 function readScheme(text: View, at: number): number {
   const afterWord = readRun(text, at, letters, 1, 20);
-  if (afterWord < 0) return afterWord === more ? more : at;
+  if (afterWord < 0) return afterWord === needsMore ? needsMore : at;
   const blank = readRun(text, afterWord, blanks, 1, 4);
-  return blank === failed ? at : blank;
+  return blank === noMatch ? at : blank;
 }
 
 function readValue(text: View, start: number, isQuoted: boolean, word: string): Verdict {
   const end = readRun(text, start, isQuoted ? quotedValueBytes : bareValueBytes, 6, 4096);
-  if (end === more) return { undecidedFrom: start };
-  if (end === failed || !isLikelySecretAt(text, start, end)) return undefined;
+  if (end === needsMore) return { undecidedFrom: start };
+  if (end === noMatch || !isLikelySecretAt(text, start, end)) return undefined;
   return { start, end, mark: createMark(word), rank: 2 };
 }
 

@@ -43,11 +43,11 @@ test("conceals 200 canaries in parameters, and redacts them in what the run writ
   expect(
     canaries.filter((canary) => containsCanary(JSON.stringify(concealed.parameters), canary, listForms(canary))),
   ).toEqual([]);
-  const own = createRedactor({ variables: {}, values: concealed.secrets });
+  const runRedactor = createRedactor({ variables: {}, values: concealed.secrets });
   const leaks = canaries.flatMap((canary) => {
     const forms = listForms(canary);
     return forms.filter(([, written]) =>
-      containsCanary(own.text(`line before\nx=${written} and after\n`), canary, forms),
+      containsCanary(runRedactor.text(`line before\nx=${written} and after\n`), canary, forms),
     );
   });
   expect(leaks).toEqual([]);

@@ -11,7 +11,7 @@ export interface Needle {
   /** The first four bytes in all spellings, if they are easy to list. */
   prefixes?: string[];
   /** The bits of the last byte that reach into one more base64 character. Its value must start with them. */
-  spill?: { bits: number; value: number };
+  overflow?: { bits: number; value: number };
 }
 
 /**
@@ -111,7 +111,7 @@ function base64Needle(bytes: Buffer, skipped: number): Needle {
   };
   const length = Math.floor(bits / 6) - first;
   const needle: Needle = { length, unit: (at) => base64Unit(base64Digits[digit(at)]!), wraps: true };
-  if (bits % 6 > 0) needle.spill = { bits: bits % 6, value: digit(length) >> (6 - (bits % 6)) };
+  if (bits % 6 > 0) needle.overflow = { bits: bits % 6, value: digit(length) >> (6 - (bits % 6)) };
   return needle;
 }
 

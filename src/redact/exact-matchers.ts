@@ -1,5 +1,5 @@
 import { base64Value, createNeedles, type Needle } from "./encodings.ts";
-import { failed, createMark, more, readLiteral, type Matcher, type View } from "./matcher.ts";
+import { noMatch, createMark, needsMore, readLiteral, type Matcher, type View } from "./matcher.ts";
 
 /** Matches one value in every encoding. */
 export function exactMatchers(name: string, value: string): Matcher[] {
@@ -31,8 +31,8 @@ function needleMatcher(needle: Needle, mark: string): Matcher {
     startsInAnchor: true,
     match(text, at) {
       const end = readNeedle(text, at, needle);
-      if (end === more) return { undecidedFrom: at };
-      return end === failed ? undefined : { start: at, end, mark, rank: 0 };
+      if (end === needsMore) return { undecidedFrom: at };
+      return end === noMatch ? undefined : { start: at, end, mark, rank: 0 };
     },
   };
 }
@@ -79,9 +79,9 @@ function readNeedle(text: View, at: number, needle: Needle): number {
   for (let i = 1; i < needle.length && end >= 0; i++) {
     const unit = needle.unit(i);
     const next = readOneOf(text, end, unit);
-    end = next === failed && needle.wraps ? readWrapped(text, end, unit) : next;
+    end = next === noMatch && needle.wraps ? readWrapped(text, end, unit) : next;
   }
-  return end >= 0 && needle.spill !== undefined ? readSpill(text, end, needle.spill) : end;
+  return end >= 0 && needle.overflow !== undefined ? readOverflow(text, end, needle.overflow) : end;
 }
 
 function readWrapped(text: View, at: number, unit: readonly string[]): number {
@@ -97,20 +97,20 @@ function readOneOf(text: View, at: number, literals: readonly string[]): number 
     if (literal.length === 1 && first !== undefined) return at + 1;
     const end = readLiteral(text, at, literal);
     if (end >= 0) return end;
-    if (end === more) isUndecided = true;
+    if (end === needsMore) isUndecided = true;
   }
-  return isUndecided ? more : failed;
+  return isUndecided ? needsMore : noMatch;
 }
 
 /** Consumes the character that the last byte reaches into, and padding, so that no bit of the value remains. */
-function readSpill(text: View, at: number, spill: { bits: number; value: number }): number {
+function readOverflow(text: View, at: number, overflow: { bits: number; value: number }): number {
   const { bytes } = text;
-  if (at === bytes.length) return text.open ? more : at;
+  if (at === bytes.length) return text.open ? needsMore : at;
   const value = base64Value(bytes[at]!);
-  if (value < 0 || value >> (6 - spill.bits) !== spill.value) return at;
+  if (value < 0 || value >> (6 - overflow.bits) !== overflow.value) return at;
   let end = at + 1;
   while (end < bytes.length && end < at + 3 && bytes[end] === equalsSign) end++;
-  return end === bytes.length && end < at + 3 && text.open ? more : end;
+  return end === bytes.length && end < at + 3 && text.open ? needsMore : end;
 }
 
 const equalsSign = 0x3d;

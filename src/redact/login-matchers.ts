@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, createMark, more, readLiteral, readRun, visibleExcept } from "./matcher.ts";
+import { byteClass, noMatch, latin1, createMark, needsMore, readLiteral, readRun, visibleExcept } from "./matcher.ts";
 import type { ByteClass, Matcher } from "./matcher.ts";
 import { isPlaceholder } from "./secret-heuristics.ts";
 
@@ -18,8 +18,8 @@ const userinfoMatcher: Matcher = {
     if (start < 0) return undefined;
     const end = readRun(text, start, passwordBytes, 1, 1024);
     const afterSign = end < 0 ? end : readLiteral(text, end, "@");
-    if (afterSign === more) return { undecidedFrom: start };
-    if (afterSign === failed || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
+    if (afterSign === needsMore) return { undecidedFrom: start };
+    if (afterSign === noMatch || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
     return { start, end, mark: createMark("url-password"), rank: 1 };
   },
 };
@@ -60,12 +60,12 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
     startsInAnchor: false,
     match(text, at) {
       const afterLower = readLiteral(text, at, lower);
-      const afterWord = afterLower === failed ? readLiteral(text, at, upper) : afterLower;
+      const afterWord = afterLower === noMatch ? readLiteral(text, at, upper) : afterLower;
       const start = afterWord < 0 ? afterWord : readRun(text, afterWord, blanks, 1, 4);
       if (start < 0) return undefined;
       const end = readRun(text, start, bytes, 8, 4096);
-      if (end === more) return { undecidedFrom: start };
-      if (end === failed || !accepts(latin1(text.bytes, start, end))) return undefined;
+      if (end === needsMore) return { undecidedFrom: start };
+      if (end === noMatch || !accepts(latin1(text.bytes, start, end))) return undefined;
       return { start, end, mark, rank: 1 };
     },
   };
@@ -81,8 +81,8 @@ const botMatcher: Matcher = {
     const digits = latin1(text.bytes, Math.max(0, at - 10), at);
     if (!/\d{8}$/.test(digits)) return undefined;
     const end = readRun(text, at + 1, botBytes, 33, 64);
-    if (end === more) return { undecidedFrom: at };
-    return end === failed ? undefined : { start: at + 1, end, mark: createMark("bot-token"), rank: 1 };
+    if (end === needsMore) return { undecidedFrom: at };
+    return end === noMatch ? undefined : { start: at + 1, end, mark: createMark("bot-token"), rank: 1 };
   },
 };
 

@@ -1,5 +1,5 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
-import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./matcher.ts";
+import { byteClass, noMatch, needsMore, readLiteral, readRun, type Matcher } from "./matcher.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 
@@ -14,7 +14,7 @@ export const markMatcher: Matcher = {
     const name = readLiteral(text, at, redactionMarkStart);
     const close = name < 0 ? name : readRun(text, name, nameBytes, 1, 128);
     const end = close < 0 ? close : readLiteral(text, close, "]");
-    if (end === more) return { undecidedFrom: at };
-    return end === failed ? undefined : { start: at, end, mark: undefined, rank: 0 };
+    if (end === needsMore) return { undecidedFrom: at };
+    return end === noMatch ? undefined : { start: at, end, mark: undefined, rank: 0 };
   },
 };

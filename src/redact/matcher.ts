@@ -50,9 +50,9 @@ export interface Undecided {
 export const leftContext = 256;
 
 /** The text does not match. */
-export const failed = -1;
+export const noMatch = -1;
 /** The text ends too early to decide. */
-export const more = -2;
+export const needsMore = -2;
 
 /**
  * Returns the offset after `literal` if the text has it at `at`, `failed` if not, or `more` if the text ends within it.
@@ -61,10 +61,10 @@ export function readLiteral(text: View, at: number, literal: string): number {
   const { bytes } = text;
   const available = Math.min(literal.length, bytes.length - at);
   for (let i = 0; i < available; i++) {
-    if (bytes[at + i] !== literal.charCodeAt(i)) return failed;
+    if (bytes[at + i] !== literal.charCodeAt(i)) return noMatch;
   }
   if (available === literal.length) return at + available;
-  return text.open ? more : failed;
+  return text.open ? needsMore : noMatch;
 }
 
 /** Reads the longest run of bytes of a class, without backtracking. Stops before the mark of an earlier redaction. */
@@ -77,15 +77,15 @@ export function readRun(text: View, at: number, allowedBytes: ByteClass, min: nu
   while (end < limit && allowedBytes[bytes[end]!] === 1) {
     if (bytes[end] === openingBracket) {
       const mark = readLiteral(text, end, redactionMarkStart);
-      if (mark === more) return more;
-      if (mark !== failed) break;
+      if (mark === needsMore) return needsMore;
+      if (mark !== noMatch) break;
     }
     end++;
   }
   if (max >= minCachedRun && !(isCached && end <= cachedRun.end))
     text.runs.set(allowedBytes, { start: isCached ? cachedRun.start : at, end });
-  if (end === bytes.length && end < at + max && text.open) return more;
-  return end - at < min ? failed : end;
+  if (end === bytes.length && end < at + max && text.open) return needsMore;
+  return end - at < min ? noMatch : end;
 }
 
 /** Runs with a lower maximum are not cached. */

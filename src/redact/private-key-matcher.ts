@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, createMark, more, readLiteral, readRun } from "./matcher.ts";
+import { byteClass, noMatch, latin1, createMark, needsMore, readLiteral, readRun } from "./matcher.ts";
 import type { Matcher, View } from "./matcher.ts";
 
 /**
@@ -13,12 +13,12 @@ export const privateKeyMatcher: Matcher = {
     const afterKey = readLiteral(text, at, "VATE KEY");
     if (afterKey < 0) return undefined;
     const block = readLiteral(text, afterKey, " BLOCK");
-    if (block === more) return undefined;
-    const start = readLiteral(text, block === failed ? afterKey : block, "-----");
+    if (block === needsMore) return undefined;
+    const start = readLiteral(text, block === noMatch ? afterKey : block, "-----");
     if (start < 0) return undefined;
     const end = readBody(text, start);
-    if (end === more) return { undecidedFrom: start };
-    return end === failed ? undefined : { start, end, mark: createMark("private-key"), rank: 1 };
+    if (end === needsMore) return { undecidedFrom: start };
+    return end === noMatch ? undefined : { start, end, mark: createMark("private-key"), rank: 1 };
   },
 };
 
@@ -26,16 +26,16 @@ const maxBodyLength = 32_768;
 
 function readBody(text: View, start: number): number {
   let at = start;
-  let end: number = failed;
+  let end: number = noMatch;
   while (at - start < maxBodyLength) {
     const line = readGap(text, at);
-    if (line === more) return more;
+    if (line === needsMore) return needsMore;
     const frame = readLiteral(text, line, "-----END");
-    if (frame === more) return more;
-    if (frame !== failed) return end === failed ? failed : line;
+    if (frame === needsMore) return needsMore;
+    if (frame !== noMatch) return end === noMatch ? noMatch : line;
     const afterLine = readLine(text, line);
-    if (afterLine === more) return more;
-    if (afterLine === failed) return end;
+    if (afterLine === needsMore) return needsMore;
+    if (afterLine === noMatch) return end;
     at = afterLine;
     end = afterLine;
   }
@@ -47,13 +47,13 @@ function readGap(text: View, at: number): number {
   let end = at;
   for (;;) {
     const blank = readRun(text, end, gapBytes, 0, maxBodyLength);
-    if (blank === more) return more;
+    if (blank === needsMore) return needsMore;
     const escaped = readRun(text, blank, backslash, 1, 3);
-    if (escaped === more) return more;
-    if (escaped === failed) return blank;
+    if (escaped === needsMore) return needsMore;
+    if (escaped === noMatch) return blank;
     const letter = readRun(text, escaped, escapeLetters, 1, 1);
-    if (letter === more) return more;
-    if (letter === failed) return blank;
+    if (letter === needsMore) return needsMore;
+    if (letter === noMatch) return blank;
     end = letter;
   }
 }
@@ -61,15 +61,15 @@ function readGap(text: View, at: number): number {
 /** Reads a line of base64, a short last line before the end, or a header such as `Proc-Type: 4,ENCRYPTED`. */
 function readLine(text: View, at: number): number {
   const digits = readRun(text, at, base64Bytes, 1, 8192);
-  if (digits === more || (digits !== failed && digits - at >= 16)) return digits;
+  if (digits === needsMore || (digits !== noMatch && digits - at >= 16)) return digits;
   const name = readRun(text, at, headerNameBytes, 3, 30);
   const header = name < 0 ? name : readLiteral(text, name, ": ");
-  if (header !== failed) return header === more ? more : readRun(text, header, headerValueBytes, 0, 200);
-  if (digits === failed) return failed;
+  if (header !== noMatch) return header === needsMore ? needsMore : readRun(text, header, headerValueBytes, 0, 200);
+  if (digits === noMatch) return noMatch;
   const afterGap = readGap(text, digits);
   const frame = afterGap < 0 ? afterGap : readLiteral(text, afterGap, "-----END");
-  if (frame === more) return more;
-  return frame !== failed || afterGap === text.bytes.length ? digits : failed;
+  if (frame === needsMore) return needsMore;
+  return frame !== noMatch || afterGap === text.bytes.length ? digits : noMatch;
 }
 
 const base64Bytes = byteClass("A-Za-z0-9+/=");

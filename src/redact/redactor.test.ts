@@ -16,8 +16,8 @@ describe("exact values", () => {
 
   test("leave no bits in base64 that ends with them", () => {
     for (const value of ["a-secret-of-17-by", "a-secret-of-18-byt", "a-secret-of-19-byte"]) {
-      const own = createRedactor({ variables: {}, values: [{ name: "own", value }] });
-      expect(own.text(`<${btoa(value)}>`)).toBe("<[redacted:own]>");
+      const testRedactor = createRedactor({ variables: {}, values: [{ name: "own", value }] });
+      expect(testRedactor.text(`<${btoa(value)}>`)).toBe("<[redacted:own]>");
     }
   });
 
@@ -27,25 +27,25 @@ describe("exact values", () => {
 
   test("are redacted in base64 with wrapped lines", () => {
     const long = "k".repeat(30) + "Wy7" + "q9".repeat(40);
-    const own = createRedactor({ variables: {}, values: [{ name: "long", value: long }] });
+    const testRedactor = createRedactor({ variables: {}, values: [{ name: "long", value: long }] });
     for (let before = 0; before < 80; before++) {
       const lines = Buffer.from("x".repeat(before) + long)
         .toString("base64")
         .replace(/.{76}/g, "$&\n");
-      const left = own.text(lines).replace("[redacted:long]", "").replaceAll("\n", "");
-      expect(left.length, lines).toBeLessThan(Math.ceil((before * 4) / 3) + 10);
+      const remaining = testRedactor.text(lines).replace("[redacted:long]", "").replaceAll("\n", "");
+      expect(remaining.length, lines).toBeLessThan(Math.ceil((before * 4) / 3) + 10);
     }
   });
 
   test("with several lines are redacted as a whole and by line", () => {
     const lines = ["first-line-of-a-secret", "second-line-of-a-secret", "short"];
-    const own = createRedactor({ variables: { SIGNING_KEY: lines.join("\n") } });
-    expect(own.text(`<${lines.join("\n")}>`)).toBe("<[redacted:SIGNING_KEY]>");
-    expect(own.text(JSON.stringify({ key: lines.join("\n") }))).toBe('{"key":"[redacted:SIGNING_KEY]"}');
-    expect(own.text(`1: ${lines[1]}\n2: short`)).toBe("1: [redacted:SIGNING_KEY]\n2: short");
+    const testRedactor = createRedactor({ variables: { SIGNING_KEY: lines.join("\n") } });
+    expect(testRedactor.text(`<${lines.join("\n")}>`)).toBe("<[redacted:SIGNING_KEY]>");
+    expect(testRedactor.text(JSON.stringify({ key: lines.join("\n") }))).toBe('{"key":"[redacted:SIGNING_KEY]"}');
+    expect(testRedactor.text(`1: ${lines[1]}\n2: short`)).toBe("1: [redacted:SIGNING_KEY]\n2: short");
   });
 
-  test("are kept if they are switches, short, numbers, paths or addresses", () => {
+  test("are not redacted if they are switches, short, numbers, paths or addresses", () => {
     const variables = {
       A_TOKEN: "",
       B_TOKEN: "true",
@@ -62,38 +62,38 @@ describe("exact values", () => {
   });
 
   test("come only from variables with sensitive names", () => {
-    const own = createRedactor({ variables: { EDITOR: "emacs-nox", NPM_TOKEN: "emacs-gtk" } });
-    expect(own.text("emacs-nox emacs-gtk")).toBe("emacs-nox [redacted:NPM_TOKEN]");
+    const testRedactor = createRedactor({ variables: { EDITOR: "emacs-nox", NPM_TOKEN: "emacs-gtk" } });
+    expect(testRedactor.text("emacs-nox emacs-gtk")).toBe("emacs-nox [redacted:NPM_TOKEN]");
   });
 
   test("are those at the time the redactor was created", () => {
     const variables: Record<string, string> = { NPM_TOKEN: "first-value" };
-    const own = createRedactor({ variables });
+    const testRedactor = createRedactor({ variables });
     variables["NPM_TOKEN"] = "second-value";
-    expect(own.text("first-value second-value")).toBe("[redacted:NPM_TOKEN] second-value");
+    expect(testRedactor.text("first-value second-value")).toBe("[redacted:NPM_TOKEN] second-value");
   });
 
   test("do not hide a token directly after them", () => {
-    const own = createRedactor({ variables: { API_TOKEN: "k8Jd0sLqP2vX" } });
-    expect(own.text(`k8Jd0sLqP2vXghp_${"a1".repeat(20)}`)).toBe("[redacted:API_TOKEN][redacted:github-token]");
+    const testRedactor = createRedactor({ variables: { API_TOKEN: "k8Jd0sLqP2vX" } });
+    expect(testRedactor.text(`k8Jd0sLqP2vXghp_${"a1".repeat(20)}`)).toBe("[redacted:API_TOKEN][redacted:github-token]");
   });
 
-  test("do not appear in the mark of what follows them", () => {
+  test("do not appear in the mark of a secret after them", () => {
     expect(redactor.text(`${secret}password=hunter22`)).toBe("[redacted:DB_PASSWORD]password=[redacted:password]");
-    const own = createRedactor({ variables: { API_TOKEN: "abc_def_ghi" } });
-    expect(own.text("abc_def_ghipassword=hunter22")).toBe("[redacted:API_TOKEN]password=[redacted:password]");
+    const testRedactor = createRedactor({ variables: { API_TOKEN: "abc_def_ghi" } });
+    expect(testRedactor.text("abc_def_ghipassword=hunter22")).toBe("[redacted:API_TOKEN]password=[redacted:password]");
   });
 
   test("leave nothing of either if they overlap", () => {
-    const own = createRedactor({
+    const testRedactor = createRedactor({
       variables: {},
       values: [
         { name: "one", value: "abcdefgh" },
         { name: "two", value: "fghijklm" },
       ],
     });
-    expect(own.text("-abcdefghijklm-")).toBe("-[redacted:one]-");
-    expect(own.text("-abcdefghfghijklm-")).toBe("-[redacted:one][redacted:two]-");
+    expect(testRedactor.text("-abcdefghijklm-")).toBe("-[redacted:one]-");
+    expect(testRedactor.text("-abcdefghfghijklm-")).toBe("-[redacted:one][redacted:two]-");
   });
 });
 
@@ -102,7 +102,7 @@ describe("token shapes", () => {
     expect(none.text(text)).toBe(expected);
   });
 
-  test("redacts an incomplete private key as far as it goes", () => {
+  test("redacts an incomplete private key to its last line", () => {
     const body = `${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw".repeat(2)}\n${"ggSjAgEAAoIBAQC7VJTUt9Us8cKj".repeat(2)}`;
     expect(none.text(`-----BEGIN PRIVATE KEY-----\n${body}\nDone, all is well`)).toBe(
       "-----BEGIN PRIVATE KEY-----[redacted:private-key]\nDone, all is well",
@@ -117,14 +117,16 @@ test.each(ordinaryTexts.map((text) => [text]))("keeps ordinary text: %s", (text)
 test("keeps bytes that are not UTF-8", () => {
   const bytes = Uint8Array.from({ length: 4096 }, (_, at) => (at * 7919) & 0xff);
   expect(none.bytes(bytes)).toEqual(bytes);
-  const own = createRedactor({ variables: { API_KEY: "a-secret-value" } });
-  const around = Buffer.concat([bytes, Buffer.from("a-secret-value"), bytes]);
-  expect(Buffer.from(own.bytes(around))).toEqual(Buffer.concat([bytes, Buffer.from("[redacted:API_KEY]"), bytes]));
+  const testRedactor = createRedactor({ variables: { API_KEY: "a-secret-value" } });
+  const surrounded = Buffer.concat([bytes, Buffer.from("a-secret-value"), bytes]);
+  expect(Buffer.from(testRedactor.bytes(surrounded))).toEqual(
+    Buffer.concat([bytes, Buffer.from("[redacted:API_KEY]"), bytes]),
+  );
 });
 
 test("keeps marks intact if a secret spells part of one", () => {
-  const own = createRedactor({ variables: {}, values: [{ name: "odd", value: "redacted" }] });
-  const once = own.text("token=redacted and [redacted:jwt]");
+  const testRedactor = createRedactor({ variables: {}, values: [{ name: "odd", value: "redacted" }] });
+  const once = testRedactor.text("token=redacted and [redacted:jwt]");
   expect(once).toBe("token=[redacted:odd] and [redacted:jwt]");
-  expect(own.text(once)).toBe(once);
+  expect(testRedactor.text(once)).toBe(once);
 });

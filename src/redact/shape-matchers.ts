@@ -2,10 +2,10 @@ import { canStartToken } from "./token-boundary.ts";
 import {
   byteClass,
   complement,
-  failed,
+  noMatch,
   hasByteOutside,
   createMark,
-  more,
+  needsMore,
   readLiteral,
   readRun,
   type ByteClass,
@@ -92,18 +92,18 @@ function shapeMatcher(shape: Shape): Matcher {
     startsInAnchor: true,
     match(text, at) {
       if (!canStartToken(text, at, shape.notAfter ?? alphanumeric)) return undefined;
-      let end: number = failed;
+      let end: number = noMatch;
       for (const prefix of shape.prefixes) {
         end = readLiteral(text, at, prefix);
-        if (end !== failed) break;
+        if (end !== noMatch) break;
       }
       for (const part of shape.rest) {
         if (end < 0) break;
         end =
           typeof part === "string" ? readLiteral(text, end, part) : readRun(text, end, part.bytes, part.min, part.max);
       }
-      if (end === more) return { undecidedFrom: at };
-      if (end === failed || shape.accepts?.(text, at, end) === false) return undefined;
+      if (end === needsMore) return { undecidedFrom: at };
+      if (end === noMatch || shape.accepts?.(text, at, end) === false) return undefined;
       return { start: at, end, mark, rank: 1 };
     },
   };

@@ -107,7 +107,7 @@ describe("a stream", () => {
     }
   });
 
-  test("holds back only what may become a secret", () => {
+  test("holds back only bytes that may become a secret", () => {
     const stream = redactor.stream();
     expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
     expect(latin1(stream.push(Buffer.from("LqP2vX!")))).toBe("[redacted:secret-0]!");

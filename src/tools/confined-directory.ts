@@ -11,11 +11,11 @@ export interface ConfinedDirectory {
   /** Yields at most `count` entries at a time. Names are bytes, because not every name is valid text. */
   entries(count: number): AsyncIterable<Entry[]>;
   stat(name: Buffer): ReturnType<typeof lstatEntry>;
-  directory(name: Buffer): Promise<ConfinedDirectory>;
+  openDirectory(name: Buffer): Promise<ConfinedDirectory>;
   /** Opens a regular file without hard links; rejects anything else. */
-  file(name: Buffer): Promise<FileHandle>;
+  openFile(name: Buffer): Promise<FileHandle>;
   /** Returns the target of a symbolic link. */
-  link(name: Buffer): Promise<Buffer>;
+  readLink(name: Buffer): Promise<Buffer>;
   /** Creates an empty file; fails if the name is taken. */
   create(name: Buffer, mode: number): Promise<FileHandle>;
   makeDirectory(name: Buffer): Promise<void>;
@@ -75,11 +75,11 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
       }
     },
     stat: (name) => lstatEntry(toPath(name)),
-    async directory(name) {
+    async openDirectory(name) {
       const inner = await openDirectory(toPath(name), check);
       return closeOnError(inner, check);
     },
-    async file(name) {
+    async openFile(name) {
       // check before opening, because opening a device can have side effects
       if (!isPlain(await lstatEntry(toPath(name)))) throw new ReplacedError();
       const file = await open(toPath(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -88,7 +88,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
         await check();
       });
     },
-    link: (name) => readlink(toPath(name), { encoding: "buffer" }),
+    readLink: (name) => readlink(toPath(name), { encoding: "buffer" }),
     create: (name, mode) => checkThen(() => open(toPath(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
     makeDirectory: (name) => checkThen(() => mkdir(toPath(name))),
     rename: (from, to) => checkThen(() => rename(toPath(from), toPath(to))),

@@ -14,7 +14,7 @@ export function withFile<T>(
 ): Promise<T> {
   return workspace.withPath(path, { followLast: true }, async (location) => {
     if (location.name === null) throw new ToolFailure("not_a_file", `${path} is a directory, not a file.`);
-    const file = await location.directory.file(location.name);
+    const file = await location.directory.openFile(location.name);
     try {
       return await use(file, (await file.stat()).size, location);
     } finally {

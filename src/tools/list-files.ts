@@ -85,7 +85,7 @@ async function withDirectory<T>(
   name: Buffer,
   use: (directory: ConfinedDirectory) => Promise<T>,
 ): Promise<T> {
-  const directory = await parent.directory(name);
+  const directory = await parent.openDirectory(name);
   try {
     return await use(directory);
   } finally {

@@ -128,7 +128,7 @@ class PathWalker {
       await directory.makeDirectory(name).catch((error: unknown) => {
         if (getErrno(error) !== "EEXIST") throw error;
       });
-    this.#open.push(await directory.directory(name));
+    this.#open.push(await directory.openDirectory(name));
     this.#parts.push(name);
   }
 
@@ -145,7 +145,7 @@ const dotDot = Buffer.from("..");
  */
 async function readLinkTarget(directory: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
   try {
-    return (await directory.stat(name)).isSymbolicLink() ? await directory.link(name) : null;
+    return (await directory.stat(name)).isSymbolicLink() ? await directory.readLink(name) : null;
   } catch (error) {
     // EINVAL: it is no longer a link; ENOENT: it is missing, and the next step reports or creates it
     if (["EINVAL", "ENOENT"].includes(getErrno(error))) return null;

@@ -99,7 +99,7 @@ test("deregisters after a while although a report is never answered, and does no
   expect(notices).toEqual([]);
 });
 
-test("does not register again when agents change while the runner is leaving", async () => {
+test("does not register again when agents change while the runner shuts down", async () => {
   const coordinator = createMemoryCoordinator();
   let slow = false;
   const { port, arrived } = delayedPort(coordinator, {
@@ -119,7 +119,7 @@ test("does not register again when agents change while the runner is leaving", a
   expect(notices).toEqual([]);
 });
 
-test("leaves although a registration never succeeds", async () => {
+test("shuts down although a registration never succeeds", async () => {
   const coordinator = createMemoryCoordinator();
   let stuck = false;
   const { port, arrived } = delayedPort(coordinator, { register: () => (stuck ? never() : Promise.resolve()) });

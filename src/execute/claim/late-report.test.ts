@@ -11,19 +11,19 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A runner on a real store whose polls are answered quickly, with everything it sent. */
+/** Starts a runner on a real store with short polls, and records everything it sends. */
 async function setUp() {
   const host = await openHost({ pollHoldMs: 30 });
   await host.dispatcher.start();
   host.agents.setFiles([sampleAgent({ name: "endless", command: "sleep 1000" }), sampleAgent({ command: "true" })]);
-  const polls: (PollRequest & { answer: PollResponse | null })[] = [];
+  const polls: (PollRequest & { response: PollResponse | null })[] = [];
   const reports: ReportRequest[] = [];
   const port: RunnerPort = {
     ...host.port,
     async poll(request, signal) {
-      const asked = { ...request, answer: null as PollResponse | null };
-      polls.push(asked);
-      return (asked.answer = await host.port.poll(request, signal));
+      const recorded = { ...request, response: null as PollResponse | null };
+      polls.push(recorded);
+      return (recorded.response = await host.port.poll(request, signal));
     },
     report(request) {
       reports.push(structuredClone(request));
@@ -35,7 +35,7 @@ async function setUp() {
   closing.push(fixture.remove);
   const runner = await fixture.open();
   closing.push(runner.stop);
-  const empty = () => polls.filter(({ answer }) => answer?.claims.length === 0);
+  const empty = () => polls.filter(({ response }) => response?.claims.length === 0);
   return { ...host, runner, polls, empty, reports };
 }
 
@@ -46,8 +46,8 @@ test("polls with the same claim id until it returns runs, then with a new one", 
   expect(new Set(polls.map(({ claim_id }) => claim_id))).toEqual(new Set([first?.claim_id]));
   const id = await submit();
   await poll(async () => (await run(id)).status).toBe("completed");
-  const asked = polls.length;
-  await poll(() => empty().length).toBeGreaterThan(asked + 3);
+  const pollsBefore = polls.length;
+  await poll(() => empty().length).toBeGreaterThan(pollsBefore + 3);
   expect(new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(2);
   await runner.replaceAgents([]);
   await poll(() => new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(3);
@@ -56,7 +56,7 @@ test("polls with the same claim id until it returns runs, then with a new one", 
 test("a delayed report of an idle runner does not take back a run that it claimed later", async () => {
   const { polls, empty, reports, submit, run, events, runner, port } = await setUp();
   await poll(() => empty().length).toBeGreaterThan(2);
-  // the runner registers again and reports that it holds nothing
+  // the runner registers again and reports that it has no runs
   await runner.replaceAgents([]);
   const now = () => polls.at(-1)!;
   await poll(
@@ -64,12 +64,14 @@ test("a delayed report of an idle runner does not take back a run that it claime
   ).toBeGreaterThan(1);
   const { claim_id, epoch } = now();
   await poll(() => reports.filter((report) => report.epoch === epoch).length).toBeGreaterThan(0);
-  const asked = polls.length;
+  const pollsBefore = polls.length;
 
   const id = await submit({ agent_name: "endless" });
   await poll(async () => (await run(id)).status).toBe("running");
   // both sides have closed the claim that returned the run
-  await poll(() => polls.slice(asked).some((one) => one.claim_id !== claim_id && one.answer !== null)).toBe(true);
+  await poll(() =>
+    polls.slice(pollsBefore).some((request) => request.claim_id !== claim_id && request.response !== null),
+  ).toBe(true);
   const late = reports.filter((report) => report.epoch === epoch && report.held.length === 0);
   expect(late.length).toBeGreaterThan(0);
   for (const report of late) await port.report(report);

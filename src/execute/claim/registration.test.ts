@@ -17,7 +17,7 @@ import { findOrphans } from "../../process/orphans.ts";
 
 const { closing, setUp } = runnersOfEachTest();
 
-test("takes a run from claim to outcome and leaves nothing behind", async () => {
+test("runs a claimed run to its outcome and leaves nothing behind", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs, folder } = await setUp(coordinator);
   await open();
@@ -39,12 +39,12 @@ const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).sta
 test.runIf(hasImmutable)("starts although an earlier run left a file that cannot be removed", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
-  const left = join(folder, "tmp", "run-before");
-  mkdirSync(left, { recursive: true });
-  writeFileSync(join(left, "stuck"), "");
+  const leftover = join(folder, "tmp", "run-before");
+  mkdirSync(leftover, { recursive: true });
+  writeFileSync(join(leftover, "stuck"), "");
   mkdirSync(join(folder, "tmp", "removable"));
-  const { status } = spawnSync("chattr", ["+i", join(left, "stuck")]);
-  closing.push(async () => void spawnSync("chattr", ["-i", join(left, "stuck")]));
+  const { status } = spawnSync("chattr", ["+i", join(leftover, "stuck")]);
+  closing.push(async () => void spawnSync("chattr", ["-i", join(leftover, "stuck")]));
   await open();
   expect(await outcomeOf(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({ status: "completed" });
   expect(await readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
@@ -91,22 +91,22 @@ test("redacts secrets from events, results and the log before they are written",
   await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
   expect(log()).not.toContain("canary-6f1d20b7e4");
   await outcomeOf(coordinator, id);
-  const all = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
-  expect(all).not.toContain("canary-6f1d20b7e4");
+  const recordedText = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
+  expect(recordedText).not.toContain("canary-6f1d20b7e4");
   expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
 });
 
 test("writes the log of an autonomous run line by line, and keeps it when the run has finished", async () => {
   const coordinator = createMemoryCoordinator();
-  let say!: () => void;
-  const said = new Promise<void>((resolve) => (say = resolve));
+  let finish!: () => void;
+  const mayFinish = new Promise<void>((resolve) => (finish = resolve));
   const { open, folder, logs } = await setUp(coordinator, {
     executor: {
       name: "talking",
       can: { resume: false, fork: false, ask: false, input: false },
       async run(_invocation, { emit }) {
         await emit({ type: "assistant", text: "while it runs" });
-        await said;
+        await mayFinish;
         return { status: "completed", exit_code: null, text: "done" };
       },
     },
@@ -118,7 +118,7 @@ test("writes the log of an autonomous run line by line, and keeps it when the ru
     return existsSync(path) ? readFileSync(path, "utf8") : "";
   };
   await poll(log).toContain("while it runs");
-  say();
+  finish();
   const procedural = coordinator.submit({ type: "procedural" });
   await poll(() => coordinator.runs.get(procedural)!.status).toBe("completed");
   await poll(log).toMatch(/"outcome":.*\n{"shipped":true}\n$/);
@@ -138,11 +138,11 @@ test("records all output of a command before its end, even half a character or t
   await outcomeOf(coordinator, id);
   const events = coordinator.events(id);
   expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
-  const bytesOf = (stream: string) =>
+  const readOutput = (stream: string) =>
     Buffer.concat(
       events.flatMap((event) => (event.type === "output" && event.stream === stream ? [outputBytes(event)] : [])),
     ).toString("latin1");
-  expect([bytesOf("stdout"), bytesOf("stderr")]).toEqual(["x\xc3", "canary-6f"]);
+  expect([readOutput("stdout"), readOutput("stderr")]).toEqual(["x\xc3", "canary-6f"]);
 });
 
 test("a stopped run is cancelled, and a run out of time fails with timeout", async () => {
@@ -160,12 +160,12 @@ test("runs at most as many runs as it has slots, and fills a freed slot", async 
   const { open } = await setUp(coordinator, { slots: 2 });
   const runner = await open();
   const ids = Array.from({ length: 8 }, () => coordinator.submit({ command: "sleep 0.1" }));
-  let most = 0;
+  let maxRunning = 0;
   await poll(() => {
-    most = Math.max(most, runner.running);
+    maxRunning = Math.max(maxRunning, runner.running);
     return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
   }).toBe(true);
-  expect(most).toBe(2);
+  expect(maxRunning).toBe(2);
 });
 
 test("refuses to work outside the runner's directories, also through a symlink", async () => {
@@ -204,7 +204,7 @@ test("loses no event and no run in an outage", async () => {
   }
 });
 
-test("tolerates lost answers and duplicate requests", async () => {
+test("tolerates lost responses and duplicate requests", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs } = await setUp(coordinator);
   let turn = 0;

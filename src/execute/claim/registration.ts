@@ -6,7 +6,7 @@ import { capFileSize } from "../collect/cap-file-size.ts";
 import { startClaimLoop } from "./claim-loop.ts";
 import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
 import type { RunnerDirectories } from "../workspace/open-directories.ts";
-import { createHeldRuns } from "./held-runs.ts";
+import { createActiveRuns } from "./active-runs.ts";
 import { createIdentity } from "../port/identity.ts";
 import type { Journal } from "../journal/journal.ts";
 import { hasLeaseExpired } from "./lease-expiry.ts";
@@ -106,7 +106,7 @@ export async function startRegistration(
   );
 
   flush = shipper.flush;
-  const heldRuns = createHeldRuns({
+  const activeRuns = createActiveRuns({
     slots: () => registration.slots,
     supervise: { ...options.supervise, directories: { ...options.supervise.directories, owner: () => latest } },
     logs,
@@ -122,18 +122,18 @@ export async function startRegistration(
   /** Free slots that also have enough file descriptors for a run. */
   const freeSlots = (): number => {
     shortage = null;
-    const free = heldRuns.freeSlots();
+    const free = activeRuns.freeSlots();
     if (free <= 0) return free;
     const descriptors = countDescriptors();
     // runs taken a moment ago have not opened their files yet
-    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - heldRuns.running));
+    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - activeRuns.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
       if (!isShortageReported) onNotice(shortage);
       isShortageReported = true;
     }
     // No run of this runner will end and free descriptors. Count again soon, or the poll that asks for no runs stays open.
-    if (room === 0 && heldRuns.running === 0) setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
+    if (room === 0 && activeRuns.running === 0) setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
     return Math.min(free, room);
   };
   const loop = startClaimLoop({
@@ -141,9 +141,9 @@ export async function startRegistration(
     identity,
     freeSlots,
     shortage: () => shortage,
-    startRun: (claim) => heldRuns.startRun(capFileSize(claim, latest.max_file_bytes)),
+    startRun: (claim) => activeRuns.startRun(capFileSize(claim, latest.max_file_bytes)),
     onDeclined: shipper.flush,
-    dispatch: heldRuns.dispatch,
+    dispatch: activeRuns.dispatch,
     newId,
     pollPauseMs: times.pollPauseMs,
     random: options.random,
@@ -155,29 +155,29 @@ export async function startRegistration(
     port,
     identity,
     roots: [scratch, ...(sessionHomes === null ? [] : [sessionHomes])],
-    isUsed: heldRuns.usesSession,
+    isUsed: activeRuns.usesSession,
     everyMs: times.sweepMs,
     onNotice,
   });
 
   let wasExpired = false;
   const watchLease = (): void => {
-    const isExpired = heldRuns.running > 0 && hasLeaseExpired(shipper, first.lease_ms);
+    const isExpired = activeRuns.running > 0 && hasLeaseExpired(shipper, first.lease_ms);
     if (isExpired && !wasExpired)
       onNotice(
         `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease has expired, and all runs were stopped`,
       );
-    if (isExpired) heldRuns.abortAll("lease_lost");
+    if (isExpired) activeRuns.abortAll("lease_lost");
     wasExpired = isExpired;
   };
   const leaseTimer = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
 
   async function shutDown(): Promise<void> {
-    await heldRuns.waitForRuns();
+    await activeRuns.waitForRuns();
     if (shipper.shipmentCount > 0) shipper.flush();
     await waitAtMost(
       times.shutdownMs,
-      Promise.all([shipper.waitUntilDrained(times.shutdownMs), heldRuns.waitForLogs()]),
+      Promise.all([shipper.waitUntilDrained(times.shutdownMs), activeRuns.waitForLogs()]),
     );
     clearInterval(leaseTimer);
     // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
@@ -197,13 +197,13 @@ export async function startRegistration(
   const done = new Promise<void>((resolve) => (finish = resolve));
   const stop = (): Promise<void> => {
     loop.drain();
-    heldRuns.shutDown();
+    activeRuns.shutDown();
     return (stopResult ??= shutDown().finally(finish));
   };
   return {
     runner_id: first.runner_id,
     get running() {
-      return heldRuns.running;
+      return activeRuns.running;
     },
     async replaceAgents(agents) {
       if (stopping.signal.aborted) return;
@@ -216,8 +216,8 @@ export async function startRegistration(
     },
     async drain() {
       loop.drain();
-      heldRuns.park();
-      await waitAtMost(times.drainMs, heldRuns.waitForRuns());
+      activeRuns.park();
+      await waitAtMost(times.drainMs, activeRuns.waitForRuns());
       await stop();
     },
     stop,

@@ -7,12 +7,12 @@ import { lockRunner, readRunnerKey } from "./runner-lock.ts";
 
 const directories: string[] = [];
 afterEach(async () => {
-  for (const made of directories.splice(0)) await rm(made, { recursive: true, force: true });
+  for (const path of directories.splice(0)) await rm(path, { recursive: true, force: true });
 });
 function makeDirectory(): string {
-  const made = mkdtempSync(join(tmpdir(), "drover-lock-"));
-  directories.push(made);
-  return made;
+  const path = mkdtempSync(join(tmpdir(), "drover-lock-"));
+  directories.push(path);
+  return path;
 }
 
 const owner = (pid: number) => ({ pid, start: `s${pid}`, host: "here" });
@@ -20,15 +20,15 @@ const owner = (pid: number) => ({ pid, start: `s${pid}`, host: "here" });
 test("refuses a second process for a live runner, and takes over a lock that was released or whose owner died", () => {
   const directory = makeDirectory();
   const alive = new Set([1, 2, 3]);
-  const take = (pid: number) => lockRunner(directory, owner(pid), (held) => alive.has(held.pid));
-  const first = take(1);
-  expect(() => take(2)).toThrow("already running as process 1");
+  const lock = (pid: number) => lockRunner(directory, owner(pid), (held) => alive.has(held.pid));
+  const first = lock(1);
+  expect(() => lock(2)).toThrow("already running as process 1");
   first.release();
-  take(2);
+  lock(2);
   alive.delete(2);
-  const third = take(3);
+  const third = lock(3);
   first.release();
-  expect(() => take(1)).toThrow("process 3");
+  expect(() => lock(1)).toThrow("process 3");
   third.release();
   expect(readdirSync(directory)).toEqual([]);
 });

@@ -55,10 +55,10 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     current = null;
     await host.close();
     await new Promise((resolve) => setTimeout(resolve, awayMs));
-    const again = serve(host.store, { leaseMs });
-    closing.push(again.close);
-    await again.dispatcher.start();
-    current = again.port;
+    const restarted = serve(host.store, { leaseMs });
+    closing.push(restarted.close);
+    await restarted.dispatcher.start();
+    current = restarted.port;
   };
   const expectComplete = async (run_id: string): Promise<RunEvent[]> => {
     const events = await host.events(run_id);

@@ -114,7 +114,7 @@ test("fails the upload if the coordinator is away for too long", async () => {
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
-test("aborts an upload that runScript no progress", async () => {
+test("aborts an upload that makes no progress", async () => {
   const uploads = { retryMs: 5, retryForMs: 1, retryForMsAfterStop: 1, stallMs: 50 };
   const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
@@ -224,7 +224,7 @@ test("uploads no files of a run that a shutdown stopped", async () => {
   expect(coordinator.calls.upload).toBe(0);
 });
 
-test("leaves out a file larger than the coordinator's limit, whatever the profile says", async () => {
+test("skips a file larger than the coordinator's limit, whatever the profile allows", async () => {
   const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
   const { ended } = await setUp(runScript("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
   for (const executor_config of [{ max_file_mb: 200 }, {}]) {

@@ -7,10 +7,10 @@ test("keeps a short text whole, without surrounding whitespace", () => {
 });
 
 test("keeps the beginning and the end of a long text, with a mark in between", () => {
-  const told = makeExcerpt(`first\n${"more words ".repeat(100)}\nlast line`);
-  expect(told).toMatch(/^first\n(more|words| )+\n\[\.\.\.\]\n(more|words|\s)+\nlast line$/);
-  expect(told.length).toBeGreaterThan(450);
-  expect(told.length).toBeLessThanOrEqual(500);
+  const excerpt = makeExcerpt(`first\n${"more words ".repeat(100)}\nlast line`);
+  expect(excerpt).toMatch(/^first\n(more|words| )+\n\[\.\.\.\]\n(more|words|\s)+\nlast line$/);
+  expect(excerpt.length).toBeGreaterThan(450);
+  expect(excerpt.length).toBeLessThanOrEqual(500);
 });
 
 test("cuts a word only if there is no space to cut at", () => {
@@ -23,10 +23,10 @@ test("never splits a character", () => {
 });
 
 test("keeps the last line of a stream of any length", () => {
-  const said = createStderrExcerpt();
-  said.push(Buffer.from("the first line\n"));
-  for (let count = 0; count < 100; count++) said.push(Buffer.alloc(60_000, "noise\n"));
-  said.push(Buffer.from("Error: the cause\n"));
-  expect(said.text()).toMatch(/^the first line\n[^]*\nError: the cause$/);
-  expect(said.text().length).toBeLessThanOrEqual(500);
+  const excerpt = createStderrExcerpt();
+  excerpt.push(Buffer.from("the first line\n"));
+  for (let count = 0; count < 100; count++) excerpt.push(Buffer.alloc(60_000, "noise\n"));
+  excerpt.push(Buffer.from("Error: the cause\n"));
+  expect(excerpt.text()).toMatch(/^the first line\n[^]*\nError: the cause$/);
+  expect(excerpt.text().length).toBeLessThanOrEqual(500);
 });

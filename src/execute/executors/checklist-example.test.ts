@@ -9,7 +9,7 @@ import { loadModuleExecutor } from "./module-executor.ts";
 
 const { setUp, closing } = runnersOfEachTest();
 
-test("runs examples/executors/checklist.ts: allowed, edited, denied, given input, parked and continued on another runner", async () => {
+test("runs examples/executors/checklist.ts: with steps allowed, edited and denied, with input, and continued on another runner", async () => {
   const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
   closing.push(() => rm(cacheDirectory, { recursive: true, force: true }));
   const executor = await loadModuleExecutor({
@@ -21,28 +21,28 @@ test("runs examples/executors/checklist.ts: allowed, edited, denied, given input
     env: process.env,
   });
   const coordinator = createMemoryCoordinator();
-  const one = await (await setUp(coordinator, { executor })).open();
+  const firstRunner = await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit(
     { type: "autonomous" },
     { attended: true, parameters: { steps: ["wash", "dry", "iron"] } },
   );
   const run = () => coordinator.runs.get(id)!;
-  const asked = () =>
+  const questionIds = () =>
     coordinator.events(id).flatMap((event) => (event.type === "permission_request" ? [event.request_id] : []));
 
-  await poll(asked).toEqual(["step-1"]);
+  await poll(questionIds).toEqual(["step-1"]);
   coordinator.order(id, { input: { text: "fold", seq: 1 } });
   coordinator.answer(id, "step-1", { decision: "allow" });
-  await poll(asked).toEqual(["step-1", "step-2"]);
+  await poll(questionIds).toEqual(["step-1", "step-2"]);
   coordinator.answer(id, "step-2", { decision: "allow", input: { step: "dry slowly" } });
-  await poll(asked).toEqual(["step-1", "step-2", "step-3"]);
-  await one.drain();
+  await poll(questionIds).toEqual(["step-1", "step-2", "step-3"]);
+  await firstRunner.drain();
   expect(run().status).toBe("parked");
 
   await (await setUp(coordinator, { executor })).open();
   coordinator.answer(id, "step-3", { decision: "deny" });
   // the third step's question is not asked again
-  await poll(asked).toEqual(["step-1", "step-2", "step-3", "step-4"]);
+  await poll(questionIds).toEqual(["step-1", "step-2", "step-3", "step-4"]);
   coordinator.answer(id, "step-4", { decision: "allow" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
   expect([...run().uploads.values()].map(String)).toEqual(["wash\ndry slowly\nfold\n"]);

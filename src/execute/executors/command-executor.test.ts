@@ -35,7 +35,7 @@ async function run(
 const firstLine =
   'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
 
-test("passes the invocation on the first line and takes the result event as the outcome", async () => {
+test("passes the invocation on the first line and uses the result event as the outcome", async () => {
   const invocation = invocationOf(
     "r1",
     { command: "true" },
@@ -76,7 +76,7 @@ test("passes events on, and reports other lines as errors without stopping", asy
   expect(events.filter(({ type }) => type === "status")).toEqual([]);
 });
 
-test("refuses a number that JSON cannot hold exactly: drops the event, or the data of a result", async () => {
+test("refuses a number that JSON cannot represent exactly: drops the event, or the data of a result", async () => {
   const result = '{"type":"result","status":"completed","reason":null,"error":null,"exit_code":0,"result_text":"t"';
   const { outcome, events } = await run(`
     console.log('{"type":"tool_use","tool_use_id":"1","name":"t","input":{"ids":[1,12345678901234567890]}}');
@@ -152,12 +152,12 @@ const print = (result: object) =>
   `console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null, ...${JSON.stringify(result)} }));`;
 
 test("collects the files of an autonomous agent's program", async () => {
-  const made = await run(
+  const withFile = await run(
     `require("node:fs").writeFileSync("made.txt", "made"); ${print({ result_text: "t" })}`,
     {},
     invocationOf("r1", autonomous),
   );
-  expect(made).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
+  expect(withFile).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
   const textOnly = await run(print({ result_text: "only said" }), {}, invocationOf("r1", autonomous));
   expect(textOnly).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
   const silent = await run(print({}), {}, invocationOf("r1", autonomous));

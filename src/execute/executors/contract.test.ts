@@ -39,7 +39,7 @@ beforeAll(async () => {
   });
 });
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 

@@ -135,7 +135,7 @@ test("reports invalid events, usage, partials and questions with their type and 
   ]);
 });
 
-test("reports an unknown failure reason as internal, and says so", async () => {
+test("reports an unknown failure reason as internal, with an error event", async () => {
   const { executor } = await load(
     "e.mjs",
     'import { defineExecutor, RunFailure } from "drover"; export const executor = defineExecutor({ name: "made", execute: () => Promise.reject(new RunFailure("time_out", "too late")) });',

@@ -87,11 +87,11 @@ test("sends events again if the coordinator has fewer than it once acknowledged"
 
 test("a full log takes no more output, but still records how the run ended", () => {
   const { journal } = setUp({ maxBytes: 100_000 });
-  let taken = 0;
-  while (journal.append(line("x".repeat(1000)))) taken++;
-  expect(taken).toBeGreaterThan(10);
+  let appended = 0;
+  while (journal.append(line("x".repeat(1000)))) appended++;
+  expect(appended).toBeGreaterThan(10);
   expect(journal.append({ type: "error", message: "full" })).toBe(true);
-  expect(journal.lastN).toBe(taken + 1);
+  expect(journal.lastN).toBe(appended + 1);
 });
 
 test("a disk failure fails the run, and its end is shipped from memory without a gap", async () => {

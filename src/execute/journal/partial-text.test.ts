@@ -13,10 +13,10 @@ afterEach(async () => {
 });
 
 function setUp() {
-  const said: Delta[] = [];
-  const live = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) => said.push(delta));
+  const sent: Delta[] = [];
+  const live = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) => sent.push(delta));
   const say = (text: string) => live.push({ kind: "assistant", text });
-  return { live, say, text: () => said.map(({ text }) => text).join("") };
+  return { live, say, text: () => sent.map(({ text }) => text).join("") };
 }
 
 test("redacts partial text before it leaves the runner", async () => {
@@ -65,6 +65,6 @@ test("drops text that was held back when the complete message arrives", () => {
 
 test("never splits a multi-byte character", () => {
   const { say, text } = setUp();
-  for (const one of "héllo 🎉 日本\n") say(one);
+  for (const character of "héllo 🎉 日本\n") say(character);
   expect(text()).toBe("héllo 🎉 日本\n");
 });

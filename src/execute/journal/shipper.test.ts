@@ -19,9 +19,9 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** A shipper whose reports are answered by a function. */
+/** A shipper whose coordinator is a function. */
 function setUp(
-  answer: (request: ReportRequest, turn: number) => Promise<ReportResponse> | ReportResponse,
+  respond: (request: ReportRequest, turn: number) => Promise<ReportResponse> | ReportResponse,
   heartbeatMs = 20,
   monotonic = () => performance.now(),
 ) {
@@ -30,7 +30,7 @@ function setUp(
   const port: Pick<RunnerPort, "report"> = {
     async report(request) {
       requests.push(structuredClone(request));
-      return answer(request, requests.length);
+      return respond(request, requests.length);
     },
   };
   const shipper = startShipper({
@@ -47,7 +47,7 @@ function setUp(
     onFailure: () => undefined,
   });
   closing.push(shipper.stop, () => rm(folder, { recursive: true, force: true }));
-  const journal = (run_id: string) =>
+  const createJournal = (run_id: string) =>
     openJournal({
       run_id,
       attempt: 1,
@@ -56,31 +56,31 @@ function setUp(
       maxBytes: 1e6,
       open: () => openLogFile(join(folder, run_id), { create: true }),
     });
-  return { shipper, requests, journal };
+  return { shipper, requests, createJournal };
 }
 
-const nothing: ReportResponse = { acked: [], fenced: [], abandon: [] };
+const emptyResponse: ReportResponse = { acked: [], fenced: [], abandon: [] };
 const output = (text: string) => ({ type: "output", stream: "stdout", text }) as const;
 const done = { status: "completed", exit_code: 0, text: null } as const;
 
 /** Acknowledges everything that was sent. */
-const takeAll = (request: ReportRequest): ReportResponse => ({
-  ...nothing,
+const acknowledgeAll = (request: ReportRequest): ReportResponse => ({
+  ...emptyResponse,
   acked: request.events.map(({ run_id, attempt, events }) => ({ run_id, attempt, n: events.at(-1)!.n })),
 });
 
 test("a run is finished only when every event before its outcome is stored", async () => {
   let finishedAt = 0;
-  const { shipper, requests, journal } = setUp((request, turn) =>
+  const { shipper, requests, createJournal } = setUp((request, turn) =>
     turn < 4
-      ? { ...nothing, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) }
-      : takeAll(request),
+      ? { ...emptyResponse, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) }
+      : acknowledgeAll(request),
   );
-  const one = journal("a");
-  one.append(output("x"));
-  one.append(output("y"));
-  one.finish(done);
-  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => (finishedAt = requests.length) });
+  const journal = createJournal("a");
+  journal.append(output("x"));
+  journal.append(output("y"));
+  journal.finish(done);
+  shipper.add({ journal, onLost: () => undefined, onFinished: () => (finishedAt = requests.length) });
   shipper.notify();
   await poll(() => finishedAt).toBeGreaterThan(3);
   expect(requests.at(-1)!.finishes).toHaveLength(1);
@@ -88,18 +88,18 @@ test("a run is finished only when every event before its outcome is stored", asy
 
 test("sends events that arrive during a report together in the next one", async () => {
   const gate: { open?: () => void } = {};
-  const { shipper, requests, journal } = setUp(async (request, turn) => {
+  const { shipper, requests, createJournal } = setUp(async (request, turn) => {
     if (turn === 2) await new Promise<void>((resolve) => (gate.open = resolve));
-    return takeAll(request);
+    return acknowledgeAll(request);
   }, 10_000);
   await poll(() => requests.length).toBe(1);
-  const one = journal("a");
-  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
-  one.append(output("first"));
+  const journal = createJournal("a");
+  shipper.add({ journal, onLost: () => undefined, onFinished: () => undefined });
+  journal.append(output("first"));
   shipper.notify();
   await poll(() => requests.length).toBe(2);
   for (const text of ["second", "third"]) {
-    one.append(output(text));
+    journal.append(output(text));
     shipper.notify();
   }
   gate.open?.();
@@ -107,20 +107,20 @@ test("sends events that arrive during a report together in the next one", async 
   expect(requests[2]!.events[0]!.events.map(({ n }) => n)).toEqual([2, 3]);
 });
 
-test("sends a heartbeat without events that lists the held runs", async () => {
-  const { shipper, requests, journal } = setUp(takeAll);
-  shipper.add({ journal: journal("a"), onLost: () => undefined, onFinished: () => undefined });
+test("sends heartbeats without events that list the runs in progress", async () => {
+  const { shipper, requests, createJournal } = setUp(acknowledgeAll);
+  shipper.add({ journal: createJournal("a"), onLost: () => undefined, onFinished: () => undefined });
   await poll(() => requests.filter(({ held }) => held.length === 1).length).toBeGreaterThan(2);
 });
 
 test("limits the size of a report, and sends large results one by one", async () => {
-  const { shipper, requests, journal } = setUp(takeAll);
+  const { shipper, requests, createJournal } = setUp(acknowledgeAll);
   let finished = 0;
   for (const id of ["a", "b", "c"]) {
-    const one = journal(id);
-    for (let i = 0; i < 10; i++) one.append(output("x".repeat(150)));
-    one.finish({ ...done, text: "y".repeat(900) });
-    shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished++ });
+    const journal = createJournal(id);
+    for (let i = 0; i < 10; i++) journal.append(output("x".repeat(150)));
+    journal.finish({ ...done, text: "y".repeat(900) });
+    shipper.add({ journal, onLost: () => undefined, onFinished: () => finished++ });
   }
   shipper.notify();
   await poll(() => finished).toBe(3);
@@ -133,31 +133,31 @@ test("limits the size of a report, and sends large results one by one", async ()
 test("makes a writer wait for a slow coordinator, but not for one that is away", async () => {
   let away = false;
   const gate: { open?: () => void } = {};
-  const { shipper, journal, requests } = setUp(async (request) => {
+  const { shipper, createJournal, requests } = setUp(async (request) => {
     if (away) throw new Error("away");
     await new Promise<void>((resolve) => (gate.open = resolve));
-    return takeAll(request);
+    return acknowledgeAll(request);
   });
   await poll(() => requests.length).toBe(1);
-  const one = journal("a");
-  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
-  for (let i = 0; i < 5; i++) one.append(output("x".repeat(200)));
+  const journal = createJournal("a");
+  shipper.add({ journal, onLost: () => undefined, onFinished: () => undefined });
+  for (let i = 0; i < 5; i++) journal.append(output("x".repeat(200)));
   let waited = false;
-  const room = shipper.waitForJournalSpace(one).then(() => (waited = true));
+  const room = shipper.waitForJournalSpace(journal).then(() => (waited = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(waited).toBe(false);
   away = true;
   gate.open?.();
   await room;
-  await shipper.waitForJournalSpace(one);
+  await shipper.waitForJournalSpace(journal);
 });
 
-test("a lease is not over when a coordinator comes back after a long time and answers slowly", async () => {
+test("does not consider the lease expired when a coordinator comes back after a long time and responds slowly", async () => {
   let now = 0;
   const refused = new PortError("away", "nobody there", Object.assign(new Error(), { code: "ECONNREFUSED" }));
   const { shipper, requests } = setUp(
     (_request, turn) => {
-      if (turn === 1) return nothing;
+      if (turn === 1) return emptyResponse;
       if (turn > 2) now = 60_900;
       throw turn === 2 ? refused : new PortError("away", "no answer within 5000 ms");
     },
@@ -174,26 +174,26 @@ test("a lease is not over when a coordinator comes back after a long time and an
   expect(hasLeaseExpired(shipper, 1000)).toBe(true);
 });
 
-test("leaves out an event that the coordinator always refuses, and ships everything else", async () => {
+test("drops an event that the coordinator always refuses, and ships everything else", async () => {
   const stored: unknown[] = [];
   const isBad = (value: unknown): boolean => JSON.stringify(value).includes("poison");
   const finished: string[] = [];
-  const { shipper, requests, journal } = setUp((request) => {
+  const { shipper, requests, createJournal } = setUp((request) => {
     if (isBad(request.events) || isBad(request.finishes)) throw new PortError("refused", "body.events: not so");
     for (const { run_id, events } of request.events)
       stored.push(...events.map(({ n, event }) => [run_id, n, "text" in event ? event.text : event]));
-    return takeAll(request);
+    return acknowledgeAll(request);
   });
-  const [good, bad] = [journal("good"), journal("bad")];
+  const [good, bad] = [createJournal("good"), createJournal("bad")];
   for (const text of ["one", "poison", "two", "poison"]) bad.append(output(text));
   bad.finish({ status: "completed", exit_code: 0, text: "poison" });
   good.append(output("fine"));
   good.finish(done);
-  for (const one of [good, bad])
-    shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished.push(one.run_id) });
+  for (const journal of [good, bad])
+    shipper.add({ journal, onLost: () => undefined, onFinished: () => finished.push(journal.run_id) });
   await poll(() => [...finished].sort()).toEqual(["bad", "good"]);
   const refused = { type: "error", code: "event_refused" };
-  expect(stored.filter((one) => (one as unknown[])[0] === "bad")).toMatchObject([
+  expect(stored.filter((entry) => (entry as unknown[])[0] === "bad")).toMatchObject([
     ["bad", 1, "one"],
     ["bad", 2, refused],
     ["bad", 3, "two"],

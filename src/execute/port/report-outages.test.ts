@@ -9,10 +9,10 @@ const report = { runner_id: "r", epoch: 1, held: [], as_of_claim: null, events: 
 test("reports an outage once for each port call, however it fails, and the next outage again", async () => {
   const lines: string[] = [];
   const answering = { ...createMemoryCoordinator().port, report: async () => ({ acked: [], fenced: [], abandon: [] }) };
-  const { port, report: reportFault } = reportOutages(answering, (line) => lines.push(line));
+  const { port, report: reportFailure } = reportOutages(answering, (line) => lines.push(line));
   const fail = (call: string, portCall: "poll" | "report" = "report"): void => {
     const error = new PortError("away", `it did not answer: ${call} ECONNRESET`, { code: "ECONNRESET" });
-    reportFault(portCall, error, classifyPortError(error));
+    reportFailure(portCall, error, classifyPortError(error));
   };
   for (const call of ["read", "write", "connect", "read", "write"]) fail(call);
   expect(lines).toEqual(["report failed (down): it did not answer: read ECONNRESET"]);
@@ -27,12 +27,12 @@ test("reports an outage once for each port call, however it fails, and the next 
 
 test("reports a refused connection, the silence after it and each distinct refusal once", () => {
   const lines: string[] = [];
-  const { report: reportFault } = reportOutages(createMemoryCoordinator().port, (line) => lines.push(line));
+  const { report: reportFailure } = reportOutages(createMemoryCoordinator().port, (line) => lines.push(line));
   const down = new PortError("away", "refused", { code: "ECONNREFUSED" });
   const silent = new PortError("away", "no answer within 5000 ms");
   const [one, other] = [new PortError("refused", "body.slots"), new PortError("refused", "body.name")];
   for (const error of [down, silent, down, silent, one, other, one])
-    reportFault("report", error, classifyPortError(error));
+    reportFailure("report", error, classifyPortError(error));
   expect(lines).toEqual([
     "report failed (down): refused",
     "report failed (silent): no answer within 5000 ms",

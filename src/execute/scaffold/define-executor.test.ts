@@ -9,13 +9,13 @@ import { defineExecutor, type ExecutorDefinition, RunFailure } from "./define-ex
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
 async function open() {
-  const one = await openContext();
-  opened.push(one);
-  return one;
+  const fixture = await openContext();
+  opened.push(fixture);
+  return fixture;
 }
 
 const autonomous = (more: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>

@@ -29,7 +29,7 @@ export function openDirectoryWalker(root: string): DirectoryWalker {
       await closeBelow(commonDepth + 1);
       if (openDirectories.length === 0) openDirectories.push(await openConfinedDirectory(root));
       for (const name of parts.slice(commonDepth)) {
-        openDirectories.push(await openDirectories.at(-1)!.directory(name));
+        openDirectories.push(await openDirectories.at(-1)!.openDirectory(name));
         names.push(name);
       }
       return openDirectories.at(-1)!;

@@ -35,14 +35,14 @@ test("finds files that were written or renamed since the mark", async () => {
   expect((await find(since)).files.map(({ path }) => path).sort()).toEqual(["made", "new-name", "written"]);
 });
 
-test("leaves out files written just before the mark", async () => {
+test("skips files written just before the mark", async () => {
   for (let round = 0; round < 20; round++) {
     writeFileSync(join(root, "before"), String(round));
     expect((await find(await readClockMark(directory))).files).toEqual([]);
   }
 });
 
-test("takes the mark without creating a file in the directory", async () => {
+test("reads the mark without creating a file in the directory", async () => {
   const names: (string | null)[] = [];
   // events of the directory itself carry its own name
   const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
@@ -155,7 +155,7 @@ const harmless = [
   "x".repeat(255),
 ];
 
-test(`leaves out ${harmful.length} harmful names and keeps ${harmless.length} harmless ones unchanged`, async () => {
+test(`skips ${harmful.length} harmful names and keeps ${harmless.length} harmless ones unchanged`, async () => {
   for (const name of [...harmful, ...harmless]) await writeFile(raw(name), "x");
   const { files, skipped } = await find();
   expect(harmful.length + harmless.length).toBeGreaterThanOrEqual(100);
@@ -165,7 +165,7 @@ test(`leaves out ${harmful.length} harmful names and keeps ${harmless.length} ha
   for (const file of files) await (await file.open()).close();
 });
 
-test("leaves out a path that is too long or too deep, with the reason", async () => {
+test("skips a path that is too long or too deep, and returns the reason", async () => {
   const long = join(root, ...Array.from({ length: 5 }, () => "y".repeat(250)));
   mkdirSync(long, { recursive: true });
   writeFileSync(join(long, "f"), "");

@@ -123,7 +123,7 @@ async function openFile(root: string, parts: readonly Buffer[]): Promise<FileHan
   const walker = openDirectoryWalker(root);
   try {
     const directory = await walker.enter(parts.slice(0, -1));
-    return await directory.file(parts.at(-1)!);
+    return await directory.openFile(parts.at(-1)!);
   } finally {
     await walker.close();
   }

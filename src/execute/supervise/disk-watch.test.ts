@@ -80,9 +80,9 @@ test("keeps the text of a run that the final check finds over its limit", async 
   });
   // the watch cannot run between this and applyLimit(), which stops it
   for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
-  const judged =
+  const outcome =
     watching.ok && (await watching.watch.applyLimit({ status: "completed", exit_code: 0, text: "done\n" }));
-  expect(judged).toMatchObject({ ...overLimit("files \\(3\\): it used at least 4"), text: "done\n" });
+  expect(outcome).toMatchObject({ ...overLimit("files \\(3\\): it used at least 4"), text: "done\n" });
 });
 
 test("counts the files of earlier runs when a session is resumed", async () => {

@@ -66,7 +66,7 @@ test("fails a run with limit_exceeded when its log reaches the maximum size", as
   expect(coordinator.events(id).at(-1)).toMatchObject({ type: "execution_ended" });
 });
 
-test("leaves out what is too large for a report, and records that", async () => {
+test("drops the parts of an outcome that are too large for a report, and records that", async () => {
   const coordinator = createMemoryCoordinator();
   const huge = "x".repeat(18 * 1024 * 1024);
   const executor: FixtureOptions["executor"] = {
@@ -83,9 +83,9 @@ test("leaves out what is too large for a report, and records that", async () => 
   expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual([
     "result_truncated",
   ]);
-  const said = coordinator.events(id).find((event) => event.type === "assistant");
-  expect(said).toMatchObject({ truncated: true });
-  expect(JSON.stringify(said).length).toBeLessThan(1024 * 1024);
+  const message = coordinator.events(id).find((event) => event.type === "assistant");
+  expect(message).toMatchObject({ truncated: true });
+  expect(JSON.stringify(message).length).toBeLessThan(1024 * 1024);
 });
 
 test("an executor that throws fails its run with a readable message, and the runner continues", async () => {

@@ -121,8 +121,8 @@ eachEngine("asking over the real coordinator", (record) => {
         return host.run(run_id);
       };
       const question = async (run_id: string) => {
-        const asked = (await events(run_id)).find(({ type }) => type === "permission_request");
-        return (await record.store.read.question(run_id, (asked as { request_id: string }).request_id))!;
+        const event = (await events(run_id)).find(({ type }) => type === "permission_request");
+        return (await record.store.read.question(run_id, (event as { request_id: string }).request_id))!;
       };
       const answer = async (run_id: string, given: Decision) => {
         const { request_id } = await question(run_id);
@@ -170,10 +170,10 @@ eachEngine("asking over the real coordinator", (record) => {
 
     it("parks, and continues with the answer on another runner at no cost", async () => {
       const { open, ask, expectStatus, answer, ended, events } = await setUp(0.05);
-      const one = await open("one");
+      const firstRunner = await open("one");
       const id = await ask();
       await expectStatus(id, "parked");
-      await one.stop();
+      await firstRunner.stop();
       await open("two");
       await answer(id, { decision: "allow" });
       expect(await ended(id)).toMatchObject({
@@ -183,11 +183,11 @@ eachEngine("asking over the real coordinator", (record) => {
         result_text: expect.stringContaining("did-41"),
       });
       // the question was asked only once
-      const asked = (await events(id)).filter(({ type }) => type === "permission_request");
-      expect(asked).toHaveLength(1);
+      const questions = (await events(id)).filter(({ type }) => type === "permission_request");
+      expect(questions).toHaveLength(1);
     });
 
-    it("takes no slot while it waits, and parks when its runner leaves", async () => {
+    it("takes no slot while it waits, and parks when its runner shuts down", async () => {
       const { open, ask, expectStatus, answer, ended } = await setUp();
       const runner = await open("one");
       const first = await ask();
@@ -215,20 +215,20 @@ eachEngine("asking over the real coordinator", (record) => {
 
     it("receives a message that was sent before its runner was lost, even if that runner never got it", async () => {
       const { port, open, submit, expectStatus, ended } = await setUp();
-      const deaf: typeof port = {
+      const portWithoutOrders: typeof port = {
         ...port,
-        poll: async (...asked) => ({ ...(await port.poll(...asked)), orders: [] }),
+        poll: async (...args) => ({ ...(await port.poll(...args)), orders: [] }),
       };
-      const one = await open("one", deaf);
+      const firstRunner = await open("one", portWithoutOrders);
       const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
       await expectStatus(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
-      await one.stop();
+      await firstRunner.stop();
       // the state directory that has its session is no longer preferred
       record.advance(preferMs);
       await open("two");
-      const heard = expect.stringContaining("look behind you");
-      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 2, result_text: heard });
+      const expectedText = expect.stringContaining("look behind you");
+      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 2, result_text: expectedText });
     });
   });
 });

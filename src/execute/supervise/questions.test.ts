@@ -9,8 +9,8 @@ const { setUp } = runnersOfEachTest();
 
 type Work = (context: RunContext, invocation: Invocation) => Promise<unknown>;
 
-/** Runs `work`. Its value expectStatus the text of the run, unless it is an outcome itself. */
-function executorOf(work: Work, can: Partial<Executor["can"]> = {}): Executor {
+/** Runs `work`. The value it returns becomes the text of the run, unless it is an outcome itself. */
+function createExecutor(work: Work, can: Partial<Executor["can"]> = {}): Executor {
   return {
     name: "asking",
     can: { resume: false, fork: false, ask: true, input: false, ...can },
@@ -36,7 +36,7 @@ const asksOnce: Work = async (context) => {
 
 async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Partial<FixtureOptions> = {}) {
   const coordinator = createMemoryCoordinator();
-  const fixture = await setUp(coordinator, { executor: executorOf(work, can), ...more });
+  const fixture = await setUp(coordinator, { executor: createExecutor(work, can), ...more });
   const runner = await fixture.open();
   const submit = (agent: Partial<Agent> = {}, invocation: Partial<Invocation> = {}): string =>
     coordinator.submit({ type: "autonomous", ...agent }, { attended: true, ...invocation });
@@ -45,7 +45,7 @@ async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Parti
 
 const expectStatus = (coordinator: MemoryCoordinator, run_id: string, status: string) =>
   poll(() => coordinator.runs.get(run_id)!.status).toBe(status);
-const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise<unknown> => {
+const readAnswer = async (coordinator: MemoryCoordinator, run_id: string): Promise<unknown> => {
   const outcome = await outcomeOf(coordinator, run_id);
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
   return JSON.parse(outcome.text!);
@@ -53,10 +53,10 @@ const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise
 const questionEvents = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => /^(?:permission|status)/.test(type));
 
-test("denies an unattended run at once, and says how to attend it", async () => {
+test("denies a question of an unattended run at once, with a message that explains how to attend it", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
   const id = submit({}, { attended: false, granted_tools: ["shell"] });
-  expect(await answerOf(coordinator, id)).toEqual({
+  expect(await readAnswer(coordinator, id)).toEqual({
     decision: "deny",
     message: expect.stringMatching(/unattended.*`attended: true`.*terminal/),
   });
@@ -76,7 +76,7 @@ test.each([
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", answer);
-  expect(await answerOf(coordinator, id)).toEqual(answer);
+  expect(await readAnswer(coordinator, id)).toEqual(answer);
   expect(questionEvents(coordinator, id)).toEqual([
     { type: "status", status: "running" },
     { type: "permission_request", request_id: "q1", tool: "shell", input: { a: 1 }, effect: "execute" },
@@ -95,9 +95,9 @@ test("a waiting run frees its slot and pauses its time limit and idle timeout", 
   await expectStatus(coordinator, id, "waiting");
   // other runs use the one slot in turn, in total for longer than the limits
   const until = performance.now() + 3500;
-  while (performance.now() < until) expect(await answerOf(coordinator, submit({}, { prompt: "other" }))).toBe(1);
+  while (performance.now() < until) expect(await readAnswer(coordinator, submit({}, { prompt: "other" }))).toBe(1);
   coordinator.answer(id, "q1", { decision: "allow" });
-  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
+  expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow" });
 });
 
 test("resumes the time limit once the question is answered", async () => {
@@ -122,7 +122,11 @@ test("keeps several questions open, and continues the run when the last is answe
   coordinator.answer(id, "q3", { decision: "allow" });
   expect(coordinator.runs.get(id)!.status).toBe("waiting");
   coordinator.answer(id, "q1", { decision: "stop" });
-  expect(await answerOf(coordinator, id)).toEqual([{ decision: "stop" }, { decision: "deny" }, { decision: "allow" }]);
+  expect(await readAnswer(coordinator, id)).toEqual([
+    { decision: "stop" },
+    { decision: "deny" },
+    { decision: "allow" },
+  ]);
   expect(
     questionEvents(coordinator, id).filter((event) => event.type === "status" && event.status === "running"),
   ).toHaveLength(2);
@@ -137,7 +141,7 @@ test("does not ask again for a tool that was allowed for the session", async () 
   const id = submit({}, { granted_tools: ["browser"] });
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow", remember: "session" });
-  expect(await answerOf(coordinator, id)).toEqual([
+  expect(await readAnswer(coordinator, id)).toEqual([
     { decision: "allow", remember: "session" },
     { decision: "allow" },
     { decision: "allow" },
@@ -165,7 +169,7 @@ test("ignores an answer to a closed or unknown question, with a notice", async (
     expect.stringMatching(/question q1.*closed/),
   ]);
   coordinator.answer(id, "q2", { decision: "deny" });
-  expect(await answerOf(coordinator, id)).toEqual([{ decision: "allow" }, { decision: "deny" }]);
+  expect(await readAnswer(coordinator, id)).toEqual([{ decision: "allow" }, { decision: "deny" }]);
 });
 
 test("denies a second question with the same request_id instead of reusing the first answer", async () => {
@@ -177,7 +181,7 @@ test("denies a second question with the same request_id instead of reusing the f
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow" });
-  expect(await answerOf(coordinator, id)).toEqual([
+  expect(await readAnswer(coordinator, id)).toEqual([
     { decision: "allow" },
     { decision: "allow" },
     { decision: "deny", message: expect.stringContaining("request_id") },
@@ -188,7 +192,7 @@ test("denies a question that is too large for the log", async () => {
   const { coordinator, submit } = await start((context) =>
     context.ask({ request_id: "q1", tool: "t", input: "x".repeat(2 ** 20) }),
   );
-  expect(await answerOf(coordinator, submit())).toMatchObject({
+  expect(await readAnswer(coordinator, submit())).toMatchObject({
     decision: "deny",
     message: expect.stringContaining("longer than"),
   });
@@ -209,7 +213,7 @@ test("parks a run that waits too long, and continues it with the answer", async 
   expect(coordinator.runs.get(id)!.parked).toEqual({ status: "parked", why: "approval" });
   await poll(() => runner.running).toBe(0);
   coordinator.answer(id, "q1", { decision: "allow", input: { a: 2 } });
-  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
+  expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
   expect(coordinator.runs.get(id)!.attempt).toBe(2);
   // the second attempt did not ask again
   expect(questionEvents(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
@@ -223,7 +227,7 @@ test("ignores answers of earlier attempts in an attempt that starts from scratch
   );
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "deny" });
-  expect(await answerOf(coordinator, id)).toEqual({ decision: "deny" });
+  expect(await readAnswer(coordinator, id)).toEqual({ decision: "deny" });
 });
 
 test("a parked run does not run on_finish, and keeps its session's directories", async () => {
@@ -238,7 +242,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
   coordinator.answer(id, "q1", { decision: "allow" });
   // a resume fails without the directory
-  expect(await answerOf(coordinator, id)).toContain(id);
+  expect(await readAnswer(coordinator, id)).toContain(id);
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
 });
 
@@ -269,7 +273,7 @@ test("an executor that cannot park keeps waiting", async () => {
   await expectStatus(coordinator, id, "waiting");
   const draining = runner.drain();
   coordinator.answer(id, "q1", { decision: "allow" });
-  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
+  expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow" });
   await draining;
 });
 
@@ -331,13 +335,13 @@ test("stops a run at the daily budget if its executor cannot park", async () => 
 test("delivers a person's messages in order, also while the run waits", async () => {
   const { coordinator, submit } = await start(
     async (context) => {
-      const said: string[] = [];
+      const texts: string[] = [];
       const received = (async () => {
-        for await (const { text } of context.input) if (said.push(text) === 2) return;
+        for await (const { text } of context.input) if (texts.push(text) === 2) return;
       })();
       await ask(context);
       await received;
-      return said;
+      return texts;
     },
     { input: true },
   );
@@ -346,5 +350,5 @@ test("delivers a person's messages in order, also while the run waits", async ()
   coordinator.order(id, { input: { text: "one", seq: 1 } });
   coordinator.answer(id, "q1", { decision: "allow" });
   coordinator.order(id, { input: { text: "two", seq: 2 } });
-  expect(await answerOf(coordinator, id)).toEqual(["one", "two"]);
+  expect(await readAnswer(coordinator, id)).toEqual(["one", "two"]);
 });

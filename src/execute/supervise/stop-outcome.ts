@@ -22,11 +22,17 @@ export function toStopOutcome(reason: StopReason, text?: string): Outcome {
         "The run reached its time limit, and everything it had started was stopped. Raise timeout_seconds, or find out why it hangs.",
       );
     case "idle":
-      return failed("idle", "The run sent nothing for longer than its idle timeout and was stopped.");
+      return failed(
+        "idle",
+        "The run sent nothing for longer than its idle timeout and was stopped. Raise idle_timeout_seconds, or find out why it hangs.",
+      );
     case "budget":
-      return failed("budget_exceeded", "The run used up its budget and was stopped.");
+      return failed(
+        "budget_exceeded",
+        "The run used up its budget and was stopped. Raise the agent's budget, or ask for less in one run.",
+      );
     case "approval_expired":
-      return failed("approval_expired", "Nobody answered its question in time.");
+      return failed("approval_expired", "Nobody answered the run's question in time.");
     case "output_limit":
       return failed(
         "limit_exceeded",

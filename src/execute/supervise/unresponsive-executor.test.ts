@@ -12,7 +12,7 @@ import { loadModuleExecutor } from "../executors/module-executor.ts";
 
 const { setUp, closing } = runnersOfEachTest();
 const never = (): Promise<never> => new Promise(() => undefined);
-const executorOf = (run: Executor["run"]): Executor => ({
+const createExecutor = (run: Executor["run"]): Executor => ({
   name: "stubborn",
   can: { resume: false, fork: false, ask: true, input: false },
   run,
@@ -22,10 +22,10 @@ const shortGrace: Partial<FixtureOptions> = {
   supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, settleTimeoutMs: 50 },
 };
 
-test("gives up an executor that never settles at its time limit, and drops what it sends later", async () => {
+test("gives up on an executor that never settles at its time limit, and drops its later events", async () => {
   const coordinator = createMemoryCoordinator();
   let context: RunContext | undefined;
-  const executor = executorOf((_invocation, given) => ((context = given), never()));
+  const executor = createExecutor((_invocation, given) => ((context = given), never()));
   const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...shortGrace });
   await open();
   const id = coordinator.submit({ timeout_seconds: 0.05 });
@@ -50,7 +50,10 @@ test("gives up an executor that never settles at its time limit, and drops what 
 test("a person's stop ends the run of an executor that never settles", async () => {
   const coordinator = createMemoryCoordinator();
   let started = false;
-  const { open } = await setUp(coordinator, { executor: executorOf(() => ((started = true), never())), ...shortGrace });
+  const { open } = await setUp(coordinator, {
+    executor: createExecutor(() => ((started = true), never())),
+    ...shortGrace,
+  });
   await open();
   const id = coordinator.submit({});
   await poll(() => started).toBe(true);
@@ -61,7 +64,7 @@ test("a person's stop ends the run of an executor that never settles", async () 
 test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
   const coordinator = createMemoryCoordinator();
   let started = false;
-  const executor = executorOf(() => ((started = true), never()));
+  const executor = createExecutor(() => ((started = true), never()));
   const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...shortGrace });
   const runner = await open();
   const id = coordinator.submit({});
@@ -137,7 +140,7 @@ test("drains although a module executor blocks its thread", async () => {
   expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
 });
 
-test("kills what ignores the stop at once on a second signal, without a grace period", async () => {
+test("kills an executor that ignores the stop on a second signal, without a grace period", async () => {
   const coordinator = createMemoryCoordinator();
   const hurry = new AbortController();
   const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
@@ -186,7 +189,7 @@ test("a module executor that leaks timers and programs, or dies, affects no othe
 
 test("stops, counts and records programs that an executor leaves running", async () => {
   const coordinator = createMemoryCoordinator();
-  const executor = executorOf(async (_invocation, context) => {
+  const executor = createExecutor(async (_invocation, context) => {
     for (const ignoring of ["", "trap '' TERM; "])
       await context.start({ executable: "/bin/sh", arguments: ["-c", `${ignoring}sleep 1000 & wait; wait`] });
     void context.start({ executable: "sleep", arguments: ["1000"] });

@@ -167,7 +167,7 @@ async function readEntry(root: string, path: string, { type, size }: Entry): Pro
   try {
     return await nullIfGone(async () => {
       const directory = await walker.enter(parts.slice(0, -1));
-      return type === "link" ? directory.link(parts.at(-1)!) : readFile(directory, parts.at(-1)!);
+      return type === "link" ? directory.readLink(parts.at(-1)!) : readFile(directory, parts.at(-1)!);
     });
   } finally {
     await walker.close();
@@ -175,7 +175,7 @@ async function readEntry(root: string, path: string, { type, size }: Entry): Pro
 }
 
 async function readFile(directory: ConfinedDirectory, name: Buffer): Promise<Uint8Array | null> {
-  const handle = await directory.file(name);
+  const handle = await directory.openFile(name);
   try {
     const bytes = await handle.readFile();
     return bytes.length > maxBatchBytes ? null : bytes;

@@ -32,7 +32,7 @@ function createModel(host: SessionHost): Model {
         await live?.close();
         live = new LiveSession(conversation, host);
       }
-      const generated = await live.answer(conversation, options);
+      const generated = await live.generate(conversation, options);
       // a failed request stays in the process's history, so the process cannot be reused
       if (!live.isUsable) {
         await live.close();

@@ -92,7 +92,7 @@ export class LiveSession {
     );
   }
 
-  async answer({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<GenerateResult> {
+  async generate({ messages }: Conversation, { signal, onText }: TurnOptions): Promise<GenerateResult> {
     const message = messages.at(-1)!;
     this.#length = messages.length + 1;
     const deferred = defer<GenerateResult>();

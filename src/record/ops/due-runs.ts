@@ -55,7 +55,7 @@ export function* expireQuestions(tx: Transaction, limit: number): Work<{ failed:
   return { failed, expired: rows.length };
 }
 
-export const expiredMessage = "Nobody answered its question in time.";
+export const expiredMessage = "Nobody answered the run's question in time.";
 
 function* findByNumber(run_no: number): Work<EndingRun> {
   const [row = {}] = yield first(selectRun, run_no);

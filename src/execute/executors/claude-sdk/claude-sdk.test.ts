@@ -36,24 +36,24 @@ const kit = openClaudeSdk([
 ]);
 afterAll(async () => (await kit).close());
 
-const typesOf = (events: readonly RunEvent[]): string[] =>
+const listTypes = (events: readonly RunEvent[]): string[] =>
   events.map((event) => (event.type === "system" ? `system:${event.subtype}` : event.type));
-const rawOf = (event: RunEvent): { type?: string; session_id?: string } | undefined =>
+const getRaw = (event: RunEvent): { type?: string; session_id?: string } | undefined =>
   "raw" in event ? (event.raw as { type?: string; session_id?: string } | undefined) : undefined;
 
 test("logs each message in full, passes it on, and counts usage in increments", async () => {
   const session_id = newSession();
   const messages: unknown[] = [];
-  const ran = await (
+  const result = await (
     await kit
   ).run("write it", {
     invocation: { session_id },
     host: { onMessage: async (message) => void messages.push(message) },
   });
-  expect(ran.outcome).toEqual({ status: "completed", exit_code: 0, text: "hello.txt is there." });
-  expect(await ran.read("hello.txt")).toBe("hi");
-  expect(ran.kept).toEqual(["hello.txt"]);
-  expect(typesOf(ran.events).filter((type) => type !== "system:claude_status")).toEqual([
+  expect(result.outcome).toEqual({ status: "completed", exit_code: 0, text: "hello.txt is there." });
+  expect(await result.read("hello.txt")).toBe("hi");
+  expect(result.kept).toEqual(["hello.txt"]);
+  expect(listTypes(result.events).filter((type) => type !== "system:claude_status")).toEqual([
     "progress",
     "system:init",
     "assistant",
@@ -63,13 +63,13 @@ test("logs each message in full, passes it on, and counts usage in increments", 
     "system:result",
   ]);
   // no message is missing, and the order is the same
-  expect(ran.events.flatMap((event) => rawOf(event) ?? [])).toEqual(messages);
-  expect(new Set(messages.map((message) => rawOf({ type: "assistant", text: "", raw: message })?.session_id))).toEqual(
+  expect(result.events.flatMap((event) => getRaw(event) ?? [])).toEqual(messages);
+  expect(new Set(messages.map((message) => getRaw({ type: "assistant", text: "", raw: message })?.session_id))).toEqual(
     new Set([session_id]),
   );
-  expect(ran.events[1]).toMatchObject({ executor_session_id: session_id, data: { permission_mode: "acceptEdits" } });
-  expect(ran.partials.map(({ text }) => text).join("")).toBe("I will write it.hello.txt is there.");
-  const [first, second, rest] = ran.usage;
+  expect(result.events[1]).toMatchObject({ executor_session_id: session_id, data: { permission_mode: "acceptEdits" } });
+  expect(result.partials.map(({ text }) => text).join("")).toBe("I will write it.hello.txt is there.");
+  const [first, second, rest] = result.usage;
   expect(first!.input_tokens).toBeGreaterThan(0);
   expect(second).toMatchObject({ cost_usd: null });
   expect(rest).toMatchObject({ input_tokens: 0, output_tokens: 0 });
@@ -82,7 +82,7 @@ describe("sessions", () => {
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
     const original = Buffer.from(first.state!.bytes);
-    const file = transcriptOf(first.folder, session_id);
+    const file = transcriptPath(first.folder, session_id);
     const onDisk = readFileSync(file);
 
     const forked = newSession();
@@ -101,7 +101,7 @@ describe("sessions", () => {
     expect(heard(server.requests.at(-1)!)).toContain("hello.txt is there.");
     expect(heard(server.requests.at(-1)!)).not.toContain("in a branch");
     // the SDK's totals cover the session, but each run counts only its own usage
-    const cost = (ran: typeof first): number => ran.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
+    const cost = (result: typeof first): number => result.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
     expect(cost(second)).toBeLessThan(cost(first));
 
     const third = await run("what was first?", {
@@ -125,44 +125,44 @@ describe("sessions", () => {
     expect((await fork(1)).outcome).toMatchObject({ status: "completed", text: "The same file." });
     expect(heard(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
     expect(heard(server.requests.at(-1)!)).not.toContain("write it");
-    const asked = server.requests.length;
+    const requestsBefore = server.requests.length;
     expect((await fork(3)).outcome).toMatchObject({
       status: "failed",
       reason: "refused",
       message: expect.stringContaining("it has 2 turns") as string,
     });
-    expect(server.requests.length).toBe(asked);
+    expect(server.requests.length).toBe(requestsBefore);
   });
 
   test("fail as session_not_found if the record has none or another executor wrote it", async () => {
     const { run, server } = await kit;
-    const asked = server.requests.length;
+    const requestsBefore = server.requests.length;
     for (const state of [null, { format: "drover-loop-1", bytes: Buffer.from("{}") }])
       expect((await run("what was first?", { state, invocation: { mode: "resume" } })).outcome).toMatchObject({
         status: "failed",
         reason: "session_not_found",
         message: expect.stringContaining("Start a new run") as string,
       });
-    expect(server.requests.length).toBe(asked);
+    expect(server.requests.length).toBe(requestsBefore);
   });
 
-  test("continue where a lost run stopped, and tell the model so", async () => {
+  test("continue where a lost run stopped, and inform the model", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
     // the script has no rule for the text that the executor sends now
-    const again = await run("write it", {
+    const continued = await run("write it", {
       state: first.state,
       invocation: { session_id, continues: true, attempt: 2 },
     });
-    expect(again.outcome).toMatchObject({ status: "failed", reason: "provider_invalid_response" });
+    expect(continued.outcome).toMatchObject({ status: "failed", reason: "provider_invalid_response" });
     expect(heard(server.requests.at(-1)!)).toMatch(
       /hello\.txt is there\.[^]*The run was interrupted and continues now/,
     );
   });
 });
 
-function transcriptOf(home: string, session_id: string): string {
+function transcriptPath(home: string, session_id: string): string {
   return join(home, ".claude", "projects", join(home, "work").replaceAll(/[^A-Za-z0-9]/g, "-"), `${session_id}.jsonl`);
 }
 
@@ -173,12 +173,12 @@ describe("permission modes", () => {
     ["bypassPermissions", "hi", "done"],
     ["plan", null, "denied"],
   ] as const)("%s leaves %s in the requested file", async (mode, content, end) => {
-    const ran = await (await kit).run("write it", { agent: { permissions: { mode } } });
-    expect(await ran.read("hello.txt")).toBe(content);
-    expect(ran.outcome).toMatchObject(
+    const result = await (await kit).run("write it", { agent: { permissions: { mode } } });
+    expect(await result.read("hello.txt")).toBe(content);
+    expect(result.outcome).toMatchObject(
       end === "done" ? { status: "completed" } : { status: "failed", reason: "permission_denied" },
     );
-    expect(ran.events).toContainEqual(
+    expect(result.events).toContainEqual(
       expect.objectContaining({ subtype: "init", data: expect.objectContaining({ permission_mode: mode }) as object }),
     );
   });
@@ -188,22 +188,22 @@ describe("permission modes", () => {
     ["deny a tool that the mode would ask about", {}, null, "failed"],
     ["deny a tool in denied_tools", { mode: "bypassPermissions", denied_tools: ["Bash"] }, null, "failed"],
   ] as const)("%s", async (_title, permissions, content, status) => {
-    const ran = await (
+    const result = await (
       await kit
     ).run("run a command", { agent: { permissions: { mode: "acceptEdits", ...permissions } as never } });
-    expect(await ran.read("ran")).toBe(content);
-    expect(ran.outcome).toMatchObject({ status, ...(status === "failed" ? { reason: "permission_denied" } : {}) });
+    expect(await result.read("ran")).toBe(content);
+    expect(result.outcome).toMatchObject({ status, ...(status === "failed" ? { reason: "permission_denied" } : {}) });
   });
 
   test("refuse bypassPermissions as root without isolation before anything starts", async () => {
     const { run, server } = await kit;
-    const asked = server.requests.length;
+    const requestsBefore = server.requests.length;
     const { outcome } = await run("write it", {
       agent: { permissions: { mode: "bypassPermissions" } },
       host: { isRoot: true, isolation: async () => "none" },
     });
     expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
-    expect(server.requests.length).toBe(asked);
+    expect(server.requests.length).toBe(requestsBefore);
   });
 });
 
@@ -216,31 +216,31 @@ describe("failures", () => {
     const { outcome, events } = await (await kit).run(prompt);
     expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
     expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "result" }));
-    expect(typesOf(events)).toContain("error");
+    expect(listTypes(events)).toContain("error");
   });
 
   test("Claude Code retries a cut stream; if it may not, the run fails", async () => {
     const { run, server } = await kit;
-    const asked = server.requests.length;
+    const requestsBefore = server.requests.length;
     const retried = await run("cut it");
     expect(retried.outcome).toMatchObject({ status: "completed", text: "This text is cut in the middle of it." });
-    expect(server.requests.length).toBe(asked + 2);
+    expect(server.requests.length).toBe(requestsBefore + 2);
     const cut = await run("cut it", { env: { CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1" } });
     expect(cut.outcome).toMatchObject({ status: "failed", reason: "provider_network" });
-    expect(typesOf(cut.events)).toEqual(expect.arrayContaining(["error", "system:result"]));
+    expect(listTypes(cut.events)).toEqual(expect.arrayContaining(["error", "system:result"]));
   });
 
   test("without a key or a login, the message says how to log in", async () => {
     const { run, server } = await kit;
-    const asked = server.requests.length;
+    const requestsBefore = server.requests.length;
     const { outcome, events } = await run("write it", { env: { ANTHROPIC_API_KEY: "" } });
     expect(outcome).toMatchObject({
       status: "failed",
       reason: "provider_auth",
       message: expect.stringMatching(/log ?in/i),
     });
-    expect(typesOf(events)).toContain("error");
-    expect(server.requests.length).toBe(asked);
+    expect(listTypes(events)).toContain("error");
+    expect(server.requests.length).toBe(requestsBefore);
   });
 
   test("without the package, the message says what to install", async () => {
@@ -281,26 +281,26 @@ describe("stopping", () => {
   test.each(["hang", "wait for it"])("%s: leaves no process and makes no further request", async (prompt) => {
     const { run, server } = await kit;
     const session_id = newSession();
-    let asked = 0;
-    const ran = await run(prompt, {
+    let requestsBefore = 0;
+    const result = await run(prompt, {
       invocation: { session_id },
       agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
       async during({ abort, events }) {
         const before = server.requests.length;
         if (prompt === "hang") await expect.poll(() => server.requests.length).toBeGreaterThan(before);
         else await expect.poll(() => events.some(({ type }) => type === "tool_use")).toBe(true);
-        asked = server.requests.length;
+        requestsBefore = server.requests.length;
         abort("user");
       },
     });
-    expect(ran.outcome).toEqual({ status: "cancelled", by: "user" });
-    expect(server.requests.length).toBe(asked);
+    expect(result.outcome).toEqual({ status: "cancelled", by: "user" });
+    expect(server.requests.length).toBe(requestsBefore);
   });
 
   test("fails at the time limit, and the session can continue", async () => {
     const { run, server } = await kit;
     const session_id = newSession();
-    const ran = await run("wait for it", {
+    const result = await run("wait for it", {
       invocation: { session_id },
       agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
       async during({ abort, saved }) {
@@ -310,8 +310,8 @@ describe("stopping", () => {
         abort("timeout");
       },
     });
-    expect(ran.outcome).toMatchObject({ status: "failed", reason: "timeout" });
-    const next = await run("what was first?", { state: ran.state, invocation: { mode: "resume", session_id } });
+    expect(result.outcome).toMatchObject({ status: "failed", reason: "timeout" });
+    const next = await run("what was first?", { state: result.state, invocation: { mode: "resume", session_id } });
     expect(next.outcome).toMatchObject({ status: "completed" });
     expect(heard(server.requests.at(-1)!)).toContain("wait for it");
   });

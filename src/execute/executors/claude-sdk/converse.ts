@@ -29,10 +29,10 @@ export async function converse(job: Job, host: Host): Promise<Done> {
   const servers = await loadServers(job, host);
   const conversation = createConversation(job, { ...host, servers }, transcript, (started) => (live = started));
   /** Messages for the next query: those sent to earlier attempts, and those that arrive while a query ends. */
-  const pending = job.invocation.inputs.flatMap(transcript.expect);
+  const pending = job.invocation.inputs.flatMap(transcript.trackInput);
   const ended = new AbortController();
   void forwardInput(job, ended.signal, (input) => {
-    for (const message of transcript.expect(input)) if (!live?.add(message)) pending.push(message);
+    for (const message of transcript.trackInput(input)) if (!live?.add(message)) pending.push(message);
   });
   try {
     for (let prompt: Prompt | null = firstPrompt(job, transcript); ;) {

@@ -6,8 +6,8 @@ const resetsAt = 4_000_000_000;
 const usage = { input_tokens: 10_000, output_tokens: 100 };
 let limited = true;
 
-const kit = openClaudeSdk((asked) => {
-  const last = asked.messages.findLast(({ role, text }) => role === "user" && text !== "")?.text ?? "";
+const kit = openClaudeSdk((request) => {
+  const last = request.messages.findLast(({ role, text }) => role === "user" && text !== "")?.text ?? "";
   if (last.endsWith("be limited") && limited)
     return {
       error: {
@@ -22,7 +22,7 @@ const kit = openClaudeSdk((asked) => {
       },
     };
   // messages sent while it works arrive between tool results
-  const shouldStop = asked.messages.some(({ text }) => /continues now|stop now/.test(text));
+  const shouldStop = request.messages.some(({ text }) => /continues now|stop now/.test(text));
   if (shouldStop || last.endsWith("be limited")) return { text: "I am done.", usage };
   return { tool: { name: "Bash", input: { command: "echo again" }, exact: true }, usage };
 });
@@ -32,12 +32,12 @@ const permissions = { mode: "acceptEdits", allowed_tools: ["Bash"] } as const;
 
 async function spend(budget: Agent["budget"], more: SdkRun = {}) {
   const { run, server } = await kit;
-  const asked = server.requests.length;
-  const ran = await run("never end", {
+  const requestsBefore = server.requests.length;
+  const result = await run("never end", {
     ...more,
     agent: { permissions: { ...permissions, allowed_tools: ["Bash"] }, budget, ...more.agent },
   });
-  return { ...ran, requests: server.requests.slice(asked) };
+  return { ...result, requests: server.requests.slice(requestsBefore) };
 }
 
 /** The cost of one answer of the scripted model, as the SDK counts it. */
@@ -64,13 +64,16 @@ test.each([
       message: expect.stringContaining("Resume the run") as string,
     });
     expect(parked.requests.length).toBe(2);
-    const again = await spend(budget, { state: parked.state, invocation: { session_id, continues: true, attempt: 2 } });
-    expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
-    expect(heard(again.requests[0]!)).toMatch(/never end[^]*continues now/);
+    const continued = await spend(budget, {
+      state: parked.state,
+      invocation: { session_id, continues: true, attempt: 2 },
+    });
+    expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
+    expect(heard(continued.requests[0]!)).toMatch(/never end[^]*continues now/);
   },
 );
 
-test("fails the run instead if the budget says so, and parks it until tomorrow if the daily budget is spent", async () => {
+test("fails the run instead with when_spent: fail, and parks it until tomorrow if the daily budget is spent", async () => {
   const failed = await spend({ turns: 1, when_spent: "fail" });
   expect(failed.outcome).toMatchObject({ status: "failed", reason: "budget_exceeded" });
   expect(failed.requests.length).toBe(1);
@@ -98,12 +101,12 @@ test("parks a run until the account's usage limit resets, and continues it in it
     message: expect.stringContaining(until) as string,
   });
   limited = false;
-  const again = await run("be limited", {
+  const continued = await run("be limited", {
     env,
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
   expect(heard(server.requests.at(-1)!)).toContain("be limited");
 });
 
@@ -111,7 +114,7 @@ test("passes messages to the model while it works, in the same process if it sti
   const { run, server } = await kit;
   let say!: (text: string) => void;
   const message = new Promise<string>((resolve) => (say = resolve));
-  const ran = await run("never end", {
+  const result = await run("never end", {
     agent: { permissions: { ...permissions, allowed_tools: ["Bash"] } },
     context: {
       input: {
@@ -125,9 +128,9 @@ test("passes messages to the model while it works, in the same process if it sti
       say("stop now");
     },
   });
-  expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(result.outcome).toMatchObject({ status: "completed", text: "I am done." });
   expect(JSON.stringify(server.requests.at(-1)!.messages)).toContain("stop now");
-  expect(ran.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
+  expect(result.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
 });
 
 test("passes on messages to a lost attempt, and none twice", async () => {
@@ -145,12 +148,12 @@ test("passes on messages to a lost attempt, and none twice", async () => {
     },
   });
   expect(first.outcome).toMatchObject({ status: "completed" });
-  const again = await run("never end", {
+  const continued = await run("never end", {
     agent,
     state: first.state,
     invocation: { session_id, continues: true, attempt: 2, inputs: [stop, { text: "and now?", seq: 9 }] },
   });
-  expect(again.outcome).toMatchObject({ status: "completed" });
+  expect(continued.outcome).toMatchObject({ status: "completed" });
   const last = JSON.stringify(server.requests.at(-1)!.messages);
   expect(last.split("stop now")).toHaveLength(2);
   expect(last).toContain("and now?");

@@ -59,13 +59,13 @@ async function startHttp(): Promise<string> {
 
 const results = (events: readonly RunEvent[]): string =>
   JSON.stringify(events.flatMap((event) => (event.type === "tool_result" ? [event.output] : [])));
-const warned = (events: readonly RunEvent[]): unknown[] =>
+const unmatchedPatterns = (events: readonly RunEvent[]): unknown[] =>
   events.flatMap((event) => (event.type === "system" && event.subtype === "unmatched_permission" ? [event.data] : []));
-const failed = (events: readonly RunEvent[]): string[] =>
+const serverErrors = (events: readonly RunEvent[]): string[] =>
   events.flatMap((event) => (event.type === "error" && event.code === "mcp_server_failed" ? [event.message] : []));
 
 test("calls servers in process, over stdio and over HTTP, and reports those that fail", async () => {
-  const ran = await (
+  const result = await (
     await kit
   ).run("call them", {
     host: { mcpServers: { here: { type: "sdk", name: "here", instance: serverAt("in process") } } },
@@ -84,19 +84,19 @@ test("calls servers in process, over stdio and over HTTP, and reports those that
       },
     },
   });
-  expect(ran.outcome).toMatchObject({ status: "completed", text: "I called them." });
-  expect(results(ran.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
-  expect(failed(ran.events)).toEqual([
+  expect(result.outcome).toMatchObject({ status: "completed", text: "I called them." });
+  expect(results(result.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
+  expect(serverErrors(result.events)).toEqual([
     expect.stringContaining("The MCP server elsewhere cannot be used: it is an in-process server"),
     expect.stringContaining("The MCP server wrong cannot be used: its configuration is invalid"),
     expect.stringContaining("The MCP server gone cannot be used: "),
   ]);
-  expect(warned(ran.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
+  expect(unmatchedPatterns(result.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
 });
 
 test("reports servers that hang, send garbage or exit at once, and continues without them", async () => {
   const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
-  const ran = await (
+  const result = await (
     await kit
   ).run("do without", {
     env: { MCP_TIMEOUT: "1000" },
@@ -108,8 +108,8 @@ test("reports servers that hang, send garbage or exit at once, and continues wit
       },
     },
   });
-  expect(ran.outcome).toMatchObject({ status: "completed", text: "I did without." });
-  expect(failed(ran.events)).toEqual(
+  expect(result.outcome).toMatchObject({ status: "completed", text: "I did without." });
+  expect(serverErrors(result.events)).toEqual(
     ["hanging", "babbling", "ending"].map((name) => expect.stringContaining(`The MCP server ${name} cannot be used: `)),
   );
 });
@@ -124,7 +124,7 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
   });
   expect(denied.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
   expect(results(denied.events)).not.toContain("changed sheep");
-  expect(warned(denied.events)).toEqual([]);
+  expect(unmatchedPatterns(denied.events)).toEqual([]);
   const asked: unknown[] = [];
   const ask = (allowed_tools: string[]) =>
     run("change", {
@@ -145,11 +145,11 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
 });
 
 test("converts an agent's servers to the SDK's format", () => {
-  const given = {
+  const configured = {
     posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
     files: { command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },
   };
-  expect(toMcpServers(given)).toEqual({
+  expect(toMcpServers(configured)).toEqual({
     servers: {
       posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
       files: { type: "stdio", command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },

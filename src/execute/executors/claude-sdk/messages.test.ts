@@ -10,16 +10,16 @@ import { createUsageLimit } from "./usage-limit.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
 async function log(...messages: unknown[]) {
-  const one = await openContext();
-  opened.push(one);
+  const fixture = await openContext();
+  opened.push(fixture);
   const reader = createClaudeReader();
-  const writer = createEventWriter(one.context);
+  const writer = createEventWriter(fixture.context);
   for (const message of messages) await logMessage(message, reader, writer);
-  return one.events;
+  return fixture.events;
 }
 
 test("attaches a message to the first of its events", async () => {
@@ -49,15 +49,15 @@ test.each([[null], [undefined], [42], ["text"], [[1]], [{}], [{ type: 7 }], [{ t
   },
 );
 
-test("keeps other messages under Claude's name for them", async () => {
+test("stores other messages under Claude's own type with a prefix", async () => {
   const status = { type: "system", subtype: "status", status: "requesting" };
   const limit = { type: "rate_limit_event", rate_limit_info: { status: "allowed" } };
-  const again = { type: "system", subtype: "init", session_id: "s" };
-  expect(await log(status, limit, again, again)).toMatchObject([
+  const init = { type: "system", subtype: "init", session_id: "s" };
+  expect(await log(status, limit, init, init)).toMatchObject([
     { subtype: "claude_status", raw: status },
     { subtype: "claude_rate_limit_event", raw: limit },
-    { subtype: "init", executor_session_id: "s", raw: again },
-    { subtype: "claude_init", raw: again },
+    { subtype: "init", executor_session_id: "s", raw: init },
+    { subtype: "claude_init", raw: init },
   ]);
 });
 
@@ -108,17 +108,17 @@ test("shows paths relative to the work directory, so that a question is the same
 });
 
 test("reports servers that are not connected and wildcards that match nothing", () => {
-  const known = [
+  const statuses = [
     { name: "a", status: "connected", tools: [{ name: "x", annotations: { readOnly: true } }, { name: "y" }] },
     { name: "b", status: "failed", error: "ENOENT" },
     { name: "c", status: "needs-auth" },
   ];
-  expect(failedServers(["a", "b", "c", "d"], known)).toEqual([
+  expect(failedServers(["a", "b", "c", "d"], statuses)).toEqual([
     { server: "b", message: "ENOENT" },
     { server: "c", message: "its status is needs-auth" },
     { server: "d", message: "Claude Code did not start it" },
   ]);
-  const tools = serverTools(known);
+  const tools = serverTools(statuses);
   expect(tools).toEqual([
     { name: "mcp__a__x", isReadOnly: true },
     { name: "mcp__a__y", isReadOnly: false },

@@ -2,22 +2,22 @@ import { expect, test } from "vitest";
 import { agentSchema, type Agent } from "../../../model/agent.ts";
 import { toSdkOptions } from "./options.ts";
 
-const agentOf = (fields: Partial<Agent> = {}): Agent =>
+const createAgent = (fields: Partial<Agent> = {}): Agent =>
   agentSchema.parse({ name: "a", type: "autonomous", executor: "claude-sdk", ...fields });
-const optionsOf = (fields: Partial<Agent> = {}, more: Partial<Parameters<typeof toSdkOptions>[1]> = {}) =>
-  toSdkOptions(agentOf(fields), { attended: false, ...more });
+const buildOptions = (fields: Partial<Agent> = {}, more: Partial<Parameters<typeof toSdkOptions>[1]> = {}) =>
+  toSdkOptions(createAgent(fields), { attended: false, ...more });
 
 test.each(["default", "acceptEdits", "bypassPermissions", "plan"] as const)(
   "passes the mode %s to the SDK unchanged",
   (mode) => {
-    const options = optionsOf({ permissions: { mode } });
+    const options = buildOptions({ permissions: { mode } });
     expect(options.permissionMode).toBe(mode);
     expect("allowDangerouslySkipPermissions" in options).toBe(mode === "bypassPermissions");
   },
 );
 
 test("accepts edits, allows and denies no tools, and loads nothing from the project by default", () => {
-  expect(optionsOf()).toMatchObject({
+  expect(buildOptions()).toMatchObject({
     permissionMode: "acceptEdits",
     allowedTools: [],
     disallowedTools: [],
@@ -26,8 +26,8 @@ test("accepts edits, allows and denies no tools, and loads nothing from the proj
     mcpServers: {},
     verbatimPrompts: true,
   });
-  expect(optionsOf()).not.toHaveProperty("model");
-  expect(optionsOf({ trust_project_settings: true })).toMatchObject({
+  expect(buildOptions()).not.toHaveProperty("model");
+  expect(buildOptions({ trust_project_settings: true })).toMatchObject({
     settingSources: ["project", "local"],
     strictMcpConfig: false,
   });
@@ -39,14 +39,14 @@ test("passes allowed and denied tools to the SDK, wildcards included", () => {
     allowed_tools: ["Read", "mcp__posthog__*"],
     denied_tools: ["Bash(rm *)"],
   };
-  expect(optionsOf({ permissions })).toMatchObject({
+  expect(buildOptions({ permissions })).toMatchObject({
     allowedTools: permissions.allowed_tools,
     disallowedTools: permissions.denied_tools,
   });
 });
 
 test("never asks a person to leave plan mode", () => {
-  expect(optionsOf({ permissions: { mode: "plan" } }, { attended: true }).disallowedTools).toEqual(["ExitPlanMode"]);
+  expect(buildOptions({ permissions: { mode: "plan" } }, { attended: true }).disallowedTools).toEqual(["ExitPlanMode"]);
 });
 
 test.each([
@@ -59,14 +59,17 @@ test.each([
     { type: "preset", preset: "claude_code", append: "Be brief." },
   ],
 ])("converts the system prompt %j", (system_prompt, expected) => {
-  expect(optionsOf(system_prompt === undefined ? {} : { system_prompt }).systemPrompt).toEqual(expected);
+  expect(buildOptions(system_prompt === undefined ? {} : { system_prompt }).systemPrompt).toEqual(expected);
 });
 
-test("passes on what is left of the limits", () => {
+test("passes the remaining turns and budget to the SDK", () => {
   const fields: Partial<Agent> = { model: "sonnet", max_turns: 5, budget: { cost_usd: 1 } };
-  expect(optionsOf(fields)).toMatchObject({ model: "sonnet", maxTurns: 5, maxBudgetUsd: 1 });
-  expect(optionsOf(fields, { spent: { turns: 2, cost_usd: 0.25 } })).toMatchObject({ maxTurns: 3, maxBudgetUsd: 0.75 });
-  const over = optionsOf(fields, { spent: { turns: 9, cost_usd: 2 } });
+  expect(buildOptions(fields)).toMatchObject({ model: "sonnet", maxTurns: 5, maxBudgetUsd: 1 });
+  expect(buildOptions(fields, { spent: { turns: 2, cost_usd: 0.25 } })).toMatchObject({
+    maxTurns: 3,
+    maxBudgetUsd: 0.75,
+  });
+  const over = buildOptions(fields, { spent: { turns: 9, cost_usd: 2 } });
   expect(over.maxTurns).toBe(1);
   expect(over.maxBudgetUsd).toBeGreaterThan(0);
 });

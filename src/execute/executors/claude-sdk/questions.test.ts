@@ -7,7 +7,7 @@ const run = (file: string) => ({
   input: { command: `env -i /bin/sh -c '>${file}'` },
   exact: true as const,
 });
-const which = {
+const questionInput = {
   questions: [
     {
       question: "Which?",
@@ -27,7 +27,7 @@ const kit = openClaudeSdk([
   { when: "run twice", turns: [{ tool: run("one") }, { tool: run("two") }, { text: "I am done." }] },
   {
     when: "ask me",
-    turns: [{ tool: { name: "AskUserQuestion", input: which, exact: true } }, { text: "You said so." }],
+    turns: [{ tool: { name: "AskUserQuestion", input: questionInput, exact: true } }, { text: "You said so." }],
   },
   {
     when: "read outside",
@@ -49,11 +49,11 @@ const kit = openClaudeSdk([
 afterAll(async () => (await kit).close());
 
 /** Runs attended, and answers its questions in order. */
-async function attended(prompt: string, answers: Answer[], more: SdkRun = {}) {
+async function runAttended(prompt: string, answers: Answer[], more: SdkRun = {}) {
   const questions: Question[] = [];
   const { run: start, server } = await kit;
-  const asked = server.requests.length;
-  const ran = await start(prompt, {
+  const requestsBefore = server.requests.length;
+  const result = await start(prompt, {
     ...more,
     invocation: { attended: true, ...more.invocation },
     context: {
@@ -64,65 +64,67 @@ async function attended(prompt: string, answers: Answer[], more: SdkRun = {}) {
       ...more.context,
     },
   });
-  return { ...ran, questions, requests: server.requests.slice(asked) };
+  return { ...result, questions, requests: server.requests.slice(requestsBefore) };
 }
 
 test("lets a person allow a call and change its input", async () => {
-  const ran = await attended("run it", [{ decision: "allow", input: { command: "env -i /bin/sh -c '>changed'" } }]);
-  expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
-  expect(ran.questions).toMatchObject([
+  const result = await runAttended("run it", [
+    { decision: "allow", input: { command: "env -i /bin/sh -c '>changed'" } },
+  ]);
+  expect(result.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(result.questions).toMatchObject([
     { tool: "Bash", effect: "execute", input: run("ran").input, input_schema: { required: ["command"] } },
   ]);
-  const use = ran.events.find((event) => event.type === "tool_use");
-  expect(ran.questions[0]!.request_id).toBe(use!.tool_use_id);
-  expect([await ran.read("ran"), await ran.read("changed")]).toEqual([null, ""]);
+  const use = result.events.find((event) => event.type === "tool_use");
+  expect(result.questions[0]!.request_id).toBe(use!.tool_use_id);
+  expect([await result.read("ran"), await result.read("changed")]).toEqual([null, ""]);
 });
 
 test("tells the model why a person denied a call, and fails a run that did nothing else", async () => {
-  const ran = await attended("run it", [{ decision: "deny", message: "Not on a Friday." }]);
+  const result = await runAttended("run it", [{ decision: "deny", message: "Not on a Friday." }]);
   expect(
-    ran.requests
+    result.requests
       .at(-1)!
       .messages.flatMap(({ tool_results }) => tool_results)
       .join(),
   ).toContain("Not on a Friday.");
-  expect(ran.outcome).toMatchObject({ status: "failed", reason: "permission_denied", text: "I am done." });
-  expect(await ran.read("ran")).toBeNull();
+  expect(result.outcome).toMatchObject({ status: "failed", reason: "permission_denied", text: "I am done." });
+  expect(await result.read("ran")).toBeNull();
 });
 
 test("lets a person stop the run by their answer, without another request", async () => {
-  const ran = await attended("run it", [{ decision: "stop", message: "Leave it." }]);
-  expect(ran.outcome).toMatchObject({ status: "failed", reason: "permission_denied", message: "Leave it." });
-  expect([ran.requests.length, await ran.read("ran")]).toEqual([1, null]);
+  const result = await runAttended("run it", [{ decision: "stop", message: "Leave it." }]);
+  expect(result.outcome).toMatchObject({ status: "failed", reason: "permission_denied", message: "Leave it." });
+  expect([result.requests.length, await result.read("ran")]).toEqual([1, null]);
 });
 
 test("parks a run whose question is open, and makes the call on another runner once it is allowed", async () => {
   const session_id = newSession();
-  const parked = await attended("run both", [{ decision: "park" }, { decision: "park" }], {
+  const parked = await runAttended("run both", [{ decision: "park" }, { decision: "park" }], {
     invocation: { session_id },
   });
   expect(parked.outcome).toEqual({ status: "parked", why: "approval" });
   expect([await parked.read("one"), await parked.read("two"), parked.requests.length]).toEqual([null, null, 1]);
 
-  const again = await attended("run both", [{ decision: "allow" }], {
+  const continued = await runAttended("run both", [{ decision: "allow" }], {
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
   // it must not make the call before the hooks are registered
-  expect(again.args).toContain("--await-initialize");
-  expect(again.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
-  expect(again.outcome).toMatchObject({ status: "completed", text: "I went on." });
-  expect([await again.read("one"), await again.read("two"), again.requests.length]).toEqual(["", null, 1]);
-  expect(again.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain(
+  expect(continued.args).toContain("--await-initialize");
+  expect(continued.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
+  expect(continued.outcome).toMatchObject({ status: "completed", text: "I went on." });
+  expect([await continued.read("one"), await continued.read("two"), continued.requests.length]).toEqual(["", null, 1]);
+  expect(continued.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain(
     "Make this call again after that one is answered",
   );
 });
 
 test("does not make a deferred call in a later run of the session", async () => {
   const session_id = newSession();
-  const parked = await attended("run it", [{ decision: "park" }], { invocation: { session_id } });
+  const parked = await runAttended("run it", [{ decision: "park" }], { invocation: { session_id } });
   for (const isAttended of [true, false]) {
-    const next = await attended("write it", [{ decision: "allow" }], {
+    const next = await runAttended("write it", [{ decision: "allow" }], {
       state: parked.state,
       agent: { permissions: { mode: "bypassPermissions" } },
       invocation: { mode: "resume", session_id, attended: isAttended },
@@ -133,15 +135,17 @@ test("does not make a deferred call in a later run of the session", async () => 
 });
 
 test("passes the answer to the model's question", async () => {
-  const ran = await attended("ask me", [{ decision: "allow", input: { ...which, answers: { "Which?": "B" } } }]);
-  expect(ran.outcome).toMatchObject({ status: "completed", text: "You said so." });
+  const result = await runAttended("ask me", [
+    { decision: "allow", input: { ...questionInput, answers: { "Which?": "B" } } },
+  ]);
+  expect(result.outcome).toMatchObject({ status: "completed", text: "You said so." });
   expect(
-    ran.requests
+    result.requests
       .at(-1)!
       .messages.flatMap(({ tool_results }) => tool_results)
       .join(),
   ).toContain('"Which?"="B"');
-  const silent = await attended("ask me", [{ decision: "allow" }]);
+  const silent = await runAttended("ask me", [{ decision: "allow" }]);
   expect(
     silent.requests
       .at(-1)!
@@ -151,38 +155,40 @@ test("passes the answer to the model's question", async () => {
 });
 
 test("asks only about calls that the mode does not allow", async () => {
-  const edit = await attended("write it", []);
+  const edit = await runAttended("write it", []);
   expect([edit.questions, await edit.read("a.txt")]).toEqual([[], "hi"]);
-  const strict = await attended("write it", [{ decision: "allow" }], { agent: { permissions: { mode: "default" } } });
+  const strict = await runAttended("write it", [{ decision: "allow" }], {
+    agent: { permissions: { mode: "default" } },
+  });
   expect([strict.questions.map(({ effect }) => effect), await strict.read("a.txt")]).toEqual([["edit"], "hi"]);
 });
 
 test("asks nobody and changes nothing in plan mode, and leaves rules about a tool's input to Claude Code", async () => {
-  const plan = await attended("write it", [], { agent: { permissions: { mode: "plan" } } });
+  const plan = await runAttended("write it", [], { agent: { permissions: { mode: "plan" } } });
   expect([plan.questions, await plan.read("a.txt")]).toEqual([[], null]);
   expect(plan.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
-  const named = await attended("run it", [], {
+  const named = await runAttended("run it", [], {
     agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash(env *)"] } },
   });
   expect([named.questions, await named.read("ran")]).toEqual([[], ""]);
 });
 
 test("asks about a read outside the work directory", async () => {
-  const outside = await attended("read outside", [{ decision: "allow" }]);
+  const outside = await runAttended("read outside", [{ decision: "allow" }]);
   expect(outside.questions).toMatchObject([{ tool: "Read", effect: "read" }]);
   expect(outside.outcome).toMatchObject({ status: "completed" });
 });
 
 test("parks on a question of Claude Code itself, and keeps its answer", async () => {
   const session_id = newSession();
-  const parked = await attended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
+  const parked = await runAttended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
   expect(parked.outcome).toEqual({ status: "parked", why: "approval" });
   expect([await parked.read(".claude/settings.json"), parked.requests.length]).toEqual([null, 1]);
-  const again = await attended("write the settings", [{ decision: "allow" }], {
+  const continued = await runAttended("write the settings", [{ decision: "allow" }], {
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  expect(heard(again.requests[0]!)).toContain("The run was interrupted and continues now.");
-  expect(again.questions[0]!.request_id).toBe(parked.questions[0]!.request_id);
-  expect(await again.read(".claude/settings.json")).toBe("{}");
+  expect(heard(continued.requests[0]!)).toContain("The run was interrupted and continues now.");
+  expect(continued.questions[0]!.request_id).toBe(parked.questions[0]!.request_id);
+  expect(await continued.read(".claude/settings.json")).toBe("{}");
 });

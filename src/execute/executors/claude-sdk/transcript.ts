@@ -46,7 +46,7 @@ export interface Transcript {
    * Assigns an id to a message, so that it can be recognized in the transcript. Returns nothing for a message that has
    * one.
    */
-  expect(input: UserInput): Prompt[];
+  trackInput(input: UserInput): Prompt[];
   /** The SDK reads from this store and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
   /** Call this if files may have changed, so that the next save includes them. */
@@ -122,7 +122,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
       return isFork ? { resume: source, forkSession: true, sessionId: runSession } : { sessionId: runSession };
     },
     progress,
-    expect({ text, seq }) {
+    trackInput({ text, seq }) {
       if (seq <= lastExpected) return [];
       lastExpected = seq;
       const uuid = randomUUID();

@@ -10,7 +10,7 @@ export const claudeConversation: ConversationFiles = {
   overridePath: (env) => env["CLAUDE_CONFIG_DIR"],
   async find(directory, session) {
     const files: { path: string; changedAt: number }[] = [];
-    for (const project of await directory.names("projects")) {
+    for (const project of await directory.listNames("projects")) {
       const path = `projects/${project}/${session}.jsonl`;
       const stat = await directory.stat(path);
       if (stat !== null) files.push({ path, ...stat });

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
+function createTurn(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
   return {
     invocation: invocationOf("r1", { type: "autonomous", ...agent }),
     prompt: "do it",
@@ -44,12 +44,14 @@ function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
 
 test("passes each permission mode to claude under the same name", () => {
   for (const mode of ["default", "acceptEdits", "bypassPermissions", "plan"] as const)
-    expect(claudeArgs(turnOf({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
+    expect(claudeArgs(createTurn({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
 });
 
 test("loads nothing from the repository unless the agent trusts it", () => {
-  expect(claudeArgs(turnOf(), {})).toEqual(expect.arrayContaining(["--setting-sources=user", "--strict-mcp-config"]));
-  const trusting = claudeArgs(turnOf({ trust_project_settings: true }), {});
+  expect(claudeArgs(createTurn(), {})).toEqual(
+    expect.arrayContaining(["--setting-sources=user", "--strict-mcp-config"]),
+  );
+  const trusting = claudeArgs(createTurn({ trust_project_settings: true }), {});
   expect(trusting.filter((word) => /setting-sources|strict-mcp/.test(word))).toEqual([]);
 });
 
@@ -71,7 +73,7 @@ test("never turns an agent's value into an option", () => {
       model: value,
       permissions: { mode: "acceptEdits", allowed_tools: [value, "Read"], denied_tools: [value] },
     };
-    const args = claudeArgs(turnOf(agent, { session: "s" }), { systemPrompt: value, mcpConfig: value });
+    const args = claudeArgs(createTurn(agent, { session: "s" }), { systemPrompt: value, mcpConfig: value });
     expect(args.slice(4)).toEqual([
       "--permission-mode=acceptEdits",
       "--setting-sources=user",
@@ -88,16 +90,16 @@ test("never turns an agent's value into an option", () => {
 });
 
 test("passes the agent's limits to the client", () => {
-  const args = claudeArgs(turnOf({ max_turns: 7, budget: { cost_usd: 0.5 } }), {});
+  const args = claudeArgs(createTurn({ max_turns: 7, budget: { cost_usd: 0.5 } }), {});
   expect(args).toEqual(expect.arrayContaining(["--max-turns=7", "--max-budget-usd=0.5"]));
 });
 
 test("passes the system prompt and MCP servers in private files", async () => {
   const mcp_servers = { one: { command: "server", env: { TOKEN: "secret" } } };
-  const { args } = await claude.definition.prepare(turnOf({ mcp_servers }, { systemPrompt: "Be brief." }));
-  const fileOf = (flag: string): string => args.find((word) => word.startsWith(flag))!.slice(flag.length);
-  const prompt = fileOf("--append-system-prompt-file=");
-  const config = fileOf("--mcp-config=");
+  const { args } = await claude.definition.prepare(createTurn({ mcp_servers }, { systemPrompt: "Be brief." }));
+  const readFlag = (flag: string): string => args.find((word) => word.startsWith(flag))!.slice(flag.length);
+  const prompt = readFlag("--append-system-prompt-file=");
+  const config = readFlag("--mcp-config=");
   expect(readFileSync(prompt, "utf8")).toBe("Be brief.");
   expect(JSON.parse(readFileSync(config, "utf8"))).toEqual({ mcpServers: mcp_servers });
   for (const file of [prompt, config]) expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -108,10 +110,10 @@ test("copies the operator's login into a session's own HOME and overrides CLAUDE
   mkdirSync(join(directory, "home", ".claude"));
   writeFileSync(join(directory, "home", ".claude", ".credentials.json"), "{}");
   const env = { HOME: join(directory, "home"), CLAUDE_CONFIG_DIR: "/elsewhere" };
-  const shared = await claude.definition.prepare(turnOf({}, { env }));
+  const shared = await claude.definition.prepare(createTurn({}, { env }));
   expect(shared.env).not.toHaveProperty("CLAUDE_CONFIG_DIR");
-  const own = await claude.definition.prepare(turnOf({}, { env, homeDir: join(directory, "own") }));
-  expect(own.env).toMatchObject({ CLAUDE_CONFIG_DIR: join(directory, "own", ".claude") });
+  const prepared = await claude.definition.prepare(createTurn({}, { env, homeDir: join(directory, "own") }));
+  expect(prepared.env).toMatchObject({ CLAUDE_CONFIG_DIR: join(directory, "own", ".claude") });
   expect(readFileSync(join(directory, "own", ".claude", ".credentials.json"), "utf8")).toBe("{}");
 });
 
@@ -119,12 +121,16 @@ test("refuses to copy the login through a link that the agent left as .claude", 
   mkdirSync(join(directory, "home", ".claude"));
   writeFileSync(join(directory, "home", ".claude", ".credentials.json"), "{}");
   symlinkSync(join(directory, "work"), join(directory, "own", ".claude"));
-  await expect(claude.definition.prepare(turnOf({}, { homeDir: join(directory, "own") }))).rejects.toThrow(/is a link/);
+  await expect(claude.definition.prepare(createTurn({}, { homeDir: join(directory, "own") }))).rejects.toThrow(
+    /is a link/,
+  );
   expect(readdirSync(join(directory, "work"))).toEqual([]);
 });
 
 test("turns off nonessential traffic unless the operator has set the variable", async () => {
   const name = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC";
-  expect((await claude.definition.prepare(turnOf())).env).toMatchObject({ [name]: "1", DISABLE_AUTOUPDATER: "1" });
-  expect((await claude.definition.prepare(turnOf({}, { env: { [name]: "0" } }))).env).toMatchObject({ [name]: "0" });
+  expect((await claude.definition.prepare(createTurn())).env).toMatchObject({ [name]: "1", DISABLE_AUTOUPDATER: "1" });
+  expect((await claude.definition.prepare(createTurn({}, { env: { [name]: "0" } }))).env).toMatchObject({
+    [name]: "0",
+  });
 });

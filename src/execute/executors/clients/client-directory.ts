@@ -50,7 +50,7 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
   };
 
   return {
-    async names(path) {
+    async listNames(path) {
       const names: string[] = [];
       await inDirectory(splitPath(path), async (directory) => {
         for await (const entries of directory.entries(64))
@@ -65,7 +65,7 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
       }),
     read: (path, maxBytes) =>
       withFile(path, async (directory, name) => {
-        const file = await directory.file(name);
+        const file = await directory.openFile(name);
         try {
           const { size } = await file.stat();
           const buffer = Buffer.alloc(Math.min(size, maxBytes));

@@ -7,10 +7,20 @@ import { clientExecutors } from "./index.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
-const fixture = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients", "claude-text.jsonl");
+const recordedOutput = join(
+  import.meta.dirname,
+  "..",
+  "..",
+  "..",
+  "..",
+  "test",
+  "fixtures",
+  "clients",
+  "claude-text.jsonl",
+);
 const answer = "Hello there, world of clients.";
 
 /** The engine is a shell script that prints what the real claude printed. */
@@ -19,18 +29,18 @@ async function review(
   parameters: Record<string, unknown>,
   { prompt = null, config = {} }: { prompt?: string | null; config?: Record<string, unknown> } = {},
 ) {
-  const one = await openContext();
-  opened.push(one);
-  const bin = join(one.folder, "claude");
-  writeFileSync(bin, `#!/bin/sh\ncat > ../prompt.txt\n${script}\ncat ${fixture}\n`, { mode: 0o755 });
+  const fixture = await openContext();
+  opened.push(fixture);
+  const bin = join(fixture.folder, "claude");
+  writeFileSync(bin, `#!/bin/sh\ncat > ../prompt.txt\n${script}\ncat ${recordedOutput}\n`, { mode: 0o755 });
   const executor = clientExecutors["code-review"]!({
-    env: { PATH: "/usr/bin:/bin", HOME: one.folder, CLAUDE_BIN: bin },
+    env: { PATH: "/usr/bin:/bin", HOME: fixture.folder, CLAUDE_BIN: bin },
     isRoot: false,
     isolation: () => Promise.resolve("pid"),
   });
   const invocation = invocationOf("r1", { type: "autonomous" }, { parameters, prompt, executor_config: config });
-  const outcome = await executor.run(invocation, one.context);
-  return { outcome, kept: one.kept, read: (name: string) => readFileSync(join(one.folder, name), "utf8") };
+  const outcome = await executor.run(invocation, fixture.context);
+  return { outcome, kept: fixture.kept, read: (name: string) => readFileSync(join(fixture.folder, name), "utf8") };
 }
 
 test("returns the review that the engine wrote and keeps only that file", async () => {

@@ -21,7 +21,7 @@ export function createCodeReview(engines: Readonly<Record<string, AgentClient>>)
         const input = inputName(language);
         await job.writeInput(input, code);
         const review = await openReview(job.workDir, reviewName);
-        const done = await engine.takeTurn(job, host, { prompt: reviewPrompt(input, language, job.prompt), config });
+        const done = await engine.runTurn(job, host, { prompt: reviewPrompt(input, language, job.prompt), config });
         return done.outcome ? done : { ...done, text: await readReview(done, review) };
       },
       collectFiles: (files) => files.filter(({ path }) => path === reviewName),

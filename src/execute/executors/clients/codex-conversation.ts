@@ -31,7 +31,7 @@ const maxForks = 100;
 
 async function findRollout(directory: ClientDirectory, thread: string): Promise<string | null> {
   for (const day of rolloutDays(thread)) {
-    const names = await directory.names(`sessions/${day}`);
+    const names = await directory.listNames(`sessions/${day}`);
     const name = names.find((candidate) => candidate.endsWith(`-${thread}.jsonl`));
     if (name !== undefined) return `sessions/${day}/${name}`;
   }

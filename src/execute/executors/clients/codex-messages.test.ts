@@ -13,14 +13,14 @@ function replay(
   options: { rollout?: string; resumes?: boolean; mode?: PermissionMode; exit?: number } = {},
 ) {
   const reader = createCodexReader({ session: options.resumes ? session : null, mode: options.mode ?? "acceptEdits" });
-  const lines = [...linesOf(name), ...(options.rollout ? linesOf(options.rollout) : []), '{"type":"rollout_end"}'];
+  const lines = [...readLines(name), ...(options.rollout ? readLines(options.rollout) : []), '{"type":"rollout_end"}'];
   const messages = lines.flatMap(
     (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
   return { messages, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
 }
 
-const linesOf = (name: string): string[] =>
+const readLines = (name: string): string[] =>
   readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
     .trim()
     .split("\n");
@@ -94,7 +94,7 @@ test("reports a call from the stream only once", () => {
   const reader = createCodexReader({ session: null, mode: "default" });
   const command = "/bin/bash -lc 'echo hi > ro.txt'";
   reader.read({ type: "item.completed", item: { id: "item_0", type: "command_execution", command, exit_code: 1 } });
-  const later = linesOf("codex-rollout-denied-shell").flatMap(
+  const later = readLines("codex-rollout-denied-shell").flatMap(
     (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
   expect(later).toEqual([]);
@@ -102,7 +102,7 @@ test("reports a call from the stream only once", () => {
 
 test("drops a denial once a later call succeeds", () => {
   const reader = createCodexReader({ session: null, mode: "default" });
-  for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
+  for (const line of readLines("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
   const item = (payload: Record<string, unknown>) => reader.read({ type: "response_item", payload });
   item({ type: "function_call", call_id: "c", name: "exec_command", arguments: '{"cmd":"ls"}' });
   item({ type: "function_call_output", call_id: "c", output: "Wall time: 0\nProcess exited with code 0\nOutput:\n" });
@@ -119,7 +119,7 @@ test.each([
   ],
 ])("after a denial, %s", (_what, output, expected) => {
   const reader = createCodexReader({ session: null, mode: "default" });
-  for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
+  for (const line of readLines("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
   const item = (payload: Record<string, unknown>) => reader.read({ type: "response_item", payload });
   item({ type: "function_call", call_id: "c", name: "server__tool", arguments: "{}" });
   item({ type: "function_call_output", call_id: "c", output });

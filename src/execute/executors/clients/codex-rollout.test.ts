@@ -10,12 +10,12 @@ let home: string;
 beforeEach(() => (home = mkdtempSync(join(tmpdir(), "drover-rollout-"))));
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-function directoryOf(day: string): string {
+function directoryFor(day: string): string {
   const directory = join(home, "sessions", ...day.split("-"));
   mkdirSync(directory, { recursive: true });
   return directory;
 }
-const file = (day: string): string => join(directoryOf(day), `rollout-${day}T01-33-25-${thread}.jsonl`);
+const file = (day: string): string => join(directoryFor(day), `rollout-${day}T01-33-25-${thread}.jsonl`);
 const used = (tokens: number): string => JSON.stringify({ type: "token_usage_record", payload: { tokens } });
 const started = '{"type":"event_msg","payload":{"type":"task_started"}}';
 

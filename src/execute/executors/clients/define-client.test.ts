@@ -18,7 +18,7 @@ const session = "9bea4200-91ba-4502-9673-3190517385c0";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
 interface Options {
@@ -30,38 +30,38 @@ interface Options {
 
 /** Runs claude with a shell script as its program. The script prints what was recorded from the real one. */
 async function run(script: string, { agent, invocation, host, context: more }: Options = {}) {
-  const one = await openContext(more);
-  opened.push(one);
-  const bin = join(one.folder, "claude");
+  const fixture = await openContext(more);
+  opened.push(fixture);
+  const bin = join(fixture.folder, "claude");
   writeFileSync(bin, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const executor = claude.executor({
-    env: { PATH: process.env["PATH"], HOME: one.folder, CLAUDE_BIN: bin },
+    env: { PATH: process.env["PATH"], HOME: fixture.folder, CLAUDE_BIN: bin },
     isRoot: true,
     isolation: () => Promise.resolve("pid"),
     ...host,
   });
   const outcome = await executor.run(
     invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it", ...invocation }),
-    one.context,
+    fixture.context,
   );
-  expect(await one.alive()).toBe(0);
-  const read = (name: string): string => readFileSync(join(one.folder, "work", name), "utf8");
-  return { outcome, events: one.events, kept: one.kept, read };
+  expect(await fixture.alive()).toBe(0);
+  const read = (name: string): string => readFileSync(join(fixture.folder, "work", name), "utf8");
+  return { outcome, events: fixture.events, kept: fixture.kept, read };
 }
 
 test.each(Object.entries({ claude, codex, gemini }))(
   "%s refuses unsupported options before its program starts",
   async (name, client) => {
-    const one = await openContext({ start: () => Promise.reject(new Error("it was started")) });
-    opened.push(one);
+    const fixture = await openContext({ start: () => Promise.reject(new Error("it was started")) });
+    opened.push(fixture);
     const executor = client.executor({
-      env: { PATH: process.env["PATH"], HOME: one.folder },
+      env: { PATH: process.env["PATH"], HOME: fixture.folder },
       isRoot: true,
       isolation: () => Promise.resolve("pid"),
     });
     for (const agent of [{ provider: "anthropic" }, { output_schema: { type: "object" } }])
       expect(
-        await executor.run(invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it" }), one.context),
+        await executor.run(invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it" }), fixture.context),
       ).toMatchObject({
         status: "failed",
         reason: "refused",
@@ -127,7 +127,7 @@ test("completes if another tool succeeds after a denial", async () => {
 });
 
 test("keeps a short excerpt of unknown lines and continues", async () => {
-  const strange = [
+  const unknownLines = [
     "echo 'plain words'",
     "echo '{broken'",
     `echo '{"type":"brand_new","x":1}'`,
@@ -137,7 +137,7 @@ test("keeps a short excerpt of unknown lines and continues", async () => {
     "echo '[1,2]'",
     "echo null",
   ];
-  const { outcome, events } = await run(`${strange.join("\n")}\n${printed("text")}`);
+  const { outcome, events } = await run(`${unknownLines.join("\n")}\n${printed("text")}`);
   expect(outcome).toMatchObject({ status: "completed", text: "Hello there, world of clients." });
   expect(events).toContainEqual({ type: "output", stream: "stdout", text: "plain words\n" });
   expect(events).toContainEqual(expect.objectContaining({ subtype: "client_message" }));
@@ -209,13 +209,13 @@ test("returns the saved result of a run without calling its program again", asyn
   const bytes = packConversation({ client: "claude", run_id: "r1", done: { text: "did it", exit_code: 0 }, files: [] });
   const load = async () => ({ format: conversationFormat, bytes, here: false });
   const context = { session: { load, save: () => Promise.reject(new Error("nothing is new")) } };
-  const continued = { continues: true, executor_session_id: session };
-  const again = await run("echo called > called", { context, invocation: continued });
-  expect(again.outcome).toMatchObject({ status: "completed", text: "did it" });
-  expect(() => again.read("called")).toThrow("ENOENT");
+  const continuation = { continues: true, executor_session_id: session };
+  const continued = await run("echo called > called", { context, invocation: continuation });
+  expect(continued.outcome).toMatchObject({ status: "completed", text: "did it" });
+  expect(() => continued.read("called")).toThrow("ENOENT");
   const other = await run("echo called > called", {
     context,
-    invocation: { ...continued, continues: false, mode: "resume" },
+    invocation: { ...continuation, continues: false, mode: "resume" },
   });
   expect(other.read("called")).toBe("called\n");
 });

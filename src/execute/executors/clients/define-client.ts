@@ -13,7 +13,7 @@ export interface AgentClient {
   readonly definition: ClientDefinition;
   executor(host: ClientHost): Executor;
   /** Calls the client once inside another executor's run. */
-  takeTurn(job: Job, host: ClientHost, overrides?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
+  runTurn(job: Job, host: ClientHost, overrides?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
 }
 
 export function defineClient(definition: ClientDefinition): AgentClient {
@@ -53,7 +53,7 @@ export function defineClient(definition: ClientDefinition): AgentClient {
 
   return {
     definition,
-    takeTurn: (job, host, overrides = {}) => call(job, host, createTurn(definition, job, host, overrides)),
+    runTurn: (job, host, overrides = {}) => call(job, host, createTurn(definition, job, host, overrides)),
     executor: (host) =>
       defineExecutor({
         name: definition.name,

@@ -53,7 +53,7 @@ export type CutConversation = { ok: true; session: string; file: ConversationFil
 /** The directory in which a client keeps its own files. Runs can write to it, so links below it are never followed. */
 export interface ClientDirectory {
   /** Returns the names in a directory; none if it does not exist. */
-  names(directory: string): Promise<string[]>;
+  listNames(directory: string): Promise<string[]>;
   /** Returns null if the path is not a plain file. */
   stat(path: string): Promise<{ size: number; changedAt: number } | null>;
   /** Reads at most `maxBytes` from the start; returns null if the path is not a plain file. */

@@ -9,8 +9,8 @@ export const geminiConversation: ConversationFiles = {
   overridePath: ({ GEMINI_CLI_HOME: home }) => (home ? `${home}/.gemini` : undefined),
   async find(directory, session) {
     const chats: { path: string; size: number }[] = [];
-    for (const project of await directory.names("tmp"))
-      for (const name of await directory.names(`tmp/${project}/chats`)) {
+    for (const project of await directory.listNames("tmp"))
+      for (const name of await directory.listNames(`tmp/${project}/chats`)) {
         if (!name.endsWith(`-${session.slice(0, 8)}.jsonl`)) continue;
         const path = `tmp/${project}/chats/${name}`;
         const stat = await directory.stat(path);
@@ -34,7 +34,7 @@ const rootFile = ".project_root";
 async function findProject(directory: ClientDirectory, session: string, workDir: string): Promise<string> {
   const registered = await readRegisteredName(directory, workDir);
   if (registered !== null) return registered;
-  for (const name of await directory.names("tmp"))
+  for (const name of await directory.listNames("tmp"))
     if (projectName.test(name) && (await readText(directory, `tmp/${name}/${rootFile}`))?.trim() === workDir)
       return name;
   const newProject = `drover-${session}`;

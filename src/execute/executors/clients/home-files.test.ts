@@ -75,8 +75,8 @@ test("recognizes the operator's HOME through a link", async () => {
 });
 
 test("refuses a client's directory that is a link", async () => {
-  const ours = join(directory, "ours");
-  expect(await openSubdirectory(ours, ".gemini")).toBe(join(ours, ".gemini"));
-  symlinkSync(join(directory, "theirs"), join(ours, ".codex"));
-  await expect(openSubdirectory(ours, ".codex")).rejects.toThrow(/is a link/);
+  const sessionHome = join(directory, "ours");
+  expect(await openSubdirectory(sessionHome, ".gemini")).toBe(join(sessionHome, ".gemini"));
+  symlinkSync(join(directory, "theirs"), join(sessionHome, ".codex"));
+  await expect(openSubdirectory(sessionHome, ".codex")).rejects.toThrow(/is a link/);
 });

@@ -8,14 +8,14 @@ import { defineClient } from "./define-client.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
 /** Runs a client that first calls another program, here a script. Its answer is the lines that it received. */
 async function ask(script: string | null) {
-  const one = await openContext();
-  opened.push(one);
-  const program = join(one.folder, "list");
+  const fixture = await openContext();
+  opened.push(fixture);
+  const program = join(fixture.folder, "list");
   if (script !== null) writeFileSync(program, `#!/bin/sh\n${script}\n`);
   if (script !== null) chmodSync(program, 0o755);
   const client = defineClient({
@@ -36,7 +36,7 @@ async function ask(script: string | null) {
     isRoot: false,
     isolation: () => Promise.resolve("group" as const),
   };
-  return client.executor(host).run(invocationOf("r1", { type: "autonomous" }, { prompt: "go" }), one.context);
+  return client.executor(host).run(invocationOf("r1", { type: "autonomous" }, { prompt: "go" }), fixture.context);
 }
 
 test("returns all lines, or null if the program is missing", async () => {

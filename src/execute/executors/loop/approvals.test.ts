@@ -30,13 +30,13 @@ class Killed extends Error {}
 
 /** Runs one run in one work directory, in as many attempts as the test needs. */
 async function open(
-  script: readonly Turn[] | Extract<Script, (...asked: never) => unknown>,
+  script: readonly Turn[] | Extract<Script, (...args: never) => unknown>,
   agent: Partial<Agent> = {},
 ) {
   const server = await startModelServer(typeof script === "function" ? script : [{ when: /^/, turns: script }]);
   const opened = await openContext();
   closing.push(server.stop, opened.close);
-  const asked: Question[] = [];
+  const questions: Question[] = [];
   let saves = 0;
   const logPath = join(opened.folder, "work", "log");
   const log = (): string[] => (existsSync(logPath) ? readFileSync(logPath, "utf8").trim().split("\n") : []);
@@ -60,7 +60,7 @@ async function open(
         {
           ...opened.context,
           async ask(question) {
-            asked.push(question);
+            questions.push(question);
             return typeof answer === "function" ? answer(question) : answer;
           },
           session: {
@@ -87,10 +87,10 @@ async function open(
     );
   /** The session's state as text. */
   const saved = (): string => Buffer.from(opened.saved.state?.bytes ?? []).toString();
-  return { attempt, asked, log, saved, outputs, users, server, events: opened.events, saves: () => saves };
+  return { attempt, questions, log, saved, outputs, users, server, events: opened.events, saves: () => saves };
 }
 
-const once: Extract<Script, (...asked: never) => unknown> = ({ messages }) =>
+const once: Extract<Script, (...args: never) => unknown> = ({ messages }) =>
   messages.some(({ role }) => role === "assistant") ? { text: "Done." } : { tools: [append("one"), append("two")] };
 const asksTwice: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
 
@@ -98,7 +98,7 @@ it.each([true, false])(
   "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
   async (stored) => {
     for (let at = 1; ; at += 1) {
-      const { attempt, asked, log, outputs, saves } = await open(asksTwice);
+      const { attempt, questions, log, outputs, saves } = await open(asksTwice);
       /** Checks that a tool has not run before it is approved. */
       const approve = ({ input }: Question): Answer => {
         const word = (input as { command: string }).command.includes("one") ? "one" : "two";
@@ -113,14 +113,14 @@ it.each([true, false])(
       expect(unknown.length).toBeLessThanOrEqual(1);
       expect(log().length + unknown.length).toBeGreaterThanOrEqual(2);
       expect(new Set(log()).size).toBe(log().length);
-      expect(new Set(asked.map(({ request_id }) => request_id)).size).toBeLessThanOrEqual(2);
+      expect(new Set(questions.map(({ request_id }) => request_id)).size).toBeLessThanOrEqual(2);
       if (!wasKilled) return;
     }
   },
 );
 
 it("parks before the second call and continues with the person's edit, without repeating the first call", async () => {
-  const { attempt, asked, log, outputs, events, server } = await open(asksTwice);
+  const { attempt, questions, log, outputs, events, server } = await open(asksTwice);
   const parked = await attempt(({ input }) =>
     JSON.stringify(input).includes("one") ? { decision: "allow" } : { decision: "park" },
   );
@@ -129,16 +129,16 @@ it("parks before the second call and continues with the person's edit, without r
   const edited = { command: "echo other >> log" };
   expect(await attempt({ decision: "allow", input: edited })).toMatchObject({ status: "completed" });
   expect(log()).toEqual(["one", "other"]);
-  expect(asked.map(({ request_id }) => request_id)).toEqual([
-    asked[0]!.request_id,
-    asked[1]!.request_id,
-    asked[1]!.request_id,
+  expect(questions.map(({ request_id }) => request_id)).toEqual([
+    questions[0]!.request_id,
+    questions[1]!.request_id,
+    questions[1]!.request_id,
   ]);
-  expect(asked[2]).toMatchObject({ tool: "command.run", effect: "execute", input_schema: { type: "object" } });
+  expect(questions[2]).toMatchObject({ tool: "command.run", effect: "execute", input_schema: { type: "object" } });
   expect(events).toContainEqual({
     type: "system",
     subtype: "input_edited",
-    data: { tool_use_id: asked[1]!.request_id, name: "command.run", input: edited },
+    data: { tool_use_id: questions[1]!.request_id, name: "command.run", input: edited },
   });
   expect(outputs()[1]).toContain('"input_changed_by_a_person":{"command":"echo other >> log"}');
   expect(server.requests).toHaveLength(2);

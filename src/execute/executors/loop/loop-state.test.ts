@@ -34,7 +34,7 @@ async function attempts(server: ModelServer, dies: { at: number; stored: boolean
   closing.push(opened.close);
   const { session } = opened.context;
   let saves = 0;
-  const dying: typeof session = {
+  const failingSession: typeof session = {
     load: session.load,
     async save(...given) {
       saves += 1;
@@ -47,7 +47,9 @@ async function attempts(server: ModelServer, dies: { at: number; stored: boolean
     { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },
     { prompt: "do it", executor_config: { base_url: server.url } },
   );
-  const first = await executor.run(invocation, { ...opened.context, session: dying }).catch((error: unknown) => error);
+  const first = await executor
+    .run(invocation, { ...opened.context, session: failingSession })
+    .catch((error: unknown) => error);
   const continues = opened.saved.state !== null;
   const outcome = first instanceof Killed ? await executor.run({ ...invocation, continues }, opened.context) : first;
   const outputs = opened.events.flatMap((event) =>
@@ -67,14 +69,14 @@ it.each([true, false])(
       const { outcome, saves, outputs, log } = await attempts(server, { at, stored });
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
       // the number of earlier answers identifies a turn: each is requested once, unless it was not saved
-      const asked = server.requests
+      const answersBefore = server.requests
         .slice(before)
         .map(({ messages }) => messages.filter(({ role }) => role === "assistant"));
-      const counts = asked.map(({ length }) => length);
+      const counts = answersBefore.map(({ length }) => length);
       expect(counts.length - new Set(counts).size).toBeLessThanOrEqual(stored ? 0 : 1);
       const unknown = outputs.filter((output) => output.includes("effect_unknown"));
       expect(unknown.length).toBeLessThanOrEqual(1);
-      // never twice, and zero times only if the model was told so
+      // never twice, and zero times only if the model was informed
       expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
       if (saves < at) return;
     }
@@ -98,7 +100,7 @@ it.each([
     );
     let saves = 0;
     const { session } = opened.context;
-    const dying: typeof session = {
+    const failingSession: typeof session = {
       load: session.load,
       async save(...given) {
         saves += 1;
@@ -107,7 +109,7 @@ it.each([
         if (saves === dies) throw new Killed();
       },
     };
-    await expect(executor.run(invocation, { ...opened.context, session: dying })).rejects.toThrow(Killed);
+    await expect(executor.run(invocation, { ...opened.context, session: failingSession })).rejects.toThrow(Killed);
     const next = { ...invocation, run_id: "r2", mode: "resume" as const, prompt: "and now?" };
     expect(await executor.run(next, opened.context)).toMatchObject({ status: "completed" });
     const results = opened.events.flatMap((event) => (event.type === "tool_result" ? [event.output] : []));

@@ -6,7 +6,7 @@ import type { Invocation } from "../../../model/executor.ts";
 import { call, closing, executor, invocation, run } from "../../../../test/fixtures/execute/model-run.ts";
 
 describe("a conversation that outgrows the model's context window", () => {
-  const isSummary = (asked: { tools: readonly unknown[] }): boolean => asked.tools.length === 0;
+  const isSummary = (request: { tools: readonly unknown[] }): boolean => request.tools.length === 0;
   const compactions = (events: readonly RunEvent[]) =>
     events.flatMap((event) => (event.type === "system" && event.subtype === "compacted" ? [event.data] : []));
   const writes = { tool: call("file_write", { path: "a.txt", content: "hello" }) };
@@ -18,10 +18,10 @@ describe("a conversation that outgrows the model's context window", () => {
   ] as const)("is summarized (%s), with calls and results kept together", async (why, usage, refusals) => {
     let refused = 0;
     const { outcome, events, requests } = await run(
-      (asked) => {
-        if (isSummary(asked)) return { text: "a.txt was written.", usage };
-        const steps = asked.messages.flatMap(({ tool_results }) => tool_results).length;
-        if (asked.messages.some(({ text }) => text.includes("a.txt was written."))) return { text: "It says hello." };
+      (request) => {
+        if (isSummary(request)) return { text: "a.txt was written.", usage };
+        const steps = request.messages.flatMap(({ tool_results }) => tool_results).length;
+        if (request.messages.some(({ text }) => text.includes("a.txt was written."))) return { text: "It says hello." };
         if (steps === 0) return writes;
         if (steps === 1) return { ...reads, usage };
         refused += 1;
@@ -35,18 +35,18 @@ describe("a conversation that outgrows the model's context window", () => {
     expect(compactions(events)).toEqual([{ why, summarized: 3, kept: 1, summary: "a.txt was written." }]);
     const summarized = requests.find(({ messages }) => messages.at(-1)?.text.startsWith("<conversation>"));
     expect(summarized?.messages.at(-1)?.text).toMatch(/do it[^]*file.write[^]*hello/);
-    const own = requests.at(-1)!.messages.filter(({ role }) => role !== "system");
-    expect(own[0]?.text).toMatch(/^do it\n\n<summary>[^]*a.txt was written/);
-    expect(own.flatMap(({ tool_calls }) => tool_calls.map(({ name }) => name))).toEqual(["file_read"]);
-    expect(own.flatMap(({ tool_results }) => tool_results)).toEqual([expect.stringContaining("hello")]);
+    const conversation = requests.at(-1)!.messages.filter(({ role }) => role !== "system");
+    expect(conversation[0]?.text).toMatch(/^do it\n\n<summary>[^]*a.txt was written/);
+    expect(conversation.flatMap(({ tool_calls }) => tool_calls.map(({ name }) => name))).toEqual(["file_read"]);
+    expect(conversation.flatMap(({ tool_results }) => tool_results)).toEqual([expect.stringContaining("hello")]);
   });
 
-  it("gets a shortened result that still does not fit, and is told to ask for less", async () => {
+  it("gets a shortened result if the whole one still does not fit, with the advice to ask for less", async () => {
     const tooLong = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
     const { outcome, events, requests } = await run(
-      (asked) => {
-        if (isSummary(asked)) return { text: "nothing yet" };
-        const returned = asked.messages.flatMap(({ tool_results }) => tool_results);
+      (request) => {
+        if (isSummary(request)) return { text: "nothing yet" };
+        const returned = request.messages.flatMap(({ tool_results }) => tool_results);
         if (returned.length === 0)
           return { tool: call("command_run", { command: "head -c 20000 /dev/zero | tr '\\0' x" }) };
         return returned.some((text) => text.length > 10_000) ? { error: tooLong } : { text: "seen" };
@@ -72,7 +72,8 @@ describe("a conversation that outgrows the model's context window", () => {
   it("is not summarized once the run is cancelled", async () => {
     const controller = new AbortController();
     const { outcome, requests } = await run(
-      (asked) => (isSummary(asked) ? { hang: true } : { ...reads, usage: { input_tokens: 9999, output_tokens: 1 } }),
+      (request) =>
+        isSummary(request) ? { hang: true } : { ...reads, usage: { input_tokens: 9999, output_tokens: 1 } },
       {},
       { executor_config: { context_window: 1000 } },
       {
@@ -129,16 +130,17 @@ it("resumes with the whole history, and forks without touching the original", as
     states.set(id, opened.saved.state);
     return { outcome, id };
   };
-  const asked = () => server.requests.at(-1)?.messages.flatMap(({ role, text }) => (role === "user" ? [text] : []));
+  const lastPrompts = () =>
+    server.requests.at(-1)?.messages.flatMap(({ role, text }) => (role === "user" ? [text] : []));
 
   const { id } = await attempt({ prompt: "one" });
   expect((await attempt({ prompt: "two", mode: "resume", executor_session_id: id })).id).toBe(id);
-  expect(asked()).toEqual(["one", "two"]);
+  expect(lastPrompts()).toEqual(["one", "two"]);
   const fork = await attempt({ prompt: "other", mode: "fork", executor_session_id: id });
   expect(fork.id).not.toBe(id);
-  expect(asked()).toEqual(["one", "two", "other"]);
+  expect(lastPrompts()).toEqual(["one", "two", "other"]);
   await attempt({ prompt: "three", mode: "resume", executor_session_id: id });
-  expect(asked()).toEqual(["one", "two", "three"]);
+  expect(lastPrompts()).toEqual(["one", "two", "three"]);
   expect((await attempt({ mode: "resume", executor_session_id: "unknown" })).outcome).toMatchObject({
     status: "failed",
     reason: "session_not_found",

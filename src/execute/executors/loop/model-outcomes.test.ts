@@ -7,7 +7,7 @@ import type { RunEvent } from "../../../model/event.ts";
 import { call, results, run, types } from "../../../../test/fixtures/execute/model-run.ts";
 
 describe("how a run ends", () => {
-  const again = { "retry-after-ms": "1" };
+  const retryHeaders = { "retry-after-ms": "1" };
   const missing = { tool: call("file_read", { path: "missing" }) };
   interface Case {
     turns: readonly Turn[];
@@ -40,14 +40,14 @@ describe("how a run ends", () => {
       requests: 1,
     },
     "429 again and again": {
-      turns: [{ error: { status: 429, message: "busy", headers: again } }],
+      turns: [{ error: { status: 429, message: "busy", headers: retryHeaders } }],
       ends: { status: "failed", reason: "provider_rate_limit" },
       message: /busy/,
       retries: 3,
       requests: 4,
     },
     "429 that passes": {
-      turns: [{ error: { status: 429, message: "busy", headers: again }, times: 2 }, { text: "now it works" }],
+      turns: [{ error: { status: 429, message: "busy", headers: retryHeaders }, times: 2 }, { text: "now it works" }],
       ends: { status: "completed", text: "now it works" },
       retries: 2,
       requests: 3,
@@ -93,17 +93,17 @@ describe("how a run ends", () => {
       requests: 3,
     },
   };
-  it.each(Object.entries(cases))("%s", async (_title, { turns, ends, message = /^/, ...seen }) => {
+  it.each(Object.entries(cases))("%s", async (_title, { turns, ends, message = /^/, ...expected }) => {
     const ended = await startModelServer([]);
     await ended.stop();
-    const more = seen.unreachable ? { executor_config: { base_url: ended.url } } : {};
-    const { outcome, events, requests } = await run(turns, seen.agent ?? {}, more);
+    const more = expected.unreachable ? { executor_config: { base_url: ended.url } } : {};
+    const { outcome, events, requests } = await run(turns, expected.agent ?? {}, more);
     expect(outcome).toMatchObject(ends);
     if (outcome.status === "failed") expect(outcome.message).toMatch(message);
     const retries = events.filter((event) => event.type === "system" && event.subtype === "provider_retry");
-    expect(retries).toHaveLength(seen.retries ?? 0);
-    if (seen.requests !== undefined) expect(requests).toHaveLength(seen.requests);
-    expect(types(events).filter((type) => type !== "system")).toEqual(seen.steps ?? expect.anything());
+    expect(retries).toHaveLength(expected.retries ?? 0);
+    if (expected.requests !== undefined) expect(requests).toHaveLength(expected.requests);
+    expect(types(events).filter((type) => type !== "system")).toEqual(expected.steps ?? expect.anything());
   });
 
   it("passes a tool's exception to the model as a result", async () => {
@@ -171,7 +171,7 @@ describe("how a run ends", () => {
     [{ cost_usd: 0.05 }, /spent 0.1 USD. Its budget is 0.05 USD/],
     [{ tokens: 109 }, /used 109 tokens. Its budget is 109/],
     [{ turns: 1 }, /used 1 turns. Its budget is 1/],
-  ])("parks when its budget %j is spent, or fails if the agent says so", async (budget, message) => {
+  ])("parks when its budget %j is spent, or fails with when_spent: fail", async (budget, message) => {
     const parked = await run([spending, { text: "never" }], { budget }, priced);
     expect(parked.outcome).toMatchObject({ status: "parked", why: "budget", message: expect.stringMatching(message) });
     expect(parked.requests).toHaveLength(1);

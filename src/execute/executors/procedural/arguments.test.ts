@@ -13,14 +13,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-function argvOf(command: string, parameters: Record<string, unknown>, style: ListStyle = "comma"): string[] {
+function buildArgv(command: string, parameters: Record<string, unknown>, style: ListStyle = "comma"): string[] {
   const built = buildArguments(command, parameters, style);
   if (!built.ok) throw new Error(JSON.stringify(built.faults));
   return built.argv;
 }
 
 test("puts the command's own words first and keeps quoted ones together", () => {
-  expect(argvOf("python -m crawler.main", { url: "https://example.com", depth: 2, verbose: true })).toEqual([
+  expect(buildArgv("python -m crawler.main", { url: "https://example.com", depth: 2, verbose: true })).toEqual([
     "python",
     "-m",
     "crawler.main",
@@ -30,8 +30,8 @@ test("puts the command's own words first and keeps quoted ones together", () => 
     "2",
     "--verbose",
   ]);
-  expect(argvOf(`'my tool' --title "a 'b' c"`, {})).toEqual(["my tool", "--title", "a 'b' c"]);
-  expect(argvOf(String.raw`scripts/args a\ b "q\"q" 'c\d'`, {})).toEqual(["scripts/args", "a b", 'q"q', "c\\d"]);
+  expect(buildArgv(`'my tool' --title "a 'b' c"`, {})).toEqual(["my tool", "--title", "a 'b' c"]);
+  expect(buildArgv(String.raw`scripts/args a\ b "q\"q" 'c\d'`, {})).toEqual(["scripts/args", "a b", 'q"q', "c\\d"]);
 });
 
 test("expands a variable in the command to one word", () => {
@@ -144,7 +144,7 @@ test("passes 300 hostile values to a real child unchanged, in every style", () =
   parameters["object"] = Object.fromEntries(hostile.map((value, at) => [`${at}${value}`, value]));
   for (const style of ["repeat", "json"] as const) {
     const read = readBack(
-      runChild(argvOf(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, parameters, style)),
+      runChild(buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, parameters, style)),
     );
     expect(read[0]).toEqual(["flag", true]);
     expect(read.slice(1, 301)).toEqual(hostile.map((value, at) => [`p${at}`, value]));
@@ -154,7 +154,7 @@ test("passes 300 hostile values to a real child unchanged, in every style", () =
   }
   const without = hostile.filter((value) => !value.includes(","));
   const [, joined] = readBack(
-    runChild(argvOf(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, { list: without })),
+    runChild(buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, { list: without })),
   )[0]!;
   expect(String(joined).split(",")).toEqual(without);
 });
@@ -163,14 +163,14 @@ test("passes the values to a shell script unchanged, one by one", () => {
   const script = join(directory, "print.sh");
   writeFileSync(script, `#!/bin/sh\nfor word in "$@"; do printf '%s\\0' "$word"; done\n`, { mode: 0o755 });
   for (const value of hostile.slice(0, pieces.length)) {
-    const [file, ...rest] = argvOf(quote(script), { message: value });
+    const [file, ...rest] = buildArgv(quote(script), { message: value });
     const words = execFileSync(file!, rest, { encoding: "utf8" }).split("\0").slice(0, -1);
     expect(readBack(words)).toEqual([["message", value]]);
   }
 });
 
 test("accepts no argument that is too large for the kernel", () => {
-  const [file, ...rest] = argvOf(quote("/bin/true"), { m: "x".repeat(131_071), n: `-${"x".repeat(131_066)}` });
+  const [file, ...rest] = buildArgv(quote("/bin/true"), { m: "x".repeat(131_071), n: `-${"x".repeat(131_066)}` });
   expect(spawnSync(file!, rest).status).toBe(0);
 });
 

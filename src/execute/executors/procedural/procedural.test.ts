@@ -85,7 +85,7 @@ test.each([
   expect(events).toContainEqual({ type: "error", code: "result_truncated", message });
 });
 
-test("keeps JSON with an inexact number as text, and says so", async () => {
+test("keeps JSON with an inexact number as text, and reports it", async () => {
   const { outcome, events } = await run({ command: "printf '{\"a\":[1,12345678901234567890]}'" });
   expect(outcome).toMatchObject({ status: "completed", text: '{"a":[1,12345678901234567890]}' });
   expect("data" in outcome).toBe(false);

@@ -10,10 +10,10 @@ import type { SuperviseOptions } from "../supervise/supervise-options.ts";
 import type { Upload } from "../collect/upload.ts";
 
 /** The runs that one registration is working on. */
-export interface HeldRuns {
+export interface ActiveRuns {
   readonly running: number;
   freeSlots(): number;
-  /** Whether a held run works in this session or copies from it. */
+  /** Whether an active run works in this session or copies from it. */
   usesSession(session_id: string): boolean;
   /** Starts the run, unless it has already been started. */
   startRun(claim: Claim): void;
@@ -29,7 +29,7 @@ export interface HeldRuns {
   waitForLogs(): Promise<void>;
 }
 
-export interface HeldRunsOptions {
+export interface ActiveRunsOptions {
   slots: () => number;
   supervise: SuperviseOptions;
   logs: RunLogsOptions;
@@ -43,7 +43,7 @@ export interface HeldRunsOptions {
 /** How long a waiting run may take to save its state when the runner shuts down. */
 const parkTimeoutMs = 2000;
 
-export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
+export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
   const { slots, supervise, logs, shipper, onSlotFreed, onNotice } = options;
   const runs = new Map<string, { supervised: SupervisedRun; sessions: (string | null)[] }>();
 
