@@ -26,7 +26,7 @@ export const agentExecutor: CommandSpec = {
       'drover agent-executor agents/developer.md ws --prompt "Now add tests"',
       "resume the session named in ws/.session",
     ],
-    ["drover agent-executor agents/developer.md ws 019a3f < p.json", "resume this session"],
+    ["drover agent-executor agents/developer.md ws 5c20e9d4 < p.json", "resume this session"],
   ],
   options: {
     provider: { value: "P", about: "model provider (default: from the agent, its profile or drover.yaml)" },

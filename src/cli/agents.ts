@@ -68,7 +68,7 @@ async function listAgents(input: CommandInput): Promise<number> {
     agent.name,
     agent.type,
     agent.source,
-    agent.runner_id ?? "-",
+    agent.runner_id === null ? "-" : { id: agent.runner_id },
     agent.description ?? "",
   ]);
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);

@@ -4,7 +4,8 @@ import { findLocal } from "../local.ts";
 import { exportAudit } from "../record/audit/export.ts";
 import { write } from "./io.ts";
 import { escapeControlCharacters } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
+import { readTime, timeForms } from "./read-time.ts";
 
 export const auditExport: CommandSpec = {
   name: "audit export",
@@ -14,10 +15,11 @@ export const auditExport: CommandSpec = {
   examples: [
     ["drover audit export > audit.jsonl", "everything"],
     ["drover audit export --since 2026-01-31", "since this day"],
+    ["drover audit export --since 1h", "of the last hour"],
   ],
   options: {
-    since: { value: "TIME", about: "only entries recorded at or after this time" },
-    until: { value: "TIME", about: "only entries recorded before this time" },
+    since: { value: "TIME", about: `entries recorded since then: ${timeForms}` },
+    until: { value: "TIME", about: "entries recorded before then, in the same forms" },
   },
   run: exportEntries,
 };
@@ -26,8 +28,8 @@ export const auditExport: CommandSpec = {
 const writeLine = (line: string): void => write(1, escapeControlCharacters(line));
 
 async function exportEntries(input: CommandInput): Promise<number> {
-  const since = readTime(input, "since");
-  const until = readTime(input, "until");
+  const since = readTime(input.options, "since", "audit export");
+  const until = readTime(input.options, "until", "audit export");
   const range = { ...(since ? { since } : {}), ...(until ? { until } : {}) };
   const database = readDatabaseSettings(input.env);
   if (database !== null) {
@@ -38,13 +40,4 @@ async function exportEntries(input: CommandInput): Promise<number> {
   const { locations } = await findLocal(input.env, input.cwd);
   await exportAudit({ directory: recordDirectory(locations.stateDirectory), ...range }, writeLine);
   return 0;
-}
-
-function readTime(input: CommandInput, name: "since" | "until"): string | undefined {
-  const value = text(input.options, name);
-  if (value === undefined) return undefined;
-  const time = new Date(value);
-  if (Number.isNaN(time.getTime()))
-    throw usage(`--${name} ${value} is not a date or time.`, "audit export", `--${name}`);
-  return time.toISOString();
 }

@@ -14,7 +14,7 @@ export const chatCommand: CommandSpec = {
   takes: "AGENT [--PARAMETER VALUE...]",
   examples: [
     ["drover chat writer", "in a terminal; type /help for commands"],
-    ["drover chat writer --session 019a3f", "continue a session"],
+    ["drover chat writer --session 5c20e9d4", "continue a session"],
     ['echo "write a haiku" | drover chat writer', "each line of stdin is a message"],
     ["drover chat writer --json < messages.txt", "every event as a line of JSON"],
   ],

@@ -1,44 +1,138 @@
+import { localUser } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { toCursor } from "../show/cursor.ts";
 import type { ApiClient } from "../wire/client.ts";
+import { inProcessUrl } from "../wire/transport.ts";
 
-/** Returns the only id that starts with the prefix. Throws if none or several do. */
-export function findOnlyMatch(kind: string, idPrefix: string, ids: readonly string[]): string {
-  const matches = idPrefix === "" ? [] : ids.filter((id) => id.startsWith(idPrefix));
+/** Names the caller's newest object wherever an id is expected. */
+export const newest = "last";
+/** How many candidates the message about an ambiguous id names. */
+const maxCandidates = 3;
+export const minQueryLength = 4;
+
+type Kind = "run" | "session" | "token" | "runner" | "delivery";
+
+/** Finds the id that equals, starts with or ends with the query. Throws if there is none or more than one. */
+export function findOnlyMatch(kind: Kind, query: string, ids: readonly string[]): string {
+  if (ids.includes(query)) return query;
+  const isMatch = (id: string): boolean => id.startsWith(query) || id.endsWith(query);
+  // Names of runners may be short. Fewer characters of an id are more likely a mistake.
+  const isTooShort = query.length < (kind === "runner" ? 1 : minQueryLength);
+  const matches = isTooShort ? [] : [...new Set(ids.filter(isMatch))];
   if (matches.length === 1) return matches[0]!;
-  throw new RequestError({
+  throw matches.length === 0 ? unknownId(kind, query) : ambiguousId(kind, query, matches);
+}
+
+/** Lists ids, newest first. */
+type ListIds = (page: { limit: number; cursor?: string; id_suffix?: string; created_by?: string }) => Promise<string[]>;
+
+/**
+ * Finds a run or session by its id, by the beginning or the end of its id, or as `last`. Reads only a few ids: ids sort as text and contain no character above "f", so the page before `QUERYg` begins with those that start
+ * with the query.
+ */
+async function findId(client: ApiClient, kind: "run" | "session", query: string, list: ListIds): Promise<string> {
+  if (query === newest) {
+    const id = await findNewest(client, list);
+    if (id === undefined) throw noneYet(kind);
+    return id;
+  }
+  if (!isPartOfId(query)) throw unknownId(kind, query);
+  const [starting, ending] = await Promise.all([
+    list({ limit: maxCandidates + 1, cursor: toCursor(`${kind}s`, `${query}g`) }),
+    list({ limit: maxCandidates + 1, id_suffix: query }),
+  ]);
+  return findOnlyMatch(kind, query, [...starting, ...ending]);
+}
+
+async function findNewest(client: ApiClient, list: ListIds): Promise<string | undefined> {
+  const creators = await findCallerNames(client);
+  const ids = await Promise.all(
+    creators === null ? [list({ limit: 1 })] : creators.map((created_by) => list({ limit: 1, created_by })),
+  );
+  return ids.flat().sort().at(-1);
+}
+
+/**
+ * The names under which the caller creates objects: the subject of the token, and the user of `drover exec`. null for a
+ * record that this process has opened itself: it belongs to the caller.
+ */
+export async function findCallerNames(client: ApiClient): Promise<string[] | null> {
+  return client.url === inProcessUrl ? null : [...new Set([(await client.me()).subject, localUser()])];
+}
+
+export function isPartOfId(query: string): boolean {
+  return /^[0-9a-f-]{4,36}$/.test(query);
+}
+
+/** Finds the newest object that the caller has created. `items` are sorted by age, newest first. */
+export async function findLastOf<T>(
+  client: ApiClient,
+  kind: Kind | "schedule",
+  items: readonly T[],
+  creator: (item: T) => string,
+): Promise<T> {
+  const names = await findCallerNames(client);
+  const found = items.find((item) => names === null || names.includes(creator(item)));
+  if (found === undefined) throw noneYet(kind);
+  return found;
+}
+
+export async function findRun(client: ApiClient, query: string) {
+  return client.runs.get(await findRunId(client, query));
+}
+
+export async function findSession(client: ApiClient, query: string) {
+  const list: ListIds = async (page) => (await client.sessions.list(page)).items.map(({ session_id }) => session_id);
+  return client.sessions.get(await findId(client, "session", query, list));
+}
+
+export function findRunId(client: ApiClient, query: string): Promise<string> {
+  return findId(client, "run", query, async (page) => (await client.runs.list(page)).items.map(({ run_id }) => run_id));
+}
+
+/** An id that filters a list. It may be one that Drover does not know, such as the id of another system. */
+export async function resolveFilterId(query: string, find: (query: string) => Promise<string>): Promise<string> {
+  if (query !== newest && (!isPartOfId(query) || query.length === 36)) return query;
+  try {
+    return await find(query);
+  } catch (error) {
+    if (query !== newest && error instanceof UnknownId) return query;
+    throw error;
+  }
+}
+
+class UnknownId extends RequestError {}
+
+function unknownId(kind: Kind, query: string): RequestError {
+  return new UnknownId({
     code: "DROVER-USE-008",
     field: kind.toUpperCase(),
-    message:
-      matches.length > 1
-        ? `More than one ${kind} starts with ${idPrefix}: ${matches.join(", ")}.`
-        : `Unknown ${kind}: ${idPrefix}. It does not exist, or you have no access to it.`,
-    next: `Run \`drover ${kind}s list\` to see the ${kind}s.`,
+    message: `Unknown ${kind}: ${query}. It does not exist, or you have no access to it.`,
+    next: listCommand(kind),
   });
 }
 
-/** Finds a run, session or token by its id or a prefix of it. `list` returns the ids of one page, newest first. */
-export async function findId(
-  kind: "run" | "session" | "token",
-  idPrefix: string,
-  list: (page: { limit: number; cursor: string }) => Promise<string[]>,
-): Promise<string> {
-  const isPrefix = /^[0-9a-f-]{4,36}$/.test(idPrefix);
-  // Ids sort as text and contain no character above "f", so the page before `PREFIXg` starts with the matches.
-  const ids = isPrefix ? await list({ limit: 3, cursor: toCursor(`${kind}s`, `${idPrefix}g`) }) : [];
-  return findOnlyMatch(kind, idPrefix, ids);
+function ambiguousId(kind: Kind, query: string, matches: readonly string[]): RequestError {
+  const more = matches.length > maxCandidates ? " and others" : "";
+  return new RequestError({
+    code: "DROVER-USE-008",
+    field: kind.toUpperCase(),
+    message: `More than one ${kind} starts or ends with ${query}: ${matches.slice(0, maxCandidates).join(", ")}${more}.`,
+    next: "Use more characters of the id.",
+  });
 }
 
-export async function findRun(client: ApiClient, idPrefix: string) {
-  return client.runs.get(await findRunId(client, idPrefix));
+function noneYet(kind: Kind | "schedule"): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-008",
+    field: kind.toUpperCase(),
+    message: `There is no ${kind} of yours yet, so \`last\` names none.`,
+    next: listCommand(kind),
+  });
 }
 
-export async function findSession({ sessions }: ApiClient, idPrefix: string) {
-  const list = async (page: { limit: number; cursor: string }) =>
-    (await sessions.list(page)).items.map(({ session_id }) => session_id);
-  return sessions.get(await findId("session", idPrefix, list));
-}
-
-export function findRunId({ runs }: Pick<ApiClient, "runs">, idPrefix: string): Promise<string> {
-  return findId("run", idPrefix, async (page) => (await runs.list(page)).items.map(({ run_id }) => run_id));
+function listCommand(kind: Kind | "schedule"): string {
+  return kind === "delivery"
+    ? "Run `drover webhooks deliveries` to see the deliveries."
+    : `Run \`drover ${kind}s list\` to see the ${kind}s.`;
 }

@@ -1,12 +1,13 @@
 import { RequestError } from "../model/errors.ts";
 import type { Question } from "../model/question.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { findRunId } from "./find-id.ts";
+import { findRunId, newest } from "./find-id.ts";
 import { shortInput, visible } from "./question-view.ts";
 
 /**
- * Finds a question of a run: its only open one, or the one whose request id starts with `request`. Closed questions are
- * found by request id as well, so that the refusal of a late answer can name the person who answered first.
+ * Finds a question of a run: its only open one, the one whose request id starts or ends with `request`, or its newest as
+ * `last`. Closed questions are found by request id as well, so that the refusal of a late answer can name the person who
+ * answered first.
  */
 export async function findQuestion(client: ApiClient, run: string, request: string | undefined): Promise<Question> {
   const run_id = await findRunId(client, run);
@@ -24,9 +25,11 @@ export async function findQuestion(client: ApiClient, run: string, request: stri
     ({ request_id }) => request_id === request,
   );
   if (exactMatch) return exactMatch;
-  const matches = openQuestions.filter(({ request_id }) => request_id.startsWith(request));
+  if (request === newest && openQuestions.length > 0) return openQuestions.at(-1)!;
+  const isMatch = ({ request_id }: Question): boolean => request_id.startsWith(request) || request_id.endsWith(request);
+  const matches = openQuestions.filter(isMatch);
   if (matches.length > 1) throw ambiguousQuestion(run_id, matches);
-  const match = matches[0] ?? closedQuestions.findLast(({ request_id }) => request_id.startsWith(request));
+  const match = matches[0] ?? closedQuestions.findLast(isMatch);
   if (match) return match;
   throw new RequestError({
     code: "DROVER-USE-008",

@@ -2,6 +2,7 @@ import { RequestError } from "../model/errors.ts";
 import type { Schedule } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient } from "../wire/client.ts";
+import { findLastOf, minQueryLength, newest } from "./find-id.ts";
 
 /** Every schedule that the caller may see. */
 export async function listAllSchedules(client: ApiClient, agent_name?: string): Promise<Schedule[]> {
@@ -15,12 +16,18 @@ export async function listAllSchedules(client: ApiClient, agent_name?: string): 
   return schedules;
 }
 
-/** Finds a schedule by name, by AGENT/NAME, or by its id or a prefix of it. */
+/** Finds a schedule by name, by AGENT/NAME, by its id, by the beginning or the end of its id, or as `last`. */
 export async function findSchedule(client: ApiClient, query: string): Promise<Schedule> {
   const schedules = await listAllSchedules(client);
   const namesakes = schedules.filter(({ name, agent_name }) => query === name || query === `${agent_name}/${name}`);
   const matches =
-    namesakes.length > 0 ? namesakes : schedules.filter(({ schedule_id }) => schedule_id.startsWith(query));
+    namesakes.length > 0
+      ? namesakes
+      : schedules.filter(
+          ({ schedule_id: id }) => query.length >= minQueryLength && (id.startsWith(query) || id.endsWith(query)),
+        );
+  if (query === newest && matches.length === 0)
+    return findLastOf(client, "schedule", schedules.toSorted(byIdDescending), ({ created_by }) => created_by);
   const [match] = matches;
   if (match !== undefined && matches.length === 1) return match;
   const suggestion = matches.length > 0 ? undefined : suggest(query, new Set(schedules.map(({ name }) => name)));
@@ -36,6 +43,11 @@ export async function findSchedule(client: ApiClient, query: string): Promise<Sc
         ? "Specify it as AGENT/NAME or by its id."
         : "Run `drover schedules list` to see the schedules.",
   });
+}
+
+/** Ids start with the time of creation. */
+function byIdDescending(a: Schedule, b: Schedule): number {
+  return a.schedule_id < b.schedule_id ? 1 : -1;
 }
 
 function describe({ agent_name, name, schedule_id }: Schedule): string {

@@ -1,9 +1,10 @@
 import type { Hook } from "../model/hook.ts";
+import { statusCell, timeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { type Cell, writeTable } from "./table.ts";
 
 export const hooksList: CommandSpec = {
   name: "hooks list",
@@ -155,7 +156,14 @@ function scalarOrText(argument: string): string | number | boolean {
   return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : argument;
 }
 
-function toCells(hook: Hook): string[] {
+function toCells(hook: Hook): Cell[] {
   const { name, agent_name, scheme, enabled, created_by, created_at } = hook;
-  return [name, agent_name, scheme, enabled ? "enabled" : "disabled", created_by, formatAge(created_at, new Date())];
+  return [
+    name,
+    agent_name,
+    scheme,
+    statusCell(enabled ? "enabled" : "disabled"),
+    created_by,
+    timeCell(created_at, new Date()),
+  ];
 }

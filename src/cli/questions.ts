@@ -1,4 +1,5 @@
 import type { Question } from "../model/question.ts";
+import { timeCell } from "./cells.ts";
 import { findQuestion } from "./find-question.ts";
 import { columns } from "./help.ts";
 import { withHistory } from "./history.ts";
@@ -7,7 +8,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { type Cell, formatAge, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const questionsList: CommandSpec = {
@@ -33,8 +34,8 @@ export const questionsShow: CommandSpec = {
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ["drover questions show 019a3f", "the open question of a run"],
-    ["drover questions show 019a3f toolu_01", "one of several questions"],
+    ["drover questions show 5c20e9d4", "the open question of a run"],
+    ["drover questions show 5c20e9d4 toolu_01", "one of several questions"],
   ],
   options: {},
   run: showQuestion,
@@ -68,16 +69,16 @@ async function listQuestions(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function cells(question: Question, now: Date, isOpen: boolean): string[] {
+function cells(question: Question, now: Date, isOpen: boolean): Cell[] {
   const { run_id, request_id, agent_name, tool, input, asked_at, parents, decision, answered_by } = question;
   return [
-    run_id,
-    formatAge(asked_at, now),
+    { id: run_id },
+    timeCell(asked_at, now),
     agent_name,
     tool,
     ...(isOpen ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
     shortInput(input),
-    request_id,
+    { id: request_id },
     describeParents(parents),
   ];
 }

@@ -2,12 +2,17 @@ import { usage } from "./options.ts";
 
 const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** Parses 90s, 15m, 12h, 30d or 4w into milliseconds. */
-export function readTimeSpan(text: string, option: string, command: string, max: { text: string; ms: number }): number {
-  const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)([smhdw])$/.exec(text) ?? [];
+/** Parses 90s, 15m, 12h, 30d or 4w into milliseconds. Returns null for any other text. */
+export function parseTimeSpan(text: string): number | null {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([smhdw])$/.exec(text) ?? [];
   // safe: the pattern matches only these letters
-  const ms = Number(number) * units[unit as keyof typeof units];
-  if (ms > 0 && ms <= max.ms) return ms;
-  const problem = number === "" ? "is not a time" : ms > 0 ? `is more than ${max.text}` : "is zero";
+  return number === undefined ? null : Number(number) * units[unit as keyof typeof units];
+}
+
+/** Reads the time span of an option into milliseconds. */
+export function readTimeSpan(text: string, option: string, command: string, max: { text: string; ms: number }): number {
+  const ms = parseTimeSpan(text);
+  if (ms !== null && ms > 0 && ms <= max.ms) return ms;
+  const problem = ms === null ? "is not a time" : ms > 0 ? `is more than ${max.text}` : "is zero";
   throw usage(`--${option} ${text} ${problem}. Use a time such as 90s, 15m, 12h, 30d or 4w.`, command, `--${option}`);
 }

@@ -1,9 +1,14 @@
-import { findOnlyMatch } from "./find-id.ts";
+import type { ApiClient } from "../wire/client.ts";
+import type { Output } from "../wire/contracts.ts";
+import { statusCell, timeCell } from "./cells.ts";
+import { findLastOf, findOnlyMatch, newest } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { writeTable } from "./table.ts";
+
+type Runner = Output<"GET /runners">["items"][number];
 
 export const runnersList: CommandSpec = {
   name: "runners list",
@@ -20,7 +25,7 @@ export const runnersDrain: CommandSpec = {
   summary: "stop a runner from claiming runs; its active runs continue",
   takes: "RUNNER",
   arity: [1, 1],
-  examples: [["drover runners drain build-1-echo", "by id or a prefix of it; --undo reverts it"]],
+  examples: [["drover runners drain build-1-echo", "by id, its beginning or its end; --undo reverts it"]],
   options: { undo: { about: "let the runner claim runs again" } },
   run: drainRunner,
 };
@@ -35,25 +40,31 @@ async function listRunners(input: CommandInput): Promise<number> {
   writeTable(
     ["ID", "STATUS", "PROFILE", "HOST", "RUNNING", "TAGS", "AGENTS", "SEEN"],
     items.map((runner) => [
-      runner.runner_id,
-      runner.status,
+      { id: runner.runner_id },
+      statusCell(runner.status),
       runner.executor_profile,
       runner.hostname,
       `${runner.running}/${runner.slots}`,
       runner.tags.join(",") || "-",
       runner.agents.join(",") || "-",
-      formatAge(runner.last_seen_at, now),
+      timeCell(runner.last_seen_at, now),
     ]),
   );
   return 0;
+}
+
+async function findRunnerId(client: ApiClient, runners: readonly Runner[], query: string): Promise<string> {
+  const ids = runners.map(({ runner_id }) => runner_id);
+  if (query !== newest || ids.includes(query)) return findOnlyMatch("runner", query, ids);
+  const newestFirst = runners.toSorted((a, b) => (a.registered_at < b.registered_at ? 1 : -1));
+  return (await findLastOf(client, "runner", newestFirst, ({ owner }) => owner)).runner_id;
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
   const isDraining = input.options["undo"] !== true;
   const runner_id = await withHistory(input, async (client) => {
     const { items } = await client.runners.list();
-    const ids = items.map((runner) => runner.runner_id);
-    const runnerId = findOnlyMatch("runner", input.positionals[0]!, ids);
+    const runnerId = await findRunnerId(client, items, input.positionals[0]!);
     await client.runners.drain(runnerId, isDraining);
     return runnerId;
   });

@@ -16,9 +16,9 @@ export const runsApprove: CommandSpec = {
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ["drover runs approve 019a3f", "its open question; add REQUEST if there are several"],
-    ["drover runs approve 019a3f --remember", "and allow this tool for the rest of the session"],
-    [`drover runs approve 019a3f --input '{"command": "npm ci"}'`, "allow it with different input"],
+    ["drover runs approve 5c20e9d4", "its open question; add REQUEST if there are several"],
+    ["drover runs approve 5c20e9d4 --remember", "and allow this tool for the rest of the session"],
+    [`drover runs approve 5c20e9d4 --input '{"command": "npm ci"}'`, "allow it with different input"],
   ],
   options: {
     input: { value: "JSON", about: "call the tool with this input instead" },
@@ -34,8 +34,8 @@ export const runsDeny: CommandSpec = {
   takes: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
-    ['drover runs deny 019a3f --message "Use npm ci"', "with a reason that the model reads"],
-    ["drover runs deny 019a3f --stop", "and stop the run"],
+    ['drover runs deny 5c20e9d4 --message "Use npm ci"', "with a reason that the model reads"],
+    ["drover runs deny 5c20e9d4 --stop", "and stop the run"],
   ],
   options: {
     message: { value: "TEXT", about: "the reason; the model reads it" },

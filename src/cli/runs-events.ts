@@ -3,9 +3,11 @@ import type { StoredEvent } from "../model/event.ts";
 import { eventLine, toOutput } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
 import { readAllEvents, withHistory } from "./history.ts";
-import { write } from "./io.ts";
+import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { formatDuration } from "./table.ts";
+import { createStyleFor } from "./terminal/style.ts";
 
 export const runsEvents: CommandSpec = {
   name: "runs events",
@@ -13,8 +15,8 @@ export const runsEvents: CommandSpec = {
   takes: "RUN",
   arity: [1, 1],
   examples: [
-    ["drover runs events 019a3f", "all events so far, then new ones as they arrive"],
-    ["drover runs events 019a3f --json --after 120", "as JSON lines, after event 120"],
+    ["drover runs events last", "all events so far, then new ones as they arrive"],
+    ["drover runs events 5c20e9d4 --json --after 120", "as JSON lines, after event 120"],
   ],
   options: {
     after: { value: "N", about: "start after this event number" },
@@ -27,9 +29,11 @@ async function showEvents(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
   const after = Number(text(input.options, "after") ?? "0");
   if (!Number.isInteger(after) || after < 0) throw usage("--after must be an event number.", "runs events", "--after");
-  const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
   const shown = await withHistory(input, async (client, isLive) => {
     const run = await findRun(client, id);
+    const show = input.options["json"]
+      ? (event: StoredEvent): void => write(1, jsonLine(event))
+      : (event: StoredEvent): void => showEvent(event, run.created_at);
     if (isLive && !isFinal(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
@@ -40,10 +44,20 @@ async function showEvents(input: CommandInput): Promise<number> {
   return shown ? 0 : 1;
 }
 
-function showEvent(event: StoredEvent, json: boolean): void {
-  if (json) return write(1, jsonLine(event));
+function showEvent(event: StoredEvent, startedAt: string): void {
   const output = toOutput(event);
+  const time = formatEventTime(event.at, startedAt);
+  const mark = output?.stream === "stderr" ? "!" : " ";
   const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
-  const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);
-  write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);
+  const start = `${String(event.seq).padStart(6)}  ${time} ${mark} `;
+  const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(start.length)}`);
+  const style = createStyleFor(1, process.env);
+  write(1, `${style.dim(start)}${line}\n`);
+}
+
+/** How long after the run was created on a terminal, exact otherwise. */
+function formatEventTime(at: string, startedAt: string): string {
+  if (!isTerminal(1)) return at;
+  // The runner's clock may be behind the coordinator's.
+  return `+${formatDuration(Math.max(0, Date.parse(at) - Date.parse(startedAt)))}`.padStart(8);
 }

@@ -19,9 +19,9 @@ export const runsFiles: CommandSpec = {
   takes: "RUN [PATH]",
   arity: [1, 2],
   examples: [
-    ["drover runs files 019a3f", "list them with size, type, SHA-256 and path"],
-    ["drover runs files 019a3f report.md", "print one to stdout"],
-    ["drover runs files 019a3f out/chart.png -o chart.png", "save one to a file"],
+    ["drover runs files 5c20e9d4", "list them with size, type, SHA-256 and path"],
+    ["drover runs files 5c20e9d4 report.md", "print one to stdout"],
+    ["drover runs files 5c20e9d4 out/chart.png -o chart.png", "save one to a file"],
   ],
   options: {
     output: { value: "FILE", short: "o", about: "save to this file or directory" },

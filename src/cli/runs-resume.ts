@@ -12,7 +12,7 @@ export const runsResume: CommandSpec = {
   summary: "continue a parked run now, regardless of its budget or usage limit",
   takes: "RUN",
   arity: [1, 1],
-  examples: [["drover runs resume 019a3f", "without a coordinator, runs in this process until it ends"]],
+  examples: [["drover runs resume 5c20e9d4", "without a coordinator, runs in this process until it ends"]],
   options: {},
   run: resume,
 };

@@ -16,7 +16,7 @@ export const runsRetry: CommandSpec = {
   summary: "start a new run with the same agent and parameters",
   takes: "RUN",
   arity: [1, 1],
-  examples: [["drover runs retry 019a3f", "prints the new run's id; without a coordinator, runs it in this process"]],
+  examples: [["drover runs retry 5c20e9d4", "prints the new run's id; without a coordinator, runs it in this process"]],
   options: {},
   run: retry,
 };

@@ -19,8 +19,9 @@ export const runsShow: CommandSpec = {
   takes: "RUN",
   arity: [1, 1],
   examples: [
-    ["drover runs show 019a3f", "by id or a prefix of it"],
-    ["drover runs show 019a3f --json", "everything that was recorded"],
+    ["drover runs show 5c20e9d4", "by id, or by its beginning or end"],
+    ["drover runs show last", "the newest run of yours"],
+    ["drover runs show last --json", "everything that was recorded"],
   ],
   options: {},
   run: showRun,

@@ -11,7 +11,8 @@ export const runsStop: CommandSpec = {
   takes: "[RUN...]",
   arity: [0, Infinity],
   examples: [
-    ["drover runs stop 019a3f", "one run, by id or a prefix of it"],
+    ["drover runs stop 5c20e9d4", "one run, by id or by the beginning or end of its id"],
+    ["drover runs stop last", "the newest run of yours"],
     ["drover runs stop --agent nightly", "all active runs of an agent"],
     ["drover runs stop --all", "all active runs"],
   ],

@@ -1,4 +1,5 @@
 import type { Schedule, Slot } from "../model/schedule.ts";
+import { statusCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { listAllSchedules, findSchedule } from "./find-schedule.ts";
 import { columns } from "./help.ts";
@@ -6,7 +7,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 import { slotLines, formatTime } from "./schedule-times.ts";
-import { printable, writeTable } from "./table.ts";
+import { type Cell, formatAge, printable, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const schedulesList: CommandSpec = {
@@ -28,7 +29,7 @@ export const schedulesShow: CommandSpec = {
   takes: "SCHEDULE",
   arity: [1, 1],
   examples: [
-    ["drover schedules show nightly", "by name, AGENT/NAME, or a prefix of its id"],
+    ["drover schedules show nightly", "by name, AGENT/NAME, or the beginning or end of its id"],
     ["drover schedules show nightly --limit 100 --json", "with more history, as one JSON object"],
   ],
   options: { limit: { value: "N", about: "how many history entries (default 10, at most 1000)" } },
@@ -40,23 +41,35 @@ async function listSchedules(input: CommandInput): Promise<number> {
   const schedules = await listAllSchedules(await connectOrFail(input), text(options, "agent"));
   const items = schedules.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
   if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
-  else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));
+  else if (items.length > 0)
+    writeTable(
+      ["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"],
+      items.map((schedule) => cells(schedule, new Date())),
+    );
   else if (!options["quiet"])
     write(2, `No schedules yet. Add one: ${droverCommand()} schedules add AGENT NAME --cron "0 3 * * *"\n`);
   return 0;
 }
 
-function cells(schedule: Schedule): string[] {
+function cells(schedule: Schedule, now: Date): Cell[] {
   const { name, agent_name, timezone, enabled, next, last, schedule_id } = schedule;
   return [
     name,
     agent_name,
     describeTiming(schedule),
-    !enabled ? "disabled" : next[0] === undefined ? "never" : formatTime(next[0], timezone),
-    last === null ? "-" : `${formatTime(last.slot, timezone)} ${describeOutcome(last)}`,
-    last?.run_id ?? "-",
-    schedule_id,
+    !enabled ? statusCell("disabled") : next[0] === undefined ? "never" : slotCell(next[0], timezone, now),
+    last === null ? "-" : slotCell(last.slot, timezone, now, describeOutcome(last)),
+    last?.run_id ? { id: last.run_id } : "-",
+    { id: schedule_id },
   ];
+}
+
+/** A slot and its outcome: relative on a terminal, in the schedule's timezone in a pipe. */
+function slotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell {
+  return {
+    shown: `${formatAge(slot, now)} ${outcome}`.trimEnd(),
+    piped: `${formatTime(slot, timezone)} ${outcome}`.trimEnd(),
+  };
 }
 
 async function showSchedule(input: CommandInput): Promise<number> {

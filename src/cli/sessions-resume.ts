@@ -9,7 +9,7 @@ export const sessionsResume: CommandSpec = {
   name: "sessions resume",
   summary: "continue a session and wait for the result",
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
-  examples: [['drover sessions resume 019a3f --prompt "Now add tests"', "the agent remembers the conversation"]],
+  examples: [['drover sessions resume last --prompt "Now add tests"', "the agent remembers the conversation"]],
   options: submitOptions,
   takesExtraOptions: true,
   run: (input) => continueSession(input, "resume"),
@@ -20,8 +20,8 @@ export const sessionsFork: CommandSpec = {
   summary: "continue a copy of a session and leave the original unchanged",
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
   examples: [
-    ['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same history"],
-    ['drover sessions fork 019a3f --at-turn 2 --prompt "Use a map instead"', "keep only the first two turns"],
+    ['drover sessions fork 5c20e9d4 --prompt "Try it the other way"', "a new session with the same history"],
+    ['drover sessions fork 5c20e9d4 --at-turn 2 --prompt "Use a map instead"', "keep only the first two turns"],
   ],
   options: {
     ...submitOptions,

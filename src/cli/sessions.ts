@@ -1,5 +1,6 @@
 import type { Session, SessionVersion } from "../model/session.ts";
 import type { Output } from "../wire/contracts.ts";
+import { statusCell, timeCell } from "./cells.ts";
 import { columns } from "./help.ts";
 import { findSession } from "./find-id.ts";
 import { withHistory } from "./history.ts";
@@ -8,7 +9,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
-import { formatAge, printable, writeTable } from "./table.ts";
+import { type Cell, printable, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const sessionsList: CommandSpec = {
@@ -33,7 +34,7 @@ export const sessionsShow: CommandSpec = {
   summary: "show one session and its runs",
   takes: "SESSION",
   arity: [1, 1],
-  examples: [["drover sessions show 019a3f", "by id or a prefix of it"]],
+  examples: [["drover sessions show 5c20e9d4", "by id, or by its beginning or end"]],
   options: {},
   run: showSession,
 };
@@ -43,7 +44,7 @@ export const sessionsDelete: CommandSpec = {
   summary: "delete a session and its directories on the runner; its runs stay on the record",
   takes: "SESSION...",
   arity: [1, Infinity],
-  examples: [["drover sessions delete 019a3f", "fails while one of its runs is active"]],
+  examples: [["drover sessions delete 5c20e9d4", "fails while one of its runs is active"]],
   options: {},
   run: deleteSessions,
 };
@@ -74,12 +75,12 @@ async function listSessions(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function cells(session: Session, now: Date): string[] {
+function cells(session: Session, now: Date): Cell[] {
   return [
-    session.session_id,
+    { id: session.session_id },
     session.agent_name,
     String(session.run_count),
-    formatAge(session.last_used_at, now),
+    timeCell(session.last_used_at, now),
     session.hostname ?? "-",
     session.project_dir ?? "-",
   ];
@@ -120,8 +121,8 @@ function showHead(session: Output<"GET /sessions/{session_id}">): void {
   write(1, `${columns(visibleRows).join("\n")}\n`);
 }
 
-function versionCells({ run_id, mode, status, parent }: SessionVersion): string[] {
-  return [run_id, mode, status, parent ?? "-"];
+function versionCells({ run_id, mode, status, parent }: SessionVersion): Cell[] {
+  return [{ id: run_id }, mode, statusCell(status), parent === null ? "-" : { id: parent }];
 }
 
 async function deleteSessions(input: CommandInput): Promise<number> {

@@ -1,18 +1,80 @@
 import { isTerminal, write } from "./io.ts";
+import { createIdShortener } from "./short-ids.ts";
+import { createStyleFor, type Style } from "./terminal/style.ts";
+import { cutToWidth, textWidth } from "./terminal/text-width.ts";
 
-/** Writes an aligned table to a terminal, and tab-separated lines otherwise. */
-export function writeTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
-  if (!isTerminal(1)) {
-    for (const row of rows) write(1, `${row.map((cell) => cell.replaceAll(/[\t\n\r]/g, " ")).join("\t")}\n`);
-    return;
-  }
-  const allRows = [header, ...rows];
-  const widths = header.map((_, column) => Math.max(...allRows.map((row) => printable(row[column] ?? "").length)));
-  // A terminal that does not know its width reports 0.
-  const maxWidth = process.stdout.columns || 120;
-  for (const row of allRows) {
-    const line = row.map((cell, column) => printable(cell).padEnd(widths[column]!)).join("  ");
-    write(1, `${line.trimEnd().slice(0, maxWidth)}\n`);
+/**
+ * One field of a table. A string is text, which a narrow terminal may cut. An `id` is shortened on a terminal as far as the
+ * ids of the table stay distinct. Others differ between a terminal (`shown`) and a pipe (`piped`), and are never cut.
+ */
+export type Cell = string | { id: string } | { shown: string; piped: string; tone?: Tone };
+export type Tone = keyof Style;
+
+/** Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. */
+export function writeTable(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
+  const lines = isTerminal(1) ? formatTable(header, rows) : rows.map(formatPipedRow);
+  for (const line of lines) write(1, `${line}\n`);
+}
+
+function formatPipedRow(row: readonly Cell[]): string {
+  const texts = row.map((cell) => (typeof cell === "string" ? cell : "id" in cell ? cell.id : cell.piped));
+  return texts.map((text) => text.replaceAll(/[\t\n\r]/g, " ")).join("\t");
+}
+
+/** Formats the lines of a table for a terminal, the header first. A terminal that does not know its width reports 0. */
+export function formatTable(
+  header: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  maxWidth = process.stdout.columns || 120,
+): string[] {
+  const style = createStyleFor(1, process.env);
+  const ids = rows.flat().flatMap((cell) => (typeof cell !== "string" && "id" in cell ? [cell.id] : []));
+  const shortenId = createIdShortener(ids);
+  const texts = rows.map((row) => row.map((cell) => printable(toShownText(cell, shortenId))));
+  const widths = header.map((title, column) =>
+    Math.max(textWidth(title), ...texts.map((row) => textWidth(row[column] ?? ""))),
+  );
+  const canShrink = header.map((_, column) => rows.every((row) => typeof (row[column] ?? "") === "string"));
+  shrinkColumns(widths, canShrink, maxWidth);
+  const formatRow = (row: readonly string[], paint: (text: string, column: number) => string): string => {
+    const lastColumn = row.findLastIndex((text) => text !== "");
+    return row
+      .slice(0, lastColumn + 1)
+      .map((text, column) => {
+        const cut = cutToWidth(text, widths[column]!);
+        const padding = column === lastColumn ? "" : " ".repeat(widths[column]! - textWidth(cut));
+        return `${paint(cut, column)}${padding}`;
+      })
+      .join("  ");
+  };
+  return [
+    formatRow(header, (text) => style.bold(text)),
+    ...texts.map((row, index) =>
+      formatRow(row, (text, column) => {
+        const cell = rows[index]![column]!;
+        const tone = typeof cell === "string" ? undefined : "id" in cell ? "cyan" : cell.tone;
+        return tone === undefined ? text : style[tone](text);
+      }),
+    ),
+  ];
+}
+
+function toShownText(cell: Cell, shortenId: (id: string) => string): string {
+  if (typeof cell === "string") return cell;
+  return "id" in cell ? shortenId(cell.id) : cell.shown;
+}
+
+/** A text column keeps at least this width. */
+const minTextWidth = 8;
+
+/** Reduces the widest text columns until the row fits the terminal, or until every text column has its minimum width. */
+function shrinkColumns(widths: number[], canShrink: readonly boolean[], maxWidth: number): void {
+  const gaps = 2 * (widths.length - 1);
+  for (let excess = widths.reduce((sum, width) => sum + width, gaps) - maxWidth; excess > 0; excess--) {
+    const textWidths = widths.map((width, column) => (canShrink[column] ? width : 0));
+    const widest = Math.max(...textWidths);
+    if (widest <= minTextWidth) return;
+    widths[textWidths.indexOf(widest)] = widest - 1;
   }
 }
 
@@ -32,11 +94,17 @@ export function formatDuration(ms: number | null): string {
     : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
 }
 
-export function formatAge(from: string, now: Date): string {
-  const seconds = Math.max(0, Math.round((now.getTime() - Date.parse(from)) / 1000));
-  if (seconds < 60) return `${seconds}s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ago`;
-  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h ago` : `${Math.floor(seconds / 86_400)}d ago`;
+/** Formats a time relative to now, like "5m ago" or "in 2h". */
+export function formatAge(time: string, now: Date): string {
+  const seconds = Math.round((now.getTime() - Date.parse(time)) / 1000);
+  // Another machine's clock may be a little ahead.
+  return seconds < -5 ? `in ${formatSpan(-seconds)}` : `${formatSpan(Math.max(0, seconds))} ago`;
+}
+
+function formatSpan(seconds: number): string {
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
 /** Formats a number of bytes, like 1.5 MB. */

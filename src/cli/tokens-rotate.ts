@@ -15,9 +15,9 @@ export const tokensRotate: CommandSpec = {
   takes: "TOKEN",
   arity: [1, 1],
   examples: [
-    ["drover tokens rotate 019a3f0e-7c1b", "the old token stays valid for 5 minutes"],
+    ["drover tokens rotate 5c20e9d4", "the old token stays valid for 5 minutes"],
     ["drover tokens rotate self --overlap 1h", "the token you are using, which stays valid for one hour"],
-    ["drover tokens rotate 019a3f0e-7c1b --at-once", "for a leaked token: revoke the old one immediately"],
+    ["drover tokens rotate 5c20e9d4 --at-once", "for a leaked token: revoke the old one immediately"],
   ],
   options: {
     overlap: { value: "TIME", about: "how long the old token stays valid, such as 10m or 1d (default 5m, at most 7d)" },

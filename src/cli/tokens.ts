@@ -1,13 +1,14 @@
 import { RequestError } from "../model/errors.ts";
 import { tokenRejection, type Token } from "../model/token.ts";
 import type { ApiClient } from "../wire/client.ts";
+import { statusCell, timeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { type Cell, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const tokensList: CommandSpec = {
@@ -32,7 +33,7 @@ export const tokensRevoke: CommandSpec = {
   takes: "[TOKEN...]",
   arity: [0, Infinity],
   examples: [
-    ["drover tokens revoke 019a3f0e-7c1b", "by id or a prefix of it"],
+    ["drover tokens revoke 5c20e9d4", "by id, or by its beginning or end"],
     ["drover tokens revoke self", "the token you are using"],
     ["drover tokens revoke --subject ada", "all tokens of ada"],
   ],
@@ -58,14 +59,15 @@ async function listTokens(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function cells(token: Token, now: Date): string[] {
+function cells(token: Token, now: Date): Cell[] {
+  const ends = [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0];
   return [
-    token.token_id,
+    { id: token.token_id },
     token.kind === "access" ? token.role : token.kind,
     token.subject,
-    token.used_at === null ? (tokenRejection(token, now.toISOString()) ?? "valid") : "used",
-    [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0] ?? "never",
-    formatAge(token.created_at, now),
+    statusCell(token.used_at === null ? (tokenRejection(token, now.toISOString()) ?? "valid") : "used"),
+    ends === undefined ? "never" : timeCell(ends, now),
+    timeCell(token.created_at, now),
     token.label ?? "-",
   ];
 }

@@ -3,6 +3,7 @@ import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { readTime } from "./read-time.ts";
 import { writeTable } from "./table.ts";
 
 const groupings = ["agent", "day", "session"] as const;
@@ -14,13 +15,13 @@ export const usageCommand: CommandSpec = {
   arity: [0, 0],
   examples: [
     ["drover usage", "by agent"],
-    ["drover usage --by day --since 2026-01-01", "by day, since this day"],
+    ["drover usage --by day --since 7d", "by day, for the last 7 days; also --since 2026-01-01"],
     ["drover usage --by session --agent claude --json", "by session of one agent, as JSON lines"],
   ],
   options: {
     by: { value: "WHAT", about: `group by ${groupings.join(", ")} (default agent)` },
-    since: { value: "DAY", about: "the first UTC day, e.g. 2026-01-31" },
-    until: { value: "DAY", about: "the UTC day after the last" },
+    since: { value: "TIME", about: "the first UTC day, such as 2026-01-31 or 7d" },
+    until: { value: "TIME", about: "the UTC day after the last" },
     agent: { value: "NAME", about: "only runs of this agent" },
   },
   run: showUsage,
@@ -31,7 +32,8 @@ async function showUsage(input: CommandInput): Promise<number> {
   const value = text(options, "by") ?? "agent";
   const by = groupings.find((known) => known === value);
   if (!by) throw usage(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
-  const [since, until] = [readDay(options, "since"), readDay(options, "until")];
+  // Usage is summed up by UTC day.
+  const [since, until] = (["since", "until"] as const).map((name) => readTime(options, name, "usage")?.slice(0, 10));
   const page = await withHistory(input, (client) =>
     client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
   );
@@ -54,12 +56,4 @@ function cells(row: UsageRow, by: (typeof groupings)[number]): string[] {
     ...[row.runs, row.turns, row.input_tokens, row.output_tokens].map(String),
     cost_usd === null ? "-" : `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}`,
   ];
-}
-
-function readDay(options: CommandInput["options"], name: "since" | "until"): string | undefined {
-  const value = text(options, name);
-  if (value === undefined) return undefined;
-  const time = Date.parse(value);
-  if (Number.isNaN(time)) throw usage(`--${name} ${value} is not a day like 2026-01-31.`, "usage", `--${name}`);
-  return new Date(time).toISOString().slice(0, 10);
 }

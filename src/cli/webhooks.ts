@@ -1,11 +1,14 @@
 import { type Delivery, type Webhook, deliveryStatuses } from "../model/webhook.ts";
 import { type WebhookEvent, webhookEvents } from "../model/webhook-events.ts";
+import type { ApiClient } from "../wire/client.ts";
+import { statusCell, timeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
+import { findOnlyMatch, findRunId, newest } from "./find-id.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { type Cell, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const webhooksList: CommandSpec = {
@@ -94,17 +97,32 @@ export const webhooksRedeliver: CommandSpec = {
   summary: "send deliveries again now, with retries for another day",
   takes: "DELIVERY...",
   arity: [1, Infinity],
-  examples: [["drover webhooks redeliver DELIVERY", "an id from drover webhooks deliveries"]],
+  examples: [
+    ["drover webhooks redeliver 2f1c8ae0", "the end of an id from drover webhooks deliveries"],
+    ["drover webhooks redeliver last", "the newest delivery"],
+  ],
   options: {},
   async run(input) {
     const client = await connectOrFail(input);
-    for (const id of input.positionals) {
+    const ids: string[] = [];
+    // Finds all deliveries before it sends the first, so that a wrong id sends nothing.
+    for (const query of input.positionals) ids.push(await findDeliveryId(client, query));
+    for (const id of ids) {
       const delivery = await client.webhooks.redeliver(id);
       write(1, input.options["json"] ? jsonLine(delivery) : `${delivery.delivery_id}\n`);
     }
     return 0;
   },
 };
+
+/** Finds a delivery among the newest 1,000, unless the id is complete. */
+async function findDeliveryId(client: ApiClient, query: string): Promise<string> {
+  if (query.length >= 36) return query;
+  const { items } = await client.webhooks.deliveries({ limit: 1000 });
+  const ids = items.map(({ delivery_id }) => delivery_id);
+  // A delivery belongs to nobody: its newest is the newest of the webhooks that the caller sees.
+  return query === newest && ids[0] !== undefined ? ids[0] : findOnlyMatch("delivery", query, ids);
+}
 
 async function addWebhook(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
@@ -146,10 +164,10 @@ async function listDeliveries(input: CommandInput): Promise<number> {
   const status = deliveryStatuses.find((known) => known === value);
   if (value !== undefined && status === undefined)
     throw usage(`--status ${value} is not one of ${deliveryStatuses.join(", ")}.`, "webhooks deliveries", "--status");
-  const [webhook, run_id, cursor] = [positionals[0], text(options, "run"), text(options, "cursor")];
-  const page = await (
-    await connectOrFail(input)
-  ).webhooks.deliveries({
+  const [webhook, run, cursor] = [positionals[0], text(options, "run"), text(options, "cursor")];
+  const client = await connectOrFail(input);
+  const run_id = run === undefined ? undefined : await findRunId(client, run);
+  const page = await client.webhooks.deliveries({
     limit,
     ...(webhook === undefined ? {} : { webhook }),
     ...(run_id === undefined ? {} : { run_id }),
@@ -170,12 +188,21 @@ async function listDeliveries(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function deliveryCells(delivery: Delivery, now: Date): string[] {
+function deliveryCells(delivery: Delivery, now: Date): Cell[] {
   const { webhook, event, status, attempts, response_status, error, next_attempt_at, at, delivery_id } = delivery;
   const answer = response_status === null ? (error ?? "-") : String(response_status);
-  return [webhook, event, status, String(attempts), answer, next_attempt_at ?? "-", formatAge(at, now), delivery_id];
+  return [
+    webhook,
+    event,
+    statusCell(status),
+    String(attempts),
+    answer,
+    timeCell(next_attempt_at, now),
+    timeCell(at, now),
+    { id: delivery_id },
+  ];
 }
 
-function cells({ name, url, events, scope, enabled, created_by }: Webhook): string[] {
-  return [name, events.join(","), scope, enabled ? "enabled" : "disabled", created_by, url];
+function cells({ name, url, events, scope, enabled, created_by }: Webhook): Cell[] {
+  return [name, events.join(","), scope, statusCell(enabled ? "enabled" : "disabled"), created_by, url];
 }

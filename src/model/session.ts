@@ -71,13 +71,17 @@ export type SessionResult =
   | { ok: true; op: "bind_session" | "delete_session" }
   | { ok: false; conflict: "not_found" | "bound_otherwise" | "busy" };
 
+export interface SessionFilter {
+  agent_name?: string;
+  created_by?: string;
+  /** The end of the session_id. Only the newest 100,000 sessions are searched. */
+  id_suffix?: string;
+}
+
 export interface SessionReads {
   session(session_id: string): Promise<Session | null>;
   /** Newest first. `before` is the last session_id of the previous page. */
-  sessions(
-    filter: { agent_name?: string; created_by?: string },
-    page: { before?: string; limit: number },
-  ): Promise<Session[]>;
+  sessions(filter: SessionFilter, page: { before?: string; limit: number }): Promise<Session[]>;
   /** Sessions forked from this one, oldest first. */
   forks(session_id: string, limit: number): Promise<Session[]>;
   /** The session's runs, newest first, at most 1,000. */

@@ -202,6 +202,8 @@ export interface Reads
 
 export interface RunFilter {
   created_by?: string;
+  /** The end of the run_id. Only the newest 100,000 runs are searched. */
+  id_suffix?: string;
   agent_name?: string;
   status?: RunStatus[];
   parent_run_id?: string;

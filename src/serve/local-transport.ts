@@ -1,6 +1,6 @@
 import type { FeedHub } from "../show/feed-hub.ts";
 import { errorFromProblem } from "../wire/problem.ts";
-import type { CallInput, Transport } from "../wire/transport.ts";
+import { type CallInput, inProcessUrl, type Transport } from "../wire/transport.ts";
 import type { RouteName } from "../wire/contracts.ts";
 import type { Api } from "./api.ts";
 import { pipeFeed } from "./pipe-feed.ts";
@@ -22,7 +22,7 @@ interface LocalOptions {
 export function localTransport(api: Api, hub: FeedHub | null, options: LocalOptions = {}): Transport {
   const { principal = localAdmin, fail = refusalAsError } = options;
   return {
-    url: "this process",
+    url: inProcessUrl,
     async json(route, input) {
       const reply = await call(route, input);
       return reply instanceof Reply ? reply.body : reply;

@@ -1,5 +1,5 @@
 import type { StoredEvent } from "../model/event.ts";
-import type { Session, SessionReads } from "../model/session.ts";
+import type { Session, SessionFilter, SessionReads } from "../model/session.ts";
 import type { Execution, FoundRun, Page, Reads, RunFilter, RunRow } from "../model/store.ts";
 import type { Token, TokenReads } from "../model/token.ts";
 import { toCursor } from "./cursor.ts";
@@ -17,6 +17,7 @@ type Only = string | null;
 const maxScanned = 5000;
 
 export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<ListPage<RunRow>> {
+  if (excludesOwn(filter, only)) return { items: [], next_cursor: null };
   const own = only === null ? filter : { ...filter, created_by: only };
   const items = await read.runs(own, { ...page, bounded: true });
   const last = items.at(-1)?.run_id;
@@ -26,6 +27,11 @@ export async function listRuns(read: Reads, filter: RunFilter, page: Page, only:
   return { items, next_cursor: hasMore ? toCursor("runs", last) : null };
 }
 
+/** Whether the filter names another user, whose objects this caller does not see. */
+function excludesOwn({ created_by }: { created_by?: string }, only: Only): boolean {
+  return only !== null && created_by !== undefined && created_by !== only;
+}
+
 export async function findRuns(
   read: Reads,
   text: string,
@@ -33,6 +39,7 @@ export async function findRuns(
   page: Page,
   only: Only,
 ): Promise<ListPage<FoundRun> & { indexing: boolean }> {
+  if (excludesOwn(filter, only)) return { items: [], next_cursor: null, indexing: false };
   const { items, next, indexing } = await read.search(
     text,
     only === null ? filter : { ...filter, created_by: only },
@@ -43,10 +50,11 @@ export async function findRuns(
 
 export async function listSessions(
   read: SessionReads,
-  filter: { agent_name?: string },
+  filter: SessionFilter,
   page: Page,
   only: Only,
 ): Promise<ListPage<Session>> {
+  if (excludesOwn(filter, only)) return { items: [], next_cursor: null };
   const rows = await read.sessions(only === null ? filter : { ...filter, created_by: only }, page);
   return fullPage("sessions", rows, page.limit, (row) => row.session_id);
 }

@@ -78,8 +78,14 @@ export const fullPageQuerySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(1000).default(1000),
   cursor: z.string().max(2000).optional(),
 });
+const idSuffix = z
+  .string()
+  .regex(/^[0-9a-f-]{4,36}$/)
+  .describe("The last 4 to 36 characters of the id; searches the newest 100,000 only");
 export const runsQuerySchema = z.strictObject({
   ...runFilterShape,
+  created_by: shortText.optional(),
+  id_suffix: idSuffix.optional(),
   status: statusList.optional(),
   search: searchText.optional(),
   limit,
@@ -170,6 +176,8 @@ export const usageQuerySchema = z.strictObject({
 export const usageSummarySchema = z.object({ items: z.array(usageRowSchema) });
 export const sessionsQuerySchema = z.strictObject({
   agent_name: shortText.optional(),
+  created_by: shortText.optional(),
+  id_suffix: idSuffix.optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });

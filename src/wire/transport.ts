@@ -1,5 +1,8 @@
 import type { RouteName } from "./contracts.ts";
 
+/** The address of a client that calls the API in its own process. */
+export const inProcessUrl = "this process";
+
 /** How a client calls the API: over HTTP or in the same process. */
 export interface Transport {
   /** The coordinator's address to show in messages. */

@@ -53,6 +53,35 @@ eachEngine("among many runs", (record) => {
     expect(await found({ agent_name: "chat", created_by: "ann" }, { limit: 10, before: "d" })).toBe("a");
   });
 
+  it("runs and sessions are found by the end of their id, alone and together with other conditions", async () => {
+    const { d, store } = record;
+    const ids = ["01a1ef80-0000-7000-8000-aaaabbbbcccc", "01a1ef80-0000-7000-8000-ddddbbbbcccc"] as const;
+    for (const [id, created_by] of [
+      [ids[0], "ann"],
+      [ids[1], "bob"],
+    ] as const)
+      await d.submit({ run_id: id, session_id: id, created_by }, chat);
+    const find = async (filter: Parameters<typeof store.read.sessions>[0]) => {
+      const runs = (await store.read.runs(filter, { limit: 5, bounded: true })).map(({ run_id }) => run_id);
+      expect((await store.read.sessions(filter, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(runs);
+      return runs;
+    };
+    expect(await find({ id_suffix: "bbbbcccc" })).toEqual(ids.toReversed());
+    expect(await find({ id_suffix: "abbbbcccc" })).toEqual([ids[0]]);
+    expect(await find({ id_suffix: "bbbbcccc", created_by: "bob" })).toEqual([ids[1]]);
+    expect(await find({ id_suffix: "aaaabbbb" })).toEqual([]);
+  });
+
+  it("the end of an id is searched in the index of ids alone, and only among the newest", async () => {
+    const page = { limit: 3 };
+    for (const plan of [
+      await plansOf(() => readRuns({ id_suffix: "bbbbcccc" }, page), /from runs/),
+      await plansOf(() => readSessions({ id_suffix: "bbbbcccc" }, page), /from sessions/),
+    ])
+      // A range that begins at the oldest id of the window, not a scan of the table.
+      expect(plan).toMatch(/(run_id|session_id)\)? *>=? *(\?|COALESCE)|(run_id|session_id)>/i);
+  });
+
   it("pending runs of one agent are found by an index, past all others", async () => {
     const { d } = record;
     for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, agentNamed(name));

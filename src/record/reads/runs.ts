@@ -3,6 +3,7 @@ import type { Page, RunFilter, RunRow } from "../../model/store.ts";
 import { runFromRow, selectRuns } from "../moves/run-columns.ts";
 import { all, first, type SqlValue, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
+import { endsWith } from "./ends-with.ts";
 import { countThatFits } from "./events.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";
 
@@ -76,6 +77,7 @@ export function buildRunConditions(
     // Repeats the condition of the partial index word for word, otherwise SQLite would not use it.
     if (!statuses.includes("completed")) conditions.push("status <> 'completed'");
   }
+  if (filter.id_suffix !== undefined) addCondition(endsWith("runs", "run_id"), `%${filter.id_suffix}`);
   if (filter.since !== undefined) addCondition("created_at >= ?", toColumn(filter.since));
   if (filter.until !== undefined) addCondition("created_at < ?", toColumn(filter.until));
   const { min, max } = uuidTimeBounds(filter.since, filter.until);

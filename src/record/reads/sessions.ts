@@ -1,6 +1,7 @@
-import type { Session, SessionVersion } from "../../model/session.ts";
+import type { Session, SessionFilter, SessionVersion } from "../../model/session.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
+import { endsWith } from "./ends-with.ts";
 
 const selectSessions = `
   select sessions.*, (select portable from session_states saved where saved.session_id = sessions.session_id) as portable
@@ -19,12 +20,13 @@ export function* readSession(session_id: string): Work<Session | null> {
 
 /** Adds a condition only if it is set: no index helps with `or ? is null`. */
 export function* readSessions(
-  filter: { agent_name?: string; created_by?: string },
+  filter: SessionFilter,
   { before, limit }: { before?: string; limit: number },
 ): Work<Session[]> {
   const conditions = [
     ["agent_name = ?", filter.agent_name],
     ["created_by = ?", filter.created_by],
+    [endsWith("sessions", "session_id"), filter.id_suffix === undefined ? undefined : `%${filter.id_suffix}`],
     ["session_id < ?", before],
   ].filter((pair): pair is [string, string] => pair[1] !== undefined);
   const where = conditions.length === 0 ? "" : `where ${conditions.map(([condition]) => condition).join(" and ")}`;

@@ -1,0 +1,28 @@
+import { type Cell, formatAge, type Tone } from "./table.ts";
+
+/** A time: how long ago on a terminal, exact in a pipe. */
+export function timeCell(time: string | null, now: Date): Cell {
+  return time === null ? "-" : { shown: formatAge(time, now), piped: time, tone: "dim" };
+}
+
+/** A status as icon, word and colour on a terminal, and as words in a pipe. */
+export function statusCell(status: string, reason?: string | null): Extract<Cell, { piped: string }> {
+  const text = reason ? `${status}: ${reason}` : status;
+  const mark = marks[status];
+  return mark ? { shown: `${mark.icon} ${text}`, piped: text, tone: mark.tone } : { shown: text, piped: text };
+}
+
+/** The states of runs, runners, tokens, webhooks and deliveries. */
+const marks: Readonly<Record<string, { icon: string; tone: Tone }>> = {
+  ...mark("✓", "green", ["completed", "online", "valid", "enabled", "delivered"]),
+  ...mark("✗", "red", ["failed", "lost", "revoked"]),
+  ...mark("●", "cyan", ["running", "claimed", "stopping"]),
+  ...mark("○", "dim", ["pending", "disabled", "used", "expired"]),
+  ...mark("?", "yellow", ["waiting"]),
+  ...mark("‖", "yellow", ["parked", "draining"]),
+  ...mark("⊘", "yellow", ["cancelled"]),
+};
+
+function mark(icon: string, tone: Tone, statuses: readonly string[]) {
+  return Object.fromEntries(statuses.map((status) => [status, { icon, tone }]));
+}

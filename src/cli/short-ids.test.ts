@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { createIdShortener } from "./short-ids.ts";
+
+const ids = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a1a6-7731-814b-b79d146054fd"];
+
+it("shortens ids to their last 8 characters, because ids of one minute begin alike", () => {
+  expect(ids.map(createIdShortener(ids))).toEqual(["c1d6b999", "146054fd"]);
+});
+
+it("keeps as many characters as distinguish the ids of a list, and never begins with a dash", () => {
+  const alike = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1e-3fafc1d6b999", ids[0]!];
+  expect(alike.map(createIdShortener(alike))).toEqual(["2fafc1d6b999", "3fafc1d6b999", "2fafc1d6b999"]);
+  const alikeLonger = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1f-2fafc1d6b999"];
+  expect(alikeLonger.map(createIdShortener(alikeLonger))).toEqual(["e-2fafc1d6b999", "f-2fafc1d6b999"]);
+});
+
+it("keeps names complete", () => {
+  expect(createIdShortener(["build-machine-1-echo"])("build-machine-1-echo")).toBe("build-machine-1-echo");
+});

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { timeCell } from "./cells.ts";
+import { formatTable } from "./table.ts";
+
+const id = "01a1ef80-a470-744f-9b1e-2fafc1d6b999";
+const now = new Date("2026-11-18T12:00:00Z");
+const header = ["ID", "SUMMARY", "AGE", "TAG"];
+const rows = [
+  [{ id }, "a summary that is much too long for this terminal", timeCell("2026-11-18T11:00:00Z", now), "short"],
+  [{ id: "build-machine-number-1" }, "日本語の要約は幅が二倍である", timeCell("2026-11-19T12:00:00Z", now), ""],
+];
+
+it("cuts only the widest text column to the width of the terminal, and never an id", () => {
+  expect(formatTable(header, rows, 60)).toEqual([
+    "ID                      SUMMARY                AGE     TAG",
+    "c1d6b999                a summary that is mu…  1h ago  short",
+    "build-machine-number-1  日本語の要約は幅が二…  in 1d",
+  ]);
+});
+
+it("leaves a table that fits unchanged, and keeps 8 columns of text in one that cannot fit", () => {
+  expect(formatTable(["ID", "SUMMARY"], [[{ id }, "ok"]], 60)).toEqual(["ID        SUMMARY", "c1d6b999  ok"]);
+  expect(formatTable(header, rows, 5)[1]).toBe("c1d6b999                a summa…  1h ago  short");
+});
+
+it("replaces control characters in cells", () => {
+  expect(formatTable(["A"], [["x\u001b[31m\ny"]], 60)).toEqual(["A", "x [31m y"]);
+});

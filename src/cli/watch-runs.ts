@@ -1,0 +1,96 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { HostError } from "../model/errors.ts";
+import { draw, isTerminal, write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
+import type { ListedRun, RunPage } from "./runs-filter.ts";
+import { type Cell, formatTable, writeTable } from "./table.ts";
+import { createScreen } from "./terminal/screen.ts";
+
+const pauseMs = 2000;
+
+interface View {
+  header: readonly string[];
+  toCells(row: ListedRun, now: Date): Cell[];
+  json: boolean;
+}
+
+type ReadPage = () => Promise<RunPage | null>;
+
+/** Shows the runs again every 2 s until Ctrl-C, also while the coordinator restarts. Exits with 130. */
+export function watchRuns(readPage: ReadPage, view: View): Promise<never> {
+  return isTerminal(1) && !view.json ? redraw(readPage, view) : printChanges(readPage, view);
+}
+
+async function redraw(readPage: ReadPage, { header, toCells }: View): Promise<never> {
+  const size = () => ({ columns: process.stdout.columns || 120, rows: process.stdout.rows || 40 });
+  const screen = createScreen((text) => draw(1, text), size);
+  let runs: readonly ListedRun[] = [];
+  let problem: string | null = null;
+  const toLines = (maxRuns?: number): string[] => {
+    const now = new Date();
+    // The screen keeps the last column free.
+    return formatTable(
+      header,
+      runs.slice(0, maxRuns).map((row) => toCells(row, now)),
+      size().columns - 1,
+    );
+  };
+  const show = (): void => {
+    const { rows: height } = size();
+    const lines = toLines(height - 4);
+    const hidden = runs.length > height - 4 ? `, ${runs.length - (height - 4)} more below` : "";
+    const footer = problem ?? `${runs.length} ${runs.length === 1 ? "run" : "runs"}${hidden}. Press Ctrl-C to end.`;
+    screen.setLive({ rows: [...lines, "", footer], cursor: null });
+  };
+  process.on("SIGINT", () => {
+    screen.close();
+    // Leaves the last state on the terminal.
+    draw(1, `${toLines().join("\n")}\n`);
+    process.exit(130);
+  });
+  process.stdout.on("resize", show);
+  for (;;) {
+    [runs, problem] = await readAgain(readPage, runs);
+    show();
+    await pause(pauseMs);
+  }
+}
+
+async function printChanges(readPage: ReadPage, { toCells, json }: View): Promise<never> {
+  process.on("SIGINT", () => process.exit(130));
+  const printed = new Map<string, string>();
+  let reported: string | null = null;
+  for (;;) {
+    const [runs, problem] = await readAgain(readPage, []);
+    if (problem !== null && problem !== reported) write(2, `drover: ${problem}\n`);
+    reported = problem;
+    for (const run of runs.toReversed()) {
+      const state = JSON.stringify(run);
+      if (printed.get(run.run_id) === state) continue;
+      printed.set(run.run_id, state);
+      if (json) write(1, jsonLine(run));
+      else writeTable([], [toCells(run, new Date())]);
+    }
+    // Only the runs of the list can change again.
+    if (problem === null) keepOnly(printed, runs);
+    await pause(pauseMs);
+  }
+}
+
+function keepOnly(printed: Map<string, string>, runs: readonly ListedRun[]): void {
+  const ids = new Set(runs.map(({ run_id }) => run_id));
+  for (const id of printed.keys()) if (!ids.has(id)) printed.delete(id);
+}
+
+/** Returns the previous runs and the problem if the coordinator does not answer. It may be restarting. */
+async function readAgain(
+  readPage: ReadPage,
+  previous: readonly ListedRun[],
+): Promise<[runs: readonly ListedRun[], problem: string | null]> {
+  try {
+    return [(await readPage())?.items ?? [], null];
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error;
+    return [previous, `${error.message} Trying again every ${pauseMs / 1000} s.`];
+  }
+}
