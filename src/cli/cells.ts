@@ -14,15 +14,15 @@ export function statusCell(status: string, reason?: string | null): Extract<Cell
 
 /** The states of runs, runners, tokens, webhooks and deliveries. */
 const marks: Readonly<Record<string, { icon: string; tone: Tone }>> = {
-  ...mark("✓", "green", ["completed", "online", "valid", "enabled", "delivered"]),
-  ...mark("✗", "red", ["failed", "lost", "revoked"]),
-  ...mark("●", "cyan", ["running", "claimed", "stopping"]),
-  ...mark("○", "dim", ["pending", "disabled", "used", "expired"]),
-  ...mark("?", "yellow", ["waiting"]),
-  ...mark("‖", "yellow", ["parked", "draining"]),
-  ...mark("⊘", "yellow", ["cancelled"]),
+  ...withMark("✓", "green", ["completed", "online", "valid", "enabled", "delivered"]),
+  ...withMark("✗", "red", ["failed", "lost", "revoked"]),
+  ...withMark("●", "cyan", ["running", "claimed", "stopping"]),
+  ...withMark("○", "dim", ["pending", "disabled", "used", "expired"]),
+  ...withMark("?", "yellow", ["waiting"]),
+  ...withMark("‖", "yellow", ["parked", "draining"]),
+  ...withMark("⊘", "yellow", ["cancelled"]),
 };
 
-function mark(icon: string, tone: Tone, statuses: readonly string[]) {
+function withMark(icon: string, tone: Tone, statuses: readonly string[]) {
   return Object.fromEntries(statuses.map((status) => [status, { icon, tone }]));
 }

@@ -13,6 +13,7 @@ import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
 import { describeParked, parkedExitCode } from "./describe-parked.ts";
 import { withRetries } from "./with-retries.ts";
+import { hintId } from "./short-ids.ts";
 import type { Submitted } from "./submit-run.ts";
 import { warnAboutSlots } from "./slot-warning.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -23,7 +24,7 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
   const { options } = input;
   if (options["detach"]) {
     write(1, options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-    if (!options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${run.run_id}\n`);
+    if (!options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
     return 0;
   }
   stopOnSignal(client, run.run_id);
@@ -159,14 +160,17 @@ async function printNextSteps(
   if (run.status !== "completed") {
     const reason = run.error ?? summary.stopped;
     const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
-    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  ${droverCommand()} runs show ${run.run_id}\n`);
+    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
   }
   if (summary.hasFiles) {
     const files = await describeFiles(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);
   }
   if (summary.canResume && type !== "procedural" && isTerminal(2))
-    write(2, `Continue: ${resume ?? `${droverCommand()} sessions resume ${run.session_id}`} --prompt "..."\n`);
+    write(
+      2,
+      `Continue: ${resume ?? `${droverCommand()} sessions resume ${hintId(run.session_id ?? "SESSION")}`} --prompt "..."\n`,
+    );
 }
 
 /** The files are only a hint, so a failed request is reported but does not change the exit code. */
@@ -175,10 +179,10 @@ async function describeFiles(client: ApiClient, run_id: string): Promise<string 
     const { length } = (await client.runs.files(run_id)).items;
     return length === 0
       ? null
-      : `${length} ${length === 1 ? "file" : "files"}: ${droverCommand()} runs files ${run_id}`;
+      : `${length} ${length === 1 ? "file" : "files"}: ${droverCommand()} runs files ${hintId(run_id)}`;
   } catch (error) {
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
-    return `drover: could not list the files of the run: ${error.message}\n  ${droverCommand()} runs files ${run_id}`;
+    return `drover: could not list the files of the run: ${error.message}\n  ${droverCommand()} runs files ${hintId(run_id)}`;
   }
 }
 

@@ -8,6 +8,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { hintId } from "./short-ids.ts";
 import { type Cell, formatAge, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -121,7 +122,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
   if (question.decision === null && !input.options["quiet"])
     write(
       2,
-      `Answer: ${droverCommand()} runs approve ${run_id} ${shellQuote(request_id)}\n        ${droverCommand()} runs deny ${run_id} ${shellQuote(request_id)} --message "..."\n`,
+      `Answer: ${droverCommand()} runs approve ${hintId(run_id)} ${shellQuote(request_id)}\n        ${droverCommand()} runs deny ${hintId(run_id)} ${shellQuote(request_id)} --message "..."\n`,
     );
   return 0;
 }

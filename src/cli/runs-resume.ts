@@ -5,6 +5,7 @@ import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
+import { hintId } from "./short-ids.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const runsResume: CommandSpec = {
@@ -29,7 +30,7 @@ async function resume(input: CommandInput): Promise<number> {
   if (result === null) return 1;
   if (!result.isLive) return continueRun(input, result.run);
   write(1, input.options["json"] ? jsonLine(result.run) : `${result.run.run_id}\t${result.run.status}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${result.run.run_id}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(result.run.run_id)}\n`);
   return 0;
 }
 

@@ -8,6 +8,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
+import { hintId } from "./short-ids.ts";
 import { withCoordinator } from "./with-coordinator.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -38,7 +39,7 @@ async function retry(input: CommandInput): Promise<number> {
     });
   const run = await client.runs.retry(original.run_id);
   write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${run.run_id}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
   return 0;
 }
 

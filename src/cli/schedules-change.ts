@@ -4,6 +4,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { formatTime } from "./schedule-times.ts";
+import { hintId } from "./short-ids.ts";
 import { droverCommand } from "./drover-command.ts";
 
 const base = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
@@ -17,7 +18,7 @@ export const schedulesRun: CommandSpec = {
     const client = await connectOrFail(input);
     const run = await client.schedules.run((await findSchedule(client, input.positionals[0]!)).schedule_id);
     write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-    if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${run.run_id}\n`);
+    if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
     return 0;
   },
 };

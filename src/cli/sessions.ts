@@ -9,6 +9,7 @@ import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
+import { hintId } from "./short-ids.ts";
 import { type Cell, printable, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -98,7 +99,7 @@ async function showSession(input: CommandInput): Promise<number> {
     if (tree.length > 0) write(1, `\n${tree.join("\n")}\n`);
   }
   if (session.executor_session_id && !input.options["quiet"])
-    write(2, `Continue: ${droverCommand()} sessions resume ${session.session_id} --prompt "..."\n`);
+    write(2, `Continue: ${droverCommand()} sessions resume ${hintId(session.session_id)} --prompt "..."\n`);
   return 0;
 }
 

@@ -48,7 +48,7 @@ export function formatTable(
       .join("  ");
   };
   return [
-    formatRow(header, (text) => style.bold(text)),
+    style.bold(formatRow(header, (text) => text)),
     ...texts.map((row, index) =>
       formatRow(row, (text, column) => {
         const cell = rows[index]![column]!;
