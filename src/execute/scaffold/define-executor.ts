@@ -1,5 +1,5 @@
 import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
-import { workspaceKindOf } from "../workspace/workspace-kind.ts";
+import { getWorkspaceKind } from "../workspace/workspace-kind.ts";
 import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
@@ -52,7 +52,7 @@ async function runJob(definition: ExecutorDefinition, job: Job, inputs: Inputs):
     await definition.setupWorkDir?.(job);
     // in a continued session, files of the run's earlier attempts count too
     startMark =
-      job.invocation.continues && workspaceKindOf(job.invocation) === "scratch" ? 0n : await readClockMark(job.tmpDir);
+      job.invocation.continues && getWorkspaceKind(job.invocation) === "scratch" ? 0n : await readClockMark(job.tmpDir);
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };

@@ -1,7 +1,7 @@
 import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
-import { workspaceKindOf } from "../workspace/workspace-kind.ts";
+import { getWorkspaceKind } from "../workspace/workspace-kind.ts";
 import { RunFailure } from "./run-failure.ts";
 
 /** Files that an executor writes into the work directory for its program to read. */
@@ -15,7 +15,7 @@ export interface Inputs {
 
 export function createInputs(invocation: Invocation, workDir: string): Inputs {
   const names = new Set<string>();
-  const isUsersDirectory = workspaceKindOf(invocation) !== "scratch";
+  const isUsersDirectory = getWorkspaceKind(invocation) !== "scratch";
   return {
     names,
     async write(name, content) {

@@ -12,7 +12,7 @@ import type { SessionPort } from "./session-port.ts";
 import { joinState, parseManifest, splitState } from "./state-parts.ts";
 import { splitIntoBatches, type FileTracker } from "../workspace/session-files.ts";
 
-export interface KeeperOptions {
+export interface SessionKeeperOptions {
   run: { run_id: string; attempt: number };
   port: SessionPort;
   journal: Journal;
@@ -56,7 +56,7 @@ const maxEventBytes = 8 * 1024 * 1024;
 const beforeParts = "/";
 const afterParts = "/~";
 
-export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
+export function createSessionKeeper(options: SessionKeeperOptions): SessionKeeper {
   const { run, port, journal, redactor, signal } = options;
   let tracker: FileTracker | null = null;
   let hasSaved = false;
@@ -64,14 +64,14 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   /** Parts of the session's state that the coordinator has. */
   let parts = new Set<string>();
 
-  /** Retries until the coordinator answers or `retrySignal` is aborted. */
-  async function retryUntilAnswered<A>(ask: () => Promise<A | "again">, retrySignal = signal): Promise<A> {
+  /** Retries until the coordinator responds or `retrySignal` is aborted. */
+  async function retryUntilResponse<A>(send: () => Promise<A | "again">, retrySignal = signal): Promise<A> {
     const backoff = createBackoff({ firstMs: retryMs, maxMs: retryMs * 20, random: options.random });
     for (;;) {
       retrySignal.throwIfAborted();
       try {
-        const answer = await ask();
-        if (answer !== "again") return answer;
+        const response = await send();
+        if (response !== "again") return response;
       } catch (error) {
         const failure = classifyPortError(error);
         if (failure === "refused" || failure === "duplicate") throw error;
@@ -90,9 +90,9 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     throw new Error("another runner has the run now");
   }
 
-  async function save(format: string, bytes: Uint8Array, extra: SaveOptions = {}): Promise<void> {
-    const { events = [], files = false, stays = false } = extra;
-    const retrySignal = extra.last === true ? lastSaveSignal() : signal;
+  async function save(format: string, bytes: Uint8Array, saveOptions: SaveOptions = {}): Promise<void> {
+    const { events = [], files = false, stays = false } = saveOptions;
+    const retrySignal = saveOptions.last === true ? lastSaveSignal() : signal;
     if (journal.writeError) throw journal.writeError;
     if (bytes.length > maxWholeStateBytes) throw stateTooLarge(bytes.length);
     const split = splitState(format, redactor.exactBytes(bytes));
@@ -139,18 +139,18 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
     part: Pick<Parameters<SessionPort["save"]>[0], "n" | "format" | "bytes" | "portable" | "files" | "all_files">,
     retrySignal: AbortSignal,
   ): Promise<void> {
-    const answer = await retryUntilAnswered(async () => {
+    const response = await retryUntilResponse(async () => {
       const events = part.bytes === null ? [] : journal.unshipped(part.n, maxEventBytes);
       if (events !== null) {
-        const saveAnswer = await port.save({ ...run, ...part, events });
-        if (saveAnswer.save !== "gap") return saveAnswer;
+        const saveResponse = await port.save({ ...run, ...part, events });
+        if (saveResponse.save !== "gap") return saveResponse;
       }
       options.flush();
       return "again";
     }, retrySignal);
-    if (answer.save === "fenced") throwFenced();
-    if (answer.save === "saved" && answer.budget === "spent") options.onSpent();
-    if (answer.save === "too_large") throw stateTooLarge(part.bytes?.length ?? 0);
+    if (response.save === "fenced") throwFenced();
+    if (response.save === "saved" && response.budget === "spent") options.onSpent();
+    if (response.save === "too_large") throw stateTooLarge(part.bytes?.length ?? 0);
   }
 
   /** Redacts known secrets before the file leaves this runner. */
@@ -162,11 +162,11 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   async function* loadFilesAfter(files_after: string): AsyncIterable<SessionFile> {
     for (let after = files_after; ;) {
       const from = after;
-      const answer = await retryUntilAnswered(() => port.load({ ...run, files_after: from }));
-      if (answer.load === "fenced") throwFenced();
-      for (const file of answer.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
-      if (!answer.more) return;
-      after = answer.files.at(-1)?.path ?? from;
+      const response = await retryUntilResponse(() => port.load({ ...run, files_after: from }));
+      if (response.load === "fenced") throwFenced();
+      for (const file of response.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
+      if (!response.more) return;
+      after = response.files.at(-1)?.path ?? from;
       // skip the parts, which are next to each other, when listing files from the start
       if (isPartPath(after) && files_after === "") after = afterParts;
     }
@@ -174,10 +174,10 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
 
   return {
     async load() {
-      const answer = await retryUntilAnswered(() => port.load(run));
-      if (answer.load === "fenced") throwFenced();
-      if (answer.state === null) return null;
-      const state = { ...answer.state, bytes: Buffer.from(answer.state.bytes, "base64") };
+      const response = await retryUntilResponse(() => port.load(run));
+      if (response.load === "fenced") throwFenced();
+      if (response.state === null) return null;
+      const state = { ...response.state, bytes: Buffer.from(response.state.bytes, "base64") };
       if (options.resumes) parts = new Set(parseManifest(state)?.parts);
       return joinState(state, loadFilesAfter(beforeParts));
     },

@@ -11,37 +11,37 @@ import { classifyPortError } from "../port/port-failure.ts";
 
 type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 
-/** Tries once each. Throws instead of answering `fenced` if the runner registered again meanwhile, so that the caller retries. */
+/** Tries once each. Throws instead of returning `fenced` if the runner registered again meanwhile, so that the caller retries. */
 export interface SessionPort {
   load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionResponse>;
   save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionResponse>;
 }
 
 export function createSessionPort(port: RunnerPort, identity: Identity): SessionPort {
-  async function ask<A>(
+  async function send<A>(
     call: (runner: { runner_id: string; epoch: number }) => Promise<A>,
-    isFenced: (answer: A) => boolean,
+    isFenced: (response: A) => boolean,
   ) {
     const { runner_id, epoch } = await identity.current();
-    let answer: A;
+    let response: A;
     try {
-      answer = await call({ runner_id, epoch });
+      response = await call({ runner_id, epoch });
     } catch (error) {
       if (classifyPortError(error) === "register") await identity.renew(epoch);
       throw error;
     }
-    if (isFenced(answer) && (await identity.waitForRenewal()).epoch !== epoch)
+    if (isFenced(response) && (await identity.waitForRenewal()).epoch !== epoch)
       throw new PortError("away", "the runner registered again during the request");
-    return answer;
+    return response;
   }
   return {
     load: (request) =>
-      ask(
+      send(
         (runner) => port.loadSession({ ...runner, ...request }),
         ({ load }) => load === "fenced",
       ),
     save: (request) =>
-      ask(
+      send(
         (runner) => port.saveSession({ ...runner, ...request }),
         ({ save }) => save === "fenced",
       ),

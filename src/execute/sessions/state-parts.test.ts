@@ -29,7 +29,7 @@ async function setUp() {
     can: { resume: true, fork: true, state: true },
     async execute({ prompt, context }) {
       const from = await context.session.load();
-      if (from) loaded.push({ format: from.format, hash: hashOf(from.bytes), bytes: from.bytes.length });
+      if (from) loaded.push({ format: from.format, hash: hashBytes(from.bytes), bytes: from.bytes.length });
       while (prompt === "wait" && !context.signal.aborted) await new Promise(setImmediate);
       const bytes = prompt === "grow" ? Buffer.concat([from!.bytes, Buffer.from("and more")]) : state;
       if (prompt !== "look") await context.session.save("large-1", bytes, { files: true, last: true });
@@ -48,7 +48,7 @@ async function setUp() {
   return { coordinator, run, ended, saves, loaded };
 }
 
-const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+const hashBytes = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
 test("saves a state of 20 MiB in redacted parts, and later only the new ones", async () => {
   const { run, ended, saves, loaded, coordinator } = await setUp();
@@ -61,7 +61,7 @@ test("saves a state of 20 MiB in redacted parts, and later only the new ones", a
   expect(first).toHaveLength(Math.ceil(redacted.length / mib));
 
   expect(await ended(run("grow", { mode: "resume", session_id }))).toMatchObject({ status: "completed" });
-  expect(loaded).toEqual([{ format: "large-1", hash: hashOf(redacted), bytes: redacted.length }]);
+  expect(loaded).toEqual([{ format: "large-1", hash: hashBytes(redacted), bytes: redacted.length }]);
   expect(sent()).toHaveLength(1);
   expect([...coordinator.states.get(session_id)!.files.keys()]).toHaveLength(first.length);
 
@@ -69,7 +69,7 @@ test("saves a state of 20 MiB in redacted parts, and later only the new ones", a
   expect(await ended(fork)).toMatchObject({ status: "completed" });
   expect(sent()).toHaveLength(first.length);
   expect(await ended(run("look", { mode: "resume", session_id: "copy" }))).toMatchObject({ status: "completed" });
-  expect(loaded.at(-1)).toEqual({ format: "large-1", hash: hashOf(redacted), bytes: redacted.length });
+  expect(loaded.at(-1)).toEqual({ format: "large-1", hash: hashBytes(redacted), bytes: redacted.length });
 });
 
 test("refuses to continue from a state with a missing or damaged part", async () => {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isPartPath, type SessionFile, type SessionState } from "../../model/session-state.ts";
 import { RunFailure } from "../scaffold/run-failure.ts";
 
-/** The size of a part, and the largest state that is saved whole. */
+/** The size of a part. A state of at most this size is saved whole. */
 const partBytes = 1024 * 1024;
 const partsFormat = "drover-parts-1";
 
@@ -14,7 +14,7 @@ export interface SplitState {
 
 /**
  * Splits a large state into parts, each named by the hash of its content. A growing conversation keeps all parts but the
- * last, so that a save sends only what is new.
+ * last, so that a save sends only the new parts.
  */
 export function splitState(stateFormat: string, bytes: Uint8Array): SplitState {
   if (bytes.length <= partBytes) return { format: stateFormat, bytes, parts: [] };

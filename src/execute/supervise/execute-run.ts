@@ -22,7 +22,7 @@ import type { SessionKeeper } from "../sessions/session-keeper.ts";
 import { toStopOutcome, getStopReason } from "./stop-outcome.ts";
 import type { RunLinks, SuperviseOptions } from "./supervise-options.ts";
 import type { InputQueue } from "./input-queue.ts";
-import { workspaceKindOf } from "../workspace/workspace-kind.ts";
+import { getWorkspaceKind } from "../workspace/workspace-kind.ts";
 import { trackFiles } from "../workspace/session-files.ts";
 
 /** The parts that a run is assembled from, besides its claim. */
@@ -74,7 +74,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   if (!opened.ok)
     return opened.reason === null ? toStopOutcome(getStopReason(signal)) : failed(opened.reason, opened.message);
   if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
-  if (can.state && workspaceKindOf(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
+  if (can.state && getWorkspaceKind(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let removeSession = !can.resume && !can.fork;
   try {
     return await executeInDirectories(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
@@ -177,7 +177,7 @@ function findRunCheckout(
   directory: string,
   { findCheckout }: SuperviseOptions,
 ): { correlation: Correlation; repoRoot?: string } {
-  if (workspaceKindOf(invocation) === "scratch") return { correlation };
+  if (getWorkspaceKind(invocation) === "scratch") return { correlation };
   const { repo_sha, repo_root } = findCheckout(directory, correlation.repo_sha);
   return { correlation: { ...correlation, repo_sha }, repoRoot: repo_root };
 }

@@ -32,7 +32,7 @@ async function until(isThere: () => boolean): Promise<void> {
   while (!isThere()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("leaves out files that vanish during the copy", async () => {
+test("skips files that vanish during the copy", async () => {
   const copying = copyDirectory(
     directory,
     join(directory, "from"),
@@ -76,8 +76,8 @@ test("copies modes, symlinks and names that are not UTF-8", async () => {
   chmodSync(join(from, "closed"), 0o555);
   const to = join(directory, "to");
   expect(await copyDirectory(directory, from, to, new AbortController().signal)).toBe(true);
-  const modeOf = (name: string): number => lstatSync(join(to, "closed", name)).mode & 0o777;
-  expect([modeOf(""), modeOf("below"), modeOf("program")]).toEqual([0o555, 0o755, 0o755]);
+  const readMode = (name: string): number => lstatSync(join(to, "closed", name)).mode & 0o777;
+  expect([readMode(""), readMode("below"), readMode("program")]).toEqual([0o555, 0o755, 0o755]);
   expect(readlinkSync(join(to, "closed", "link"))).toBe("../nowhere");
   expect(readdirSync(join(to, "closed", "below"), { encoding: "buffer" })).toEqual([odd]);
   for (const path of [from, to]) chmodSync(join(path, "closed"), 0o755);

@@ -158,7 +158,7 @@ function holdEntry(path: Buffer, flags: number): HeldEntry {
   return { self: path, stat, close: () => undefined };
 }
 
-/** Lets the owner list and change the directory. If that is refused, the next access fails and says why. */
+/** Lets the owner list and change the directory. If that is refused, the next access fails and reports the reason. */
 export function makeAccessible(directory: HeldDirectory): void {
   if ((directory.stat().mode & 0o700) === 0o700) return;
   try {

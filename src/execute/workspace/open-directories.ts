@@ -5,7 +5,7 @@ import type { SessionFile } from "../../model/session-state.ts";
 import type { FailureReason } from "../../model/states.ts";
 import { type DirectoryLock, isWithin, lockDirectory, type LockOptions } from "./directory-lock.ts";
 import type { HeldDirectory } from "./held-directory.ts";
-import { workspaceKindOf } from "./workspace-kind.ts";
+import { getWorkspaceKind } from "./workspace-kind.ts";
 import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
 import { restoreFiles } from "./session-files.ts";
@@ -47,7 +47,7 @@ export interface RunDirectories {
   shared: readonly string[];
 }
 
-export type Opened =
+export type OpenDirectoriesResult =
   | {
       ok: true;
       dirs: RunContext["dirs"];
@@ -70,7 +70,7 @@ export interface OpenOptions {
 }
 
 /** Opens the directories of one run. Refuses a work directory that the operator did not allow. */
-export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<Opened> {
+export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<OpenDirectoriesResult> {
   const { directories } = options;
   const home = await openHome(invocation, options);
   if (!home.ok) return home;
@@ -78,7 +78,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   if (!work.ok) return work;
   const tmpPath = join(directories.tmpRoot, options.name);
   const tmp = lazyDirectory(directories.stateDirectory, tmpPath);
-  const isScratch = workspaceKindOf(invocation) === "scratch";
+  const isScratch = getWorkspaceKind(invocation) === "scratch";
   return {
     ok: true,
     dirs: {
@@ -95,7 +95,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
     async close(removeSession) {
       await work.lock?.release();
       await tmp.remove();
-      if (!removeSession || workspaceKindOf(invocation) === "plain") return;
+      if (!removeSession || getWorkspaceKind(invocation) === "plain") return;
       if (isScratch) await removeSessionDirectory(directories.scratch, invocation.session_id, directories.owner());
       if (directories.sessionHomes !== null)
         await removeSessionDirectory(directories.sessionHomes, invocation.session_id, directories.owner());
@@ -104,11 +104,11 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
 }
 
 type AllowedDirectory = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
-type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Opened, { ok: true }>;
+type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<OpenDirectoriesResult, { ok: true }>;
 
 async function openWorkDirectory(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
   const { directories } = options;
-  const kind = workspaceKindOf(invocation);
+  const kind = getWorkspaceKind(invocation);
   if (kind === "scratch")
     return openSessionDirectory(invocation, {
       root: directories.scratch,
@@ -147,7 +147,7 @@ async function openHome(
     signal,
     ...restoreOption(saved, async () => {}),
   };
-  return workspaceKindOf(invocation) === "plain"
+  return getWorkspaceKind(invocation) === "plain"
     ? openSharedDirectory(invocation, home)
     : openSessionDirectory(invocation, home);
 }

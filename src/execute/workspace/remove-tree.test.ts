@@ -110,7 +110,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
   });
 });
 
-test("removes what it can, and names what it cannot remove", async ({ skip }) => {
+test("removes as much as it can, and names the entries that it cannot remove", async ({ skip }) => {
   mkdirSync(join(tree, "in", "deep"), { recursive: true });
   for (const name of ["in/stuck", "in/deep/file", "file"]) writeFileSync(join(tree, name), "");
   const stuck = join(tree, "in", "stuck");

@@ -32,59 +32,59 @@ async function removeEntry(
   { name, path }: Entry,
   removeContentsOf: (directory: HeldDirectory) => Promise<void>,
 ): Promise<void> {
-  let fault: unknown = null;
+  let error: unknown = null;
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     // a single call if it is empty, as temporary directories nearly always are
-    fault = await faultOf(rmdir(parent.at(name)));
-    if (errorCode(fault) === "ENOTDIR") {
-      fault = await faultOf(unlink(parent.at(name)));
+    error = await catchError(rmdir(parent.at(name)));
+    if (errorCode(error) === "ENOTDIR") {
+      error = await catchError(unlink(parent.at(name)));
       // a directory has taken its place
-      if (errorCode(fault) === "EISDIR") continue;
+      if (errorCode(error) === "EISDIR") continue;
     }
-    if (fault === null) return;
-    if (errorCode(fault) !== "ENOTEMPTY" && errorCode(fault) !== "EEXIST") break;
+    if (error === null) return;
+    if (errorCode(error) !== "ENOTEMPTY" && errorCode(error) !== "EEXIST") break;
     const directory = unlessReplaced(() => parent.open(name));
     if (directory !== null) await whileHeld(directory, removeContentsOf);
   }
-  throw cannotRemove(path, fault);
+  throw cannotRemove(path, error);
 }
 
 /** Moves all nested directories up to `top` before it removes them, so that two descriptors suffice for any depth. */
 async function removeContents(top: HeldDirectory, path: string): Promise<void> {
-  const faults: unknown[] = [];
-  const pending = await removeFiles(top, path, faults);
+  const errors: unknown[] = [];
+  const pending = await removeFiles(top, path, errors);
   for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
     const { path: below } = entry;
     await collect(
-      faults,
+      errors,
       removeEntry(top, entry, (directory) => moveContents(directory, below, top, pending)),
     );
   }
-  if (faults.length > 0) throw faults[0];
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Removes the files of a directory and moves its subdirectories to `top`. */
 async function moveContents(directory: HeldDirectory, path: string, top: HeldDirectory, moved: Entry[]): Promise<void> {
-  const faults: unknown[] = [];
-  for (const entry of await removeFiles(directory, path, faults)) {
+  const errors: unknown[] = [];
+  for (const entry of await removeFiles(directory, path, errors)) {
     const name = Buffer.from(`.removing-${randomUUID()}`);
-    const fault = await faultOf(moveEntry(directory, entry.name, top.at(name)));
-    if (fault === null) moved.push({ name, path: entry.path });
-    else if (errorCode(fault) === "EXDEV")
+    const error = await catchError(moveEntry(directory, entry.name, top.at(name)));
+    if (error === null) moved.push({ name, path: entry.path });
+    else if (errorCode(error) === "EXDEV")
       // overlayfs does not move a directory of a lower layer
       await collect(
-        faults,
+        errors,
         removeEntry(directory, entry, (inner) => removeContents(inner, entry.path)),
       );
-    else faults.push(cannotRemove(entry.path, fault));
+    else errors.push(cannotRemove(entry.path, error));
   }
-  if (faults.length > 0) throw faults[0];
+  if (errors.length > 0) throw errors[0];
 }
 
 async function moveEntry(directory: HeldDirectory, name: Buffer, to: Buffer): Promise<void> {
-  const fault = await faultOf(rename(directory.at(name), to));
-  if (fault === null) return;
-  if (errorCode(fault) !== "EACCES") throw fault;
+  const error = await catchError(rename(directory.at(name), to));
+  if (error === null) return;
+  if (errorCode(error) !== "EACCES") throw error;
   // only a writable directory can be moved
   const moving = unlessReplaced(() => directory.open(name));
   if (moving !== null) await whileHeld(moving, async () => makeAccessible(moving));
@@ -92,7 +92,7 @@ async function moveEntry(directory: HeldDirectory, name: Buffer, to: Buffer): Pr
 }
 
 /** Removes everything but directories, and returns those. */
-async function removeFiles(directory: HeldDirectory, path: string, faults: unknown[]): Promise<Entry[]> {
+async function removeFiles(directory: HeldDirectory, path: string, errors: unknown[]): Promise<Entry[]> {
   makeAccessible(directory);
   const found = await directory.entries().catch((error: unknown) => {
     throw cannotRemove(path, error);
@@ -100,9 +100,9 @@ async function removeFiles(directory: HeldDirectory, path: string, faults: unkno
   const directories: Entry[] = [];
   const removeFile = async (name: Buffer): Promise<void> => {
     const entry = { name, path: `${path}/${name.toString()}` };
-    const fault = await faultOf(unlink(directory.at(name)));
-    if (errorCode(fault) === "EISDIR") directories.push(entry);
-    else if (fault !== null) faults.push(cannotRemove(entry.path, fault));
+    const error = await catchError(unlink(directory.at(name)));
+    if (errorCode(error) === "EISDIR") directories.push(entry);
+    else if (error !== null) errors.push(cannotRemove(entry.path, error));
   };
   const files = found.filter(({ isDirectory }) => !isDirectory);
   for (let at = 0; at < files.length; at += maxParallel)
@@ -114,16 +114,16 @@ async function removeFiles(directory: HeldDirectory, path: string, faults: unkno
 
 function cannotRemove(path: string, cause: unknown): Error {
   const code = errorCode(cause);
-  const why = code === null ? String(cause) : String(code);
-  return Object.assign(new Error(`${path} cannot be removed: ${why}`, { cause }), { code });
+  const reason = code === null ? String(cause) : String(code);
+  return Object.assign(new Error(`${path} cannot be removed: ${reason}`, { cause }), { code });
 }
 
-async function collect(faults: unknown[], work: Promise<void>): Promise<void> {
-  await work.catch((error: unknown) => faults.push(error));
+async function collect(errors: unknown[], work: Promise<void>): Promise<void> {
+  await work.catch((error: unknown) => errors.push(error));
 }
 
 /** null if the call succeeds, or if there is nothing left to remove. */
-async function faultOf(call: Promise<void>): Promise<unknown> {
+async function catchError(call: Promise<void>): Promise<unknown> {
   try {
     await call;
     return null;

@@ -39,7 +39,7 @@ interface Entry {
   size: number;
 }
 
-/** Leaves out files that are too many or too large. The session can then be continued only on this runner. */
+/** Skips files that are too many or too large. The session can then be continued only on this runner. */
 export function trackFiles(root: string): FileTracker {
   let savedEntries = new Map<string, Entry>();
   let portable = false;

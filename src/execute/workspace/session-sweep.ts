@@ -57,14 +57,14 @@ async function sweepOnce(
   const ids = [...new Set(directories.map(({ session_id }) => session_id))];
   for (let index = 0; index < ids.length && !signal.aborted; index += batchSize) {
     const session_ids = ids.slice(index, index + batchSize);
-    const answer = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
+    const response = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
       // polls and reports already report an outage; the next sweep tries again
       if (classifyPortError(error) === "refused") throw error;
       return null;
     });
-    // the answer may come from another record that now has the same address
-    if (answer === null || (await identity.waitForRenewal()).store_id !== store_id) return;
-    const deletedIds = new Set(answer.gone);
+    // the response may come from another record that now has the same address
+    if (response === null || (await identity.waitForRenewal()).store_id !== store_id) return;
+    const deletedIds = new Set(response.gone);
     for (const { root, session_id } of directories) {
       if (!session_ids.includes(session_id) || !deletedIds.has(session_id) || isUsed(session_id)) continue;
       await removeSessionDirectory(root, session_id, registered).catch((error: unknown) =>

@@ -8,7 +8,7 @@ import type { Invocation } from "../../model/executor.ts";
  */
 export type WorkspaceKind = "plain" | "in_place" | "scratch";
 
-export function workspaceKindOf({ agent, project_dir }: Pick<Invocation, "agent" | "project_dir">): WorkspaceKind {
+export function getWorkspaceKind({ agent, project_dir }: Pick<Invocation, "agent" | "project_dir">): WorkspaceKind {
   if (agent.type === "procedural") return "plain";
   return agent.workspace ?? (project_dir === null ? "scratch" : "in_place");
 }

@@ -99,7 +99,7 @@ test("does not count copied files as results of a fork", async () => {
   expect(coordinator.events(fork).filter(({ type }) => type === "file")).toMatchObject([{ path: "mine" }]);
 });
 
-test("HOME is the operator's, or the session's own if the profile says so", async () => {
+test("HOME is the operator's, or the session's own if the profile sets home: session", async () => {
   const users = await setUp();
   expect((await users.ended(users.submit("echo $HOME"))).text).toBe(`${users.folder}\n`);
   const own = await setUp({}, true);

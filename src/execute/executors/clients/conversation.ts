@@ -4,7 +4,7 @@ import { BugError } from "../../../model/errors.ts";
 import { maxWholeStateBytes } from "../../../model/session-state.ts";
 import { type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { unknownTurn } from "../../scaffold/run-failure.ts";
-import { workspaceKindOf } from "../../workspace/workspace-kind.ts";
+import { getWorkspaceKind } from "../../workspace/workspace-kind.ts";
 import { openClientDirectory } from "./client-directory.ts";
 import {
   conversationFormat,
@@ -46,7 +46,7 @@ export async function openConversation(
     if (paths.length === 0) return null;
     const sizes = await Promise.all(paths.map(async (path) => (await directory.stat(path))?.size ?? 0));
     const size = sizes.reduce((sum, bytes) => sum + bytes, 0);
-    const stays = workspaceKindOf(invocation) !== "scratch" || size > maxBytes;
+    const stays = getWorkspaceKind(invocation) !== "scratch" || size > maxBytes;
     if (size > maxBytes)
       await context.emit({
         type: "system",
