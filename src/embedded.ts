@@ -125,7 +125,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     const cwd = target.spec?.workspace ?? session?.runner_dir ?? options.cwd;
     const context = { cwd, env: options.env, options: {} };
     if (cwd !== options.cwd && !target.spec)
-      describeUntrusted(findUntrusted(context, { ...local, leftOut: [] }, { profiles: true }), options.env).forEach(
+      describeUntrusted(findUntrusted(context, { ...local, ignoredKeys: [] }, { profiles: true }), options.env).forEach(
         onNotice,
       );
     const open = (since: number | undefined) =>

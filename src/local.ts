@@ -21,7 +21,7 @@ export interface Local {
   /** Whether the project is trusted: its drover.yaml or else the repository or else the working directory. */
   trusted: boolean;
   /** The settings of drover.yaml that are ignored because it is not trusted. */
-  leftOut: readonly string[];
+  ignoredKeys: readonly string[];
 }
 
 export async function findLocal(env: Environment, cwd: string): Promise<Local> {
@@ -35,7 +35,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
     return {
       locations,
       config: defaultConfig,
-      leftOut: [],
+      ignoredKeys: [],
       // evaluated only if needed, because it would slow down a cold `exec`
       get trusted() {
         return isTrusted(repository ?? cwd, env);
@@ -43,7 +43,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
     };
   const trusted = isTrustedProject(configFile, env);
   const { loadConfig, loadUntrustedConfig } = await import("./define/config.ts");
-  if (trusted) return { locations, config: loadConfig(configFile), trusted, leftOut: [] };
+  if (trusted) return { locations, config: loadConfig(configFile), trusted, ignoredKeys: [] };
   return { locations, trusted, ...loadUntrustedConfig(configFile) };
 }
 
@@ -66,10 +66,13 @@ export function openLocalStore({ locations }: Local): Promise<SqliteStore> {
 let hasReportedIgnoredState = false;
 
 /** Prints the notice at most once per process. */
-function reportIgnoredState({ path, made }: NonNullable<Locations["ignoredState"]>, stateDirectory: string): void {
+function reportIgnoredState(
+  { path, createdByUser }: NonNullable<Locations["ignoredState"]>,
+  stateDirectory: string,
+): void {
   if (hasReportedIgnoredState) return;
   hasReportedIgnoredState = true;
-  const next = made
+  const next = createdByUser
     ? `Trust it with ${droverCommand()} trust ${shellQuote(dirname(path))}, or move it`
     : "If your own Drover created it, move it";
   tryWrite(

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { acceptHeld, type AgentGate, createAgentGate, isReadOnlyForUser, listHeld } from "../define/agent-gate.ts";
-import { errorCode } from "../define/error-code.ts";
+import { requireErrorCode } from "../define/error-code.ts";
 import { findLocal, type Local } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { tryWrite, write } from "./io.ts";
@@ -74,7 +74,7 @@ function realPathOrSame(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return path;
   }
 }

@@ -142,7 +142,7 @@ function nestedAccessOf(
 /** Loads the trust prompt only if the directory has untrusted settings. */
 async function findTrustedLocal(input: CommandInput): Promise<Local> {
   const local = await findLocal(input.env, input.cwd);
-  if (local.leftOut.length === 0) return local;
+  if (local.ignoredKeys.length === 0) return local;
   const { resolveTrust } = await import("./resolve-trust.ts");
   return resolveTrust(input, local, {});
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Origin } from "../define/check-shape.ts";
 import type { LoadedProfile } from "../define/profiles.ts";
-import { readYaml } from "../define/structured-text.ts";
+import { parseYaml } from "../define/structured-text.ts";
 import { providerNames } from "../llm/providers.ts";
 import type { Agent } from "../model/agent.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
@@ -20,13 +20,13 @@ export async function findModelAgentFaults(agent: Agent, origin: Origin): Promis
 }
 
 /** Only the executor `claude-sdk` has the system prompt preset of Claude Code. */
-function findPresetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Origin): DefinitionFault[] {
+function findPresetFaults({ system_prompt, executor }: Agent, { file, findLine }: Origin): DefinitionFault[] {
   if (typeof system_prompt !== "object" || executor === "claude-sdk") return [];
   return [
     {
       code: "DROVER-AGT-004",
       file,
-      line: lineOf?.(["system_prompt"]) ?? null,
+      line: findLine?.(["system_prompt"]) ?? null,
       path: "system_prompt",
       message: `the executor ${executor ?? "model"} does not support the system prompt preset of Claude Code`,
       next: "Write the system prompt as text, or set executor: claude-sdk.",
@@ -41,10 +41,10 @@ export async function findModelProfileFaults({ profile, file, directory }: Loade
   const text = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
   const script = text("script");
   // YAML includes JSON. The file has already been parsed once, so it is valid.
-  const yaml = readYaml(readFileSync(file, "utf8"));
+  const yaml = parseYaml(readFileSync(file, "utf8"));
   return findProviderFaults(
     { provider: text("provider"), script: script && resolve(directory, script) },
-    { file, lineOf: yaml.ok ? (path) => yaml.lineOf(["config", ...path]) : null },
+    { file, findLine: yaml.ok ? (path) => yaml.findLine(["config", ...path]) : null },
   );
 }
 
@@ -54,7 +54,10 @@ interface Choice {
   script: string | undefined;
 }
 
-async function findProviderFaults({ provider, script }: Choice, { file, lineOf }: Origin): Promise<DefinitionFault[]> {
+async function findProviderFaults(
+  { provider, script }: Choice,
+  { file, findLine }: Origin,
+): Promise<DefinitionFault[]> {
   const faults: DefinitionFault[] = [];
   // Only the runner knows the value of a variable.
   if (provider !== undefined && !provider.includes("${") && !providerNames.includes(provider)) {
@@ -62,7 +65,7 @@ async function findProviderFaults({ provider, script }: Choice, { file, lineOf }
     faults.push({
       code: "DROVER-LLM-001",
       file,
-      line: lineOf?.(["provider"]) ?? null,
+      line: findLine?.(["provider"]) ?? null,
       path: "provider",
       message: `unknown provider ${provider}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
       next: `Use one of ${providerNames.join(", ")}, or set the executor that supports it.`,
@@ -75,7 +78,7 @@ async function findProviderFaults({ provider, script }: Choice, { file, lineOf }
   // A missing script is reported in the file that names it.
   const scriptFaults = checked.faults.map((fault) =>
     fault.line === null
-      ? { ...fault, file, line: lineOf?.(["script"]) ?? null, path: "script", message: `${fault.message}: ${script}` }
+      ? { ...fault, file, line: findLine?.(["script"]) ?? null, path: "script", message: `${fault.message}: ${script}` }
       : fault,
   );
   return [...faults, ...scriptFaults];

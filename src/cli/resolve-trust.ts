@@ -1,7 +1,7 @@
 import { readdirSync, readSync, realpathSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { isAgentFile } from "../define/load-agents.ts";
-import { errorCode } from "../define/error-code.ts";
+import { requireErrorCode } from "../define/error-code.ts";
 import { declineTrust, isDecided, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
 import { findLocal, type Local } from "../local.ts";
 import { defaultAgentsDirectory } from "./agents-directory.ts";
@@ -61,7 +61,7 @@ export function findUntrusted(
     if (contents.length > 0) untrusted.set(directory, [...(untrusted.get(directory) ?? []), ...contents]);
   };
   const { configFile } = local.locations;
-  if (configFile) add(dirname(realPathOrSame(configFile)), local.leftOut);
+  if (configFile) add(dirname(realPathOrSame(configFile)), local.ignoredKeys);
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
     const names = listNames(directory).filter(matches);
     if (names.length === 0 || isTrusted(directory, input.env)) return;
@@ -110,7 +110,7 @@ function readLine(): string | null {
     try {
       if (readSync(0, byte) === 0) return line.length === 0 ? null : Buffer.from(line).toString("utf8");
     } catch (error) {
-      if (errorCode(error) !== "EAGAIN") throw error;
+      if (requireErrorCode(error) !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
       continue;
     }
@@ -123,7 +123,7 @@ function listNames(directory: string): string[] {
   try {
     return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return [];
   }
 }
@@ -132,7 +132,7 @@ function realPathOrSame(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return path;
   }
 }

@@ -57,7 +57,7 @@ it("deletes expired records at most once a day, and the rest still verifies", as
     locations: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
     trusted: false,
-    leftOut: [],
+    ignoredKeys: [],
   };
   const now = new Date();
   const stamp = retentionStampFile(recordDirectory(directory));

@@ -1,5 +1,5 @@
 import { createFireTimes } from "../define/fire-times.ts";
-import { timingFaults } from "../define/timing-faults.ts";
+import { checkTiming } from "../define/check-timing.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Timing } from "../model/schedule.ts";
 import { connectOrFail } from "./connect.ts";
@@ -43,7 +43,7 @@ async function showNext(input: CommandInput): Promise<number> {
 }
 
 function preview(timing: Timing): { next: string[]; timezone: string } {
-  checkTiming(timing, "schedules next");
+  requireTiming(timing, "schedules next");
   const now = Date.now();
   const times = createFireTimes()(timing, now);
   const next: string[] = [];
@@ -53,10 +53,10 @@ function preview(timing: Timing): { next: string[]; timezone: string } {
 }
 
 /** Reports the same faults as the coordinator. */
-function checkTiming(timing: Timing, command: string): void {
+function requireTiming(timing: Timing, command: string): void {
   if (timing.every !== undefined && !/^[1-9]\d{0,8}[smhd]$/.test(timing.every))
     throw usage(`--every ${timing.every} is not an interval such as 15m, 2h or 1d.`, command, "--every");
-  const [fault] = timingFaults(timing, Date.now());
+  const [fault] = checkTiming(timing, Date.now());
   if (fault === undefined) return;
   const { path, message, next } = fault;
   throw new RequestError({ code: "DROVER-SCH-001", field: `--${path}`, message, next });

@@ -212,7 +212,7 @@ describe("a spec", () => {
       writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
     }
     const locations = { stateDirectory: folder, configFile: null, repository: null };
-    const local = { locations, config: defaultConfig, trusted: true, leftOut: [] };
+    const local = { locations, config: defaultConfig, trusted: true, ignoredKeys: [] };
     const env = { DROVER_TRUST: folder, ...options.env };
     return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, local);
   };

@@ -30,7 +30,7 @@ export async function checkAgentEntry(
   if (!checked.ok) return { file, faults: checked.faults };
   const faults = (await checks.checkAgent?.(checked.agent, origin)) ?? [];
   if (faults.length > 0) return { file, faults };
-  return { file, agent: checked.agent, line: origin.lineOf?.(["name"]) ?? null };
+  return { file, agent: checked.agent, line: origin.findLine?.(["name"]) ?? null };
 }
 
 /** Paths in a definition are relative to the file that contains them. */

@@ -4,11 +4,11 @@ import { pointerSteps } from "../model/json-pointer.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
-import { scheduleFaults } from "./schedule-faults.ts";
-import { schemaLimitFaults } from "./json-schema/limits.ts";
+import { checkSchedules } from "./check-schedules.ts";
+import { checkSchemaLimits } from "./json-schema/limits.ts";
 import { splitMarkdown } from "./markdown.ts";
-import { type ListedParameters, toSchema } from "./markdown-parameters.ts";
-import { readJson, readYaml, type TextFault } from "./structured-text.ts";
+import { type ListedParameters, toParametersSchema } from "./markdown-parameters.ts";
+import { parseJson, parseYaml, type TextFault } from "./structured-text.ts";
 
 type SchemaKey = "parameters_schema" | "output_schema";
 
@@ -30,24 +30,24 @@ export interface AgentText {
 
 /** Parses an agent file. The file's extension selects the format. */
 export function parseAgentFile(file: string, text: string): ParsedAgent {
-  const read = readAgentText(file, text);
-  return "ok" in read ? read : read.addTextFaults(checkAgent(read.value, read.origin));
+  const parsed = parseAgentText(file, text);
+  return "ok" in parsed ? parsed : parsed.addTextFaults(checkAgent(parsed.value, parsed.origin));
 }
 
-export function readAgentText(file: string, text: string): AgentText | Extract<ParsedAgent, { ok: false }> {
+export function parseAgentText(file: string, text: string): AgentText | Extract<ParsedAgent, { ok: false }> {
   const ending = extname(file).toLowerCase();
-  if (ending === ".md") return readMarkdownAgent(file, text);
-  const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
-  if (!read.ok) return parseFailure(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, read.faults);
-  return { value: read.value, origin: { ...read, file }, addTextFaults: (checked) => checked };
+  if (ending === ".md") return parseMarkdownAgent(file, text);
+  const parsed = ending === ".json" ? parseJson(text.replace(/^\uFEFF/, "")) : parseYaml(text);
+  if (!parsed.ok) return parseFailure(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, parsed.faults);
+  return { value: parsed.value, origin: { ...parsed, file }, addTextFaults: (checked) => checked };
 }
 
 /** Applies the rules of agent files to a definition from any source. Reports all faults, not just the first. */
-export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf: null }): ParsedAgent {
+export function checkAgent(value: unknown, origin: Origin = { file: null, findLine: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
     return failedParse(origin, [
-      fault("DROVER-AGT-004", origin, [], "an agent must be an object of keys and values", next),
+      createFault("DROVER-AGT-004", origin, [], "an agent must be an object of keys and values", next),
     ]);
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
@@ -57,14 +57,14 @@ export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf
     const schema = definition[key];
     if (typeof schema !== "object" || schema === null) return [];
     return [
-      { key, schema, faults: schemaLimitFaults(schema).map((limitFault) => schemaFault(key, limitFault, origin)) },
+      { key, schema, faults: checkSchemaLimits(schema).map((limitFault) => schemaFault(key, limitFault, origin)) },
     ];
   });
   const faults = [
     ...(checked.ok ? [] : checked.faults),
-    ...typeFaults(definition, hasCommand, origin),
+    ...checkType(definition, hasCommand, origin),
     ...limited.flatMap((entry) => entry.faults),
-    ...scheduleFaults(definition, origin),
+    ...checkSchedules(definition, origin),
   ];
   const schemas = limited.flatMap((entry): [SchemaKey, object][] =>
     entry.faults.length > 0 ? [] : [[entry.key, entry.schema]],
@@ -85,32 +85,32 @@ export const agentShape = {
   manual: "docs/agents.md",
 } as const;
 
-function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAgentText> {
+function parseMarkdownAgent(file: string, text: string): ReturnType<typeof parseAgentText> {
   const parts = splitMarkdown(text);
   if (!parts.ok) return parseFailure(file, "not a markdown agent", parts.faults);
   const { fields, title, titleLine, systemPrompt, sections, inexact, parameters } = parts;
   const origin: Origin = {
     file,
     inexact,
-    lineOf(path) {
+    findLine(path) {
       const [key, , name] = path;
-      if (typeof fields === "object" && fields !== null && String(key) in fields) return parts.lineOf(path);
+      if (typeof fields === "object" && fields !== null && String(key) in fields) return parts.findLine(path);
       const listed = key === "parameters_schema" && parameters.parameters.find((parameter) => parameter.name === name);
       return listed ? listed.line : titleLine;
     },
   };
   if (typeof fields !== "object" || fields === null || Array.isArray(fields))
     return { value: fields, origin, addTextFaults: (checked) => checked };
-  const fromBody = {
+  const bodyKeys = {
     ...(title !== null && { name: slugify(title), title }),
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
     ...(sections !== "" && { first_message: sections }),
-    ...(parameters.parameters.length > 0 && { parameters_schema: toSchema(parameters.parameters) }),
+    ...(parameters.parameters.length > 0 && { parameters_schema: toParametersSchema(parameters.parameters) }),
   };
   const duplicates = (["title", "system_prompt", "first_message"] as const)
-    .filter((key) => key in fromBody && key in fields)
+    .filter((key) => key in bodyKeys && key in fields)
     .map((key) =>
-      fault(
+      createFault(
         "DROVER-AGT-004",
         origin,
         [key],
@@ -120,16 +120,16 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
     );
   const lacksTitle = title === null && !("name" in fields);
   return {
-    value: { ...fromBody, ...fields },
+    value: { ...bodyKeys, ...fields },
     origin,
     addTextFaults(checked) {
       const faults = [
         ...(lacksTitle
-          ? [fault("DROVER-AGT-004", origin, ["name"], missingTitle, "Start the text with # and the name.")]
+          ? [createFault("DROVER-AGT-004", origin, ["name"], missingTitle, "Start the text with # and the name.")]
           : []),
         ...duplicates,
-        ...parameterFaults(file, parameters, fields),
-        // The missing title is already reported above, so leave out the missing name.
+        ...checkListedParameters(file, parameters, fields),
+        // The missing title is already reported above, so skip the missing name.
         ...(checked.ok ? [] : checked.faults.filter(({ path }) => !(lacksTitle && path === "name"))),
       ];
       return faults.length === 0 ? checked : { ...checked, ok: false, faults };
@@ -140,7 +140,11 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
 const missingTitle = "the title is missing: a line like `# Code Review`, which names the agent";
 
 /** Reports listed parameters that cannot be parsed, or that are missing from the `parameters_schema` of the front matter. */
-function parameterFaults(file: string, { parameters, faults }: ListedParameters, fields: object): DefinitionFault[] {
+function checkListedParameters(
+  file: string,
+  { parameters, faults }: ListedParameters,
+  fields: object,
+): DefinitionFault[] {
   const schema: unknown = Reflect.get(fields, "parameters_schema");
   const properties: unknown = typeof schema === "object" && schema !== null ? Reflect.get(schema, "properties") : null;
   const undeclared =
@@ -179,10 +183,10 @@ const keysOnlyFor = {
   procedural: ["list_style", "output_schema"],
 };
 
-function typeFaults(definition: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
+function checkType(definition: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
   const { type } = definition;
   const keyFault = (key: string, message: string, next: string) =>
-    fault("DROVER-AGT-004", origin, [key], message, next);
+    createFault("DROVER-AGT-004", origin, [key], message, next);
   const faults: DefinitionFault[] = [];
   if (type === "procedural" && !hasCommand)
     faults.push(keyFault("command", "a procedural agent needs a command", "Add command, or set type to autonomous."));
@@ -214,7 +218,7 @@ export function schemaFault(
 ): DefinitionFault {
   const steps = path === "" ? locateKeyword(message, schema) : pointerSteps(path);
   const next = "Fix the schema; JSON Schema 2020-12, draft-07 and draft-06 are supported.";
-  return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
+  return createFault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }
 
 /** Finds the first occurrence of an unknown keyword. The checker reports its name but not its location. */
@@ -233,14 +237,14 @@ function locateKeyword(message: string, schema: unknown): string[] {
   return [];
 }
 
-function fault(
+function createFault(
   code: ErrorCode,
-  { file, lineOf }: Origin,
+  { file, findLine }: Origin,
   path: string[],
   message: string,
   next: string,
 ): DefinitionFault {
-  return { code, file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
+  return { code, file, line: findLine?.(path) ?? null, path: path.join("."), message, next };
 }
 
 function parseFailure(
@@ -249,7 +253,7 @@ function parseFailure(
   faults: readonly (TextFault & { next?: string })[],
 ): Extract<ParsedAgent, { ok: false }> {
   return failedParse(
-    { file, lineOf: null },
+    { file, findLine: null },
     faults.map(({ line, problem, next, exceedsLimit }) => ({
       code: exceedsLimit ? "DROVER-AGT-009" : "DROVER-AGT-002",
       file,

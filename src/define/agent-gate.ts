@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { acceptedAgentsDirectory, heldAgentsDirectory, recordDirectory } from "../model/state-layout.ts";
 import type { LoadedAgent, LoadedAgents } from "./load-agents.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 
 /**
  * Decides which definitions of a watched directory may be used. Definitions present at startup count as the operator's.
@@ -70,7 +70,7 @@ export function createAgentGate(directory: string, stateDirectory: string | null
         }
         held.set(hash, { name, file: entry.file, hash });
         const last = lastAccepted.get(name);
-        const fault = heldFault(entry, last !== undefined);
+        const fault = createHeldFault(entry, last !== undefined);
         faults.push(fault);
         return last ? [{ ...last, fault: describeFault(fault) }] : [];
       });
@@ -116,7 +116,7 @@ export function isReadOnlyForUser(directory: string): boolean {
       return false;
     } catch (error) {
       // The owner of a file could make it writable again.
-      return errorCode(error) === "EROFS" || (errorCode(error) === "EACCES" && !isOwnedByUser(path));
+      return requireErrorCode(error) === "EROFS" || (requireErrorCode(error) === "EACCES" && !isOwnedByUser(path));
     }
   });
 }
@@ -125,7 +125,7 @@ function isOwnedByUser(path: string): boolean {
   try {
     return statSync(path).uid === process.getuid?.();
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return false;
   }
 }
@@ -136,7 +136,7 @@ function hashDefinition(directory: string, { agent }: LoadedAgent): string {
     .digest("hex");
 }
 
-function heldFault({ agent, file, line }: LoadedAgent, isChange: boolean): DefinitionFault {
+function createHeldFault({ agent, file, line }: LoadedAgent, isChange: boolean): DefinitionFault {
   const { name } = agent;
   return {
     code: "DROVER-AGT-010",
@@ -176,7 +176,7 @@ function parseHeld(file: string): Pick<HeldAgent, "name" | "file"> | null {
       : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
-    errorCode(error);
+    requireErrorCode(error);
     return null;
   }
 }
@@ -185,7 +185,7 @@ function listNames(directory: string): string[] {
   try {
     return readdirSync(directory).filter((name) => !name.startsWith("."));
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return [];
   }
 }

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
-import type { InexactNumber, LineOf } from "./structured-text.ts";
+import type { InexactNumber, FindLine } from "./structured-text.ts";
 
 export interface Shape<T> {
   schema: z.ZodType<T>;
@@ -14,7 +14,7 @@ export interface Shape<T> {
 
 export interface Origin {
   file: string | null;
-  lineOf: LineOf | null;
+  findLine: FindLine | null;
   inexact?: readonly InexactNumber[];
 }
 
@@ -22,38 +22,45 @@ export interface Origin {
 export function checkShape<T>(
   value: unknown,
   shape: Shape<T>,
-  { file, lineOf, inexact = [] }: Origin,
+  { file, findLine, inexact = [] }: Origin,
 ): { ok: true; value: T } | { ok: false; faults: DefinitionFault[] } {
   const parsed = shape.schema.safeParse(value);
   if (parsed.success && inexact.length === 0) return { ok: true, value: parsed.data };
-  const faultAt = (code: ErrorCode, path: readonly PropertyKey[], message: string, next: string): DefinitionFault => {
-    return { code, file, line: lineOf?.(path) ?? null, path: keyOf(path), message, next };
+  const createFault = (
+    code: ErrorCode,
+    path: readonly PropertyKey[],
+    message: string,
+    next: string,
+  ): DefinitionFault => {
+    return { code, file, line: findLine?.(path) ?? null, path: formatKey(path), message, next };
   };
   const inexactFaults = inexact.slice(0, maxFaults).map(({ path, text }) => {
-    const message = `${keyOf(path) || "the whole file"} has a wrong value: a number cannot hold ${text} exactly`;
+    const message = `${formatKey(path) || "the whole file"} has a wrong value: a number cannot hold ${text} exactly`;
     const next = "Write it in quotes, as a string, or as a number with at most 15 digits.";
-    return faultAt(shape.wrongValue, path, message, next);
+    return createFault(shape.wrongValue, path, message, next);
   });
   const faults = (parsed.error?.issues ?? [])
-    .flatMap(unionIssues)
+    .flatMap(flattenUnionIssue)
     .slice(0, maxFaults)
     .flatMap((issue): DefinitionFault[] => {
       if (issue.code !== "unrecognized_keys") {
-        const key = keyOf(issue.path);
+        const key = formatKey(issue.path);
         const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
         const message = missing
           ? `${key} is missing`
           : `${key || "the whole file"} has a wrong value: ${issue.message}`;
         const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
-        return [faultAt(shape.wrongValue, issue.path, message, next)];
+        return [createFault(shape.wrongValue, issue.path, message, next)];
       }
       const knownKeys = keysAt(shape.schema, issue.path);
       return issue.keys.slice(0, maxFaults).map((key) => {
-        const near = suggest(key, knownKeys);
+        const suggestion = suggest(key, knownKeys);
         const path = [...issue.path, key];
-        const message = `unknown key ${keyOf(path)}.${near ? ` Did you mean ${near}?` : ""}`;
-        const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${knownKeys.join(", ")}.`;
-        return faultAt(shape.unknownKey, path, message, next);
+        const message = `unknown key ${formatKey(path)}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`;
+        const next = suggestion
+          ? `Write ${suggestion} instead, or remove the key.`
+          : `Known keys here: ${knownKeys.join(", ")}.`;
+        return createFault(shape.unknownKey, path, message, next);
       });
     });
   return { ok: false, faults: [...inexactFaults, ...faults] };
@@ -63,16 +70,16 @@ export function checkShape<T>(
 const maxFaults = 50;
 
 /** Replaces a union's issue by the issues of the variant the author meant, if only one variant has the value's type. */
-function unionIssues(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+function flattenUnionIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== "invalid_union") return [issue];
   const candidates = issue.errors.filter(
     (issues) => !issues.some(({ code, path }) => code === "invalid_type" && path.length === 0),
   );
   if (candidates.length !== 1) return [issue];
-  return candidates[0]!.flatMap((inner) => unionIssues({ ...inner, path: [...issue.path, ...inner.path] }));
+  return candidates[0]!.flatMap((inner) => flattenUnionIssue({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
-function keyOf(path: readonly PropertyKey[]): string {
+function formatKey(path: readonly PropertyKey[]): string {
   return path.map(String).join(".");
 }
 

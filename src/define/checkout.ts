@@ -18,7 +18,7 @@ export function findCheckout(directory: string, repoSha: string | null, env: Env
   const repository = root && realpathSync.native(root);
   const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: inheritedRoot } = env;
   const isSameRepository = repository === null || !inheritedRoot || inheritedRoot === repository;
-  const readCheckedOut = (): string | null => repository && readRepoSha(repository);
+  const readCheckedOut = (): string | null => repository && readHeadCommit(repository);
   return {
     repo_sha: repoSha ?? ((isSameRepository && inherited) || readCheckedOut()),
     repo_root: repository ?? directory,
@@ -29,7 +29,7 @@ export function findCheckout(directory: string, repoSha: string | null, env: Env
  * Reads git's own files, because starting `git` would cost more than the rest of an `exec`. Returns null if there is no
  * commit or the layout is unknown.
  */
-function readRepoSha(repository: string): string | null {
+function readHeadCommit(repository: string): string | null {
   try {
     const gitDirectory = findGitDirectory(repository);
     const head = (readIfExists(join(gitDirectory, "HEAD")) ?? "").trim();

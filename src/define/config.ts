@@ -7,13 +7,13 @@ import { RequestError } from "../model/errors.ts";
 import { checkShape } from "./check-shape.ts";
 import { narrowConfig } from "./narrow-config.ts";
 import { maxDefinitionBytes } from "./definition-limits.ts";
-import { readYaml } from "./structured-text.ts";
+import { parseYaml } from "./structured-text.ts";
 
 /** Reads and checks a drover.yaml. Every fault has the file, the line and the key. */
 export function loadConfig(file: string): Config {
-  const read = readYaml(readConfig(file));
-  if (!read.ok) {
-    const { line, problem, exceedsLimit } = read.faults[0]!;
+  const parsed = parseYaml(readConfig(file));
+  if (!parsed.ok) {
+    const { line, problem, exceedsLimit } = parsed.faults[0]!;
     if (exceedsLimit) throw overLimit(file, line, problem);
     throw new RequestError({
       code: "DROVER-CFG-002",
@@ -22,7 +22,7 @@ export function loadConfig(file: string): Config {
       next: `Fix line ${line}; \`drover doctor\` checks the file again.`,
     });
   }
-  const checked = checkShape(read.value ?? {}, shape, { ...read, file });
+  const checked = checkShape(parsed.value ?? {}, shape, { ...parsed, file });
   if (checked.ok) {
     const { agents, profiles } = checked.value;
     // Paths are relative to the real file, so that a link to a trusted file cannot pull in the directory of the link.
@@ -40,13 +40,13 @@ export function loadConfig(file: string): Config {
 }
 
 /** Loads only the settings of an untrusted file that are stricter than the defaults. An invalid file is ignored entirely. */
-export function loadUntrustedConfig(file: string): { config: Config; leftOut: string[] } {
+export function loadUntrustedConfig(file: string): { config: Config; ignoredKeys: string[] } {
   try {
-    const { config, leftOut } = narrowConfig(loadConfig(file));
-    return { config, leftOut: leftOut.map((key) => `${key} of drover.yaml`) };
+    const { config, ignoredKeys } = narrowConfig(loadConfig(file));
+    return { config, ignoredKeys: ignoredKeys.map((key) => `${key} of drover.yaml`) };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    return { config: defaultConfig, leftOut: [`drover.yaml, which is invalid [${error.code}]`] };
+    return { config: defaultConfig, ignoredKeys: [`drover.yaml, which is invalid [${error.code}]`] };
   }
 }
 
@@ -70,11 +70,11 @@ function readConfig(file: string): string {
   }
 }
 
-function unreadable(file: string, why: string, cause?: unknown): RequestError {
+function unreadable(file: string, reason: string, cause?: unknown): RequestError {
   return new RequestError({
     code: "DROVER-CFG-001",
     field: file,
-    message: `${file} cannot be read (${why}).`,
+    message: `${file} cannot be read (${reason}).`,
     next: "Make it a file that this user can read, or remove it to run with the defaults.",
     cause,
   });

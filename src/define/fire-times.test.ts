@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createFireTimes } from "./fire-times.ts";
-import { timingFaults } from "./timing-faults.ts";
+import { checkTiming } from "./check-timing.ts";
 
 const fireTimes = createFireTimes();
 const utc = (text: string): number => Date.parse(`${text.replace(" ", "T")}Z`);
@@ -84,7 +84,7 @@ test("accepts names, ranges, steps, lists and nicknames; matches day of month or
 test.each(["__proto__", "constructor", "toString"])(
   "refuses the inherited property %s as a cron expression",
   (cron) => {
-    expect(timingFaults({ cron, timezone: "UTC" }, Date.now())).toMatchObject([{ path: "cron" }]);
+    expect(checkTiming({ cron, timezone: "UTC" }, Date.now())).toMatchObject([{ path: "cron" }]);
   },
 );
 
@@ -113,7 +113,7 @@ test.each([
   [{ cron: "0 9 * * *", timezone: "new york" }, "timezone", "Did you mean America/New_York?"],
   [{ cron: "0 9 * * *", timezone: "Mars/Base" }, "timezone", "unknown timezone: Mars/Base."],
 ])("refuses %j", (timing, path, message) => {
-  const [fault, ...more] = timingFaults({ timezone: "UTC", ...timing }, Date.now());
+  const [fault, ...more] = checkTiming({ timezone: "UTC", ...timing }, Date.now());
   expect(fault).toMatchObject({ path, message: expect.stringContaining(message), next: expect.any(String) });
   expect(more).toEqual([]);
 });

@@ -10,7 +10,7 @@ export interface FireTimes {
   next(after: number): number | null;
 }
 
-export type FireTimesOf = (timing: Timing, anchor: number) => FireTimes;
+export type GetFireTimes = (timing: Timing, anchor: number) => FireTimes;
 
 export const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
@@ -24,8 +24,8 @@ const nicknames: ReadonlyMap<string, string> = new Map([
   ["@annually", "0 0 1 1 *"],
 ]);
 
-/** Timings must have passed `timingFaults`. Caches zones, because opening one costs more than computing a hundred slots. */
-export function createFireTimes(): FireTimesOf {
+/** Timings must have passed `checkTiming`. Caches zones, because opening one costs more than computing a hundred slots. */
+export function createFireTimes(): GetFireTimes {
   const zones = new Map<string, Zone>();
   return ({ cron, every, timezone }, anchor) => {
     if (cron === undefined) return intervalTimes(intervalMs(every ?? "1d"), anchor);

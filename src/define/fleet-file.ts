@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import { agentShape, type AgentText, readAgentText, ignoredKeys } from "./agent-file.ts";
+import { agentShape, type AgentText, parseAgentText, ignoredKeys } from "./agent-file.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
 import { type AgentChecks, checkAgentEntry, type AgentEntry, resolvePaths } from "./agent-entry.ts";
 import { isRecord, mergeKeys } from "./merge-keys.ts";
@@ -48,12 +48,12 @@ interface LoadContext {
   /** The chain of fleet files that include this one, outermost first. */
   ancestors: readonly string[];
   /** The real paths of all files referred to so far. */
-  seen: Set<string>;
+  loadedFiles: Set<string>;
   defaults: Record<string, unknown>;
 }
 
 export function loadFleet(file: string, text: AgentText, checks: AgentChecks): Promise<FleetAgents> {
-  return loadFleetFile(file, text, { checks, ancestors: [], seen: new Set([identity(file)]), defaults: {} });
+  return loadFleetFile(file, text, { checks, ancestors: [], loadedFiles: new Set([toRealPath(file)]), defaults: {} });
 }
 
 async function loadFleetFile(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
@@ -126,22 +126,22 @@ async function loadEntry(
   if (typeof path !== "string" || path === "")
     return failed(
       fleet,
-      [keyFault(origin, "path", "path is not a file path", "Set it to the path of an agent file.")],
+      [createKeyFault(origin, "path", "path is not a file path", "Set it to the path of an agent file.")],
       [],
     );
   const file = resolve(dirname(fleet), path);
   const changes = checkShape(keys, changesShape, origin);
   if (!changes.ok) return failed(fleet, changes.faults, [file]);
-  const repeated = repeatedFileFault(file, origin, "path", context);
+  const repeated = checkRepeatedFile(file, origin, "path", context);
   if (repeated) return failed(fleet, [repeated], []);
   const content = await readDefinition(file);
   if (!content.ok) return failed(file, content.faults, [file]);
-  const text = readAgentText(file, content.text);
+  const text = parseAgentText(file, content.text);
   if ("ok" in text) return failed(file, text.faults, [file]);
   if (isFleet(text.value))
     return failed(
       fleet,
-      [keyFault(origin, "path", `${path} is a fleet file`, "List it under include instead.")],
+      [createKeyFault(origin, "path", `${path} is a fleet file`, "List it under include instead.")],
       [file],
     );
   const overrides = resolvePaths(keys, dirname(fleet));
@@ -153,42 +153,42 @@ async function loadEntry(
 
 async function loadIncluded(file: string, origin: Origin, context: LoadContext): Promise<FleetAgents> {
   const failed = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
-  const repeated = repeatedFileFault(file, origin, "include", context);
+  const repeated = checkRepeatedFile(file, origin, "include", context);
   if (repeated) return { ...failed([repeated]), referenced: [] };
   const content = await readDefinition(file);
   if (!content.ok) return failed(content.faults);
-  const text = readAgentText(file, content.text);
+  const text = parseAgentText(file, content.text);
   if ("ok" in text) return failed(text.faults);
   if (!isFleet(text.value))
     return failed([
-      keyFault(origin, "include", `${file} is not a fleet file`, "List agent files under agents, as path."),
+      createKeyFault(origin, "include", `${file} is not a fleet file`, "List agent files under agents, as path."),
     ]);
   const loaded = await loadFleetFile(file, text, context);
   return { ...loaded, referenced: [file, ...loaded.referenced] };
 }
 
 /** Each file may be loaded only once: a fleet that includes itself would never finish loading, and a repeated file duplicates every agent. */
-function repeatedFileFault(
+function checkRepeatedFile(
   file: string,
   origin: Origin,
   key: string,
-  { ancestors, seen }: LoadContext,
+  { ancestors, loadedFiles }: LoadContext,
 ): DefinitionFault | null {
-  const real = identity(file);
-  if (!seen.has(real)) {
-    seen.add(real);
+  const realPath = toRealPath(file);
+  if (!loadedFiles.has(realPath)) {
+    loadedFiles.add(realPath);
     return null;
   }
-  const first = ancestors.findIndex((ancestor) => identity(ancestor) === real);
+  const first = ancestors.findIndex((ancestor) => toRealPath(ancestor) === realPath);
   const message =
     first < 0
       ? `${file} is listed twice`
       : `the fleet file includes itself: ${[...ancestors.slice(first), file].join(" -> ")}`;
-  return { ...keyFault(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
+  return { ...createKeyFault(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
 }
 
 /** The real path, so that a file has one identity however it is reached. */
-function identity(file: string): string {
+function toRealPath(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {
@@ -214,23 +214,23 @@ function withDefaults(
 
 /** The origin of a part of the file. A key inherited from `defaults` has the line of that section. */
 function partOrigin(
-  { file, lineOf, inexact = [] }: Origin,
+  { file, findLine, inexact = [] }: Origin,
   prefix: readonly PropertyKey[],
   isDefault: (key: PropertyKey) => boolean = () => false,
 ): Origin {
   const isInPart = (path: readonly PropertyKey[]): boolean => prefix.every((step, index) => path[index] === step);
   return {
     file,
-    lineOf:
-      lineOf &&
+    findLine:
+      findLine &&
       ((path) =>
-        path[0] !== undefined && isDefault(path[0]) ? lineOf(["defaults", ...path]) : lineOf([...prefix, ...path])),
+        path[0] !== undefined && isDefault(path[0]) ? findLine(["defaults", ...path]) : findLine([...prefix, ...path])),
     inexact: inexact
       .filter(({ path }) => isInPart(path))
       .map((number) => ({ ...number, path: number.path.slice(prefix.length) })),
   };
 }
 
-function keyFault({ file, lineOf }: Origin, path: string, message: string, next: string): DefinitionFault {
-  return { code: "DROVER-AGT-004", file, line: lineOf?.([path]) ?? null, path, message, next };
+function createKeyFault({ file, findLine }: Origin, path: string, message: string, next: string): DefinitionFault {
+  return { code: "DROVER-AGT-004", file, line: findLine?.([path]) ?? null, path, message, next };
 }

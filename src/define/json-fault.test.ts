@@ -1,7 +1,7 @@
 import { assert, constantFrom, json, nat, property, tuple } from "fast-check";
 import { expect, test } from "vitest";
 import { findJsonFault } from "./json-fault.ts";
-import { readJson } from "./structured-text.ts";
+import { parseJson } from "./structured-text.ts";
 
 test.each([
   ["a comma too many", '{\n  "a": 1,\n}', 3, "comma"],
@@ -18,12 +18,12 @@ test.each([
   ["an empty file", "", 1, "empty"],
   ["a leading zero", "[\n01]", 2, '"01"'],
 ])("%s is found on its line", (_, text, line, word) => {
-  const read = readJson(text);
+  const read = parseJson(text);
   expect(read).toMatchObject({ ok: false, faults: [{ line, problem: expect.stringContaining(word) }] });
 });
 
 test("refuses a repeated key", () => {
-  expect(readJson('{"a": 1,\n"a": 2}')).toMatchObject({ ok: false, faults: [{ line: 2 }] });
+  expect(parseJson('{"a": 1,\n"a": 2}')).toMatchObject({ ok: false, faults: [{ line: 2 }] });
 });
 
 test("finds a position and a reason for every text that JSON.parse rejects", () => {

@@ -33,7 +33,7 @@ export function findJsonFault(text: string): JsonFault {
       expected = expected === "comma or end" && openBrackets.at(-1) === "{" ? "key" : "value";
       offset++;
     } else if (character === '"') {
-      const end = endOfString(text, offset);
+      const end = findStringEnd(text, offset);
       if ("problem" in end) return end;
       offset = end.offset;
       expected = expected.startsWith("key") ? "colon" : "comma or end";
@@ -75,7 +75,7 @@ function missingBefore(character: string, expected: "colon" | "comma or end"): s
   return character === "," ? null : "a comma or the end";
 }
 
-function endOfString(text: string, start: number): { offset: number } | JsonFault {
+function findStringEnd(text: string, start: number): { offset: number } | JsonFault {
   for (let offset = start + 1; offset < text.length; offset++) {
     const character = text[offset]!;
     if (character === '"') return { offset: offset + 1 };

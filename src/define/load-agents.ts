@@ -58,9 +58,9 @@ export async function loadAgentFiles(
   previous: readonly LoadedAgent[] = [],
 ): Promise<LoadedAgents> {
   const all = await Promise.all(files.map((file) => loadDefinitions(file, checks)));
-  const read = dropFleetMembers(all);
-  const agents = read.flatMap((definitions) => keepValidAgents(definitions, previous));
-  const faults = read.flatMap((definitions) => [
+  const definitionsByFile = dropFleetMembers(all);
+  const agents = definitionsByFile.flatMap((definitions) => keepValidAgents(definitions, previous));
+  const faults = definitionsByFile.flatMap((definitions) => [
     ...definitions.faults,
     ...definitions.entries.flatMap((entry) => entry.faults ?? []),
   ]);
@@ -70,11 +70,11 @@ export async function loadAgentFiles(
     if (duplicates.length === 1) return [loaded];
     // Only the author knows which duplicate is intended, so none of them loads, except one that was loaded before.
     const kept = duplicates.find(({ file }) => previous.some((old) => old.file === file && old.agent.name === name));
-    const fault = duplicateFault(name, duplicates, kept);
+    const fault = createDuplicateFault(name, duplicates, kept);
     if (loaded === duplicates[0]) faults.push(fault);
     return loaded === kept ? [{ ...loaded, fault: describeFault(fault) }] : [];
   });
-  const referenced = [...new Set(read.flatMap((definitions) => definitions.referenced))];
+  const referenced = [...new Set(definitionsByFile.flatMap((definitions) => definitions.referenced))];
   const count = new Set([...files, ...referenced]).size;
   return { agents: unique, faults, files: count, subdirectories: [], referenced };
 }
@@ -116,7 +116,7 @@ export function isAgentFile(name: string): boolean {
   );
 }
 
-function duplicateFault(
+function createDuplicateFault(
   name: string,
   duplicates: readonly LoadedAgent[],
   kept: LoadedAgent | undefined,

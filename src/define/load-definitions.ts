@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { type AgentChecks, checkAgentEntry } from "./agent-entry.ts";
-import { readAgentText } from "./agent-file.ts";
+import { parseAgentText } from "./agent-file.ts";
 import { type FleetAgents, isFleet, loadFleet } from "./fleet-file.ts";
 import { readDefinition } from "./read-definition.ts";
 
@@ -21,7 +21,7 @@ export async function loadDefinitions(file: string, checks: AgentChecks): Promis
   });
   const content = await readDefinition(file);
   if (!content.ok) return failed(content.faults, content.gone);
-  const text = readAgentText(file, content.text);
+  const text = parseAgentText(file, content.text);
   if ("ok" in text) return failed(text.faults);
   if (extname(file).toLowerCase() !== ".md" && isFleet(text.value))
     return { file, gone: false, ...(await loadFleet(file, text, checks)) };

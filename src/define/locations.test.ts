@@ -122,7 +122,7 @@ describe("a .drover/ in a directory", () => {
     for (const seen of [env(), trusting(top)])
       expect(findLocations(seen, join(top, "a"))).toMatchObject({
         stateDirectory: elsewhere(),
-        ignoredState: { path: join(top, ".drover"), made: false },
+        ignoredState: { path: join(top, ".drover"), createdByUser: false },
       });
   });
 
@@ -130,7 +130,7 @@ describe("a .drover/ in a directory", () => {
     madeHere(top);
     expect(findLocations(env(), top)).toMatchObject({
       stateDirectory: elsewhere(),
-      ignoredState: { path: join(top, ".drover"), made: true },
+      ignoredState: { path: join(top, ".drover"), createdByUser: true },
     });
     const { stateDirectory, ignoredState } = findLocations(trusting(top), join(top, "a", "b"));
     expect([stateDirectory, ignoredState]).toEqual([join(top, ".drover"), undefined]);
@@ -147,7 +147,7 @@ describe("a .drover/ in a directory", () => {
     mkdirSync(join(top, "a", ".drover"));
     expect(findLocations(trusting(top), join(top, "a"))).toMatchObject({
       stateDirectory: join(top, ".drover"),
-      ignoredState: { path: join(top, "a", ".drover"), made: false },
+      ignoredState: { path: join(top, "a", ".drover"), createdByUser: false },
     });
   });
 

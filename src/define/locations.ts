@@ -20,8 +20,8 @@ export interface Locations {
   repository: string | null;
   /** A second copy of the head of the record's audit chain. Unset if this user has no directory for it. */
   headCopy?: string;
-  /** A `.drover/` of this user that is not used. `made` means that this user's Drover created it, so that only trust is missing. */
-  ignoredState?: { path: string; made: boolean };
+  /** A `.drover/` of this user that is not used. `createdByUser` means that only trust is missing. */
+  ignoredState?: { path: string; createdByUser: boolean };
 }
 
 export function findLocations(env: Environment, cwd: string): Locations {
@@ -34,9 +34,9 @@ export function findLocations(env: Environment, cwd: string): Locations {
   for (let directory = cwd; ; directory = dirname(directory)) {
     const candidate = join(directory, ".drover");
     if (!state && isOurStateDirectory(candidate)) {
-      const made = wasMadeByUser(candidate, userDirectory);
-      if (made && isTrusted(directory, env)) state = candidate;
-      else ignoredState ??= { path: candidate, made };
+      const createdByUser = wasCreatedByUser(candidate, userDirectory);
+      if (createdByUser && isTrusted(directory, env)) state = candidate;
+      else ignoredState ??= { path: candidate, createdByUser };
     }
     if (!configFile && isOurs(join(directory, "drover.yaml"), constants.R_OK))
       configFile = join(directory, "drover.yaml");
@@ -61,7 +61,7 @@ function defaultStateDirectory(userDirectory: string | null, project: string | n
 }
 
 /** A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own state. */
-function wasMadeByUser(stateDirectory: string, userDirectory: string | null): boolean {
+function wasCreatedByUser(stateDirectory: string, userDirectory: string | null): boolean {
   return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
 }
 

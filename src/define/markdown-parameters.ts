@@ -19,7 +19,7 @@ const parameterPattern = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(
  * Reads lines of the form `- NAME: description` under the heading `## Parameters`. A section without bullets is prose.
  * `firstLine` is the line number of `lines[0]`.
  */
-export function readParameters(lines: readonly string[], firstLine: number): ListedParameters {
+export function parseParameters(lines: readonly string[], firstLine: number): ListedParameters {
   const listed: ListedParameters = { parameters: [], faults: [] };
   // The pattern takes quadratic time on a long line of spaces.
   const start = lines.findIndex((line) => line.length < 200 && headingPattern.test(line));
@@ -48,7 +48,7 @@ export function readParameters(lines: readonly string[], firstLine: number): Lis
 }
 
 /** Every listed parameter is a required string. */
-export function toSchema(parameters: readonly ListedParameter[]): Record<string, unknown> {
+export function toParametersSchema(parameters: readonly ListedParameter[]): Record<string, unknown> {
   return {
     type: "object",
     properties: Object.fromEntries(

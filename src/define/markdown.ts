@@ -1,12 +1,12 @@
-import { type ListedParameters, readParameters } from "./markdown-parameters.ts";
-import { type InexactNumber, type LineOf, readYaml, type TextFault } from "./structured-text.ts";
+import { type ListedParameters, parseParameters } from "./markdown-parameters.ts";
+import { type InexactNumber, type FindLine, parseYaml, type TextFault } from "./structured-text.ts";
 
 export type MarkdownParts =
   | {
       ok: true;
       /** The front matter; empty if there is none. */
       fields: unknown;
-      lineOf: LineOf;
+      findLine: FindLine;
       inexact: InexactNumber[];
       title: string | null;
       titleLine: number;
@@ -22,7 +22,7 @@ export type MarkdownParts =
  */
 export function splitMarkdown(text: string): MarkdownParts {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
-  const front = readFrontMatter(lines);
+  const front = parseFrontMatter(lines);
   if (!front.ok) return front;
   const { title, section } = findHeadings(lines, front.bodyStart);
   const stray = findFirstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
@@ -31,7 +31,7 @@ export function splitMarkdown(text: string): MarkdownParts {
   return {
     ok: true,
     fields: front.fields,
-    lineOf: front.lineOf,
+    findLine: front.findLine,
     inexact: front.inexact,
     title: title === null ? null : headingText(lines[title]!),
     titleLine: (title ?? front.bodyStart) + 1,
@@ -40,7 +40,7 @@ export function splitMarkdown(text: string): MarkdownParts {
       .join("\n")
       .trim(),
     sections: section === null ? "" : lines.slice(section).join("\n").trim(),
-    parameters: readParameters(section === null ? [] : lines.slice(section), (section ?? 0) + 1),
+    parameters: parseParameters(section === null ? [] : lines.slice(section), (section ?? 0) + 1),
   };
 }
 
@@ -59,16 +59,16 @@ function findFirstText(lines: readonly string[]): number | null {
 }
 
 type FrontMatter =
-  | { ok: true; fields: unknown; lineOf: LineOf; inexact: InexactNumber[]; bodyStart: number }
+  | { ok: true; fields: unknown; findLine: FindLine; inexact: InexactNumber[]; bodyStart: number }
   | Extract<MarkdownParts, { ok: false }>;
 
 function failure(line: number, problem: string, next?: string): Extract<MarkdownParts, { ok: false }> {
   return { ok: false, faults: [{ line, problem, ...(next ? { next } : {}) }] };
 }
 
-function readFrontMatter(lines: readonly string[]): FrontMatter {
+function parseFrontMatter(lines: readonly string[]): FrontMatter {
   const opening = lines[0] ?? "";
-  if (!opening.startsWith("---")) return { ok: true, fields: {}, lineOf: () => 1, inexact: [], bodyStart: 0 };
+  if (!opening.startsWith("---")) return { ok: true, fields: {}, findLine: () => 1, inexact: [], bodyStart: 0 };
   if (opening.trimEnd() !== "---") {
     return failure(
       1,
@@ -78,7 +78,7 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
   }
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
   if (end < 0) return failure(1, "the front matter is never closed", "Close it with a line of ---.");
-  const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
+  const parsed = parseYaml(lines.slice(1, end).join("\n"), 2);
   if (!parsed.ok) {
     const faults = parsed.faults.map((fault) => ({
       ...fault,

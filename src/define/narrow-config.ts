@@ -2,11 +2,11 @@ import { type Config, defaultConfig } from "../model/config.ts";
 import { isRecord } from "./merge-keys.ts";
 
 /**
- * Reduces an untrusted drover.yaml to the settings that are stricter than the defaults. `leftOut` lists the keys
+ * Reduces an untrusted drover.yaml to the settings that are stricter than the defaults. `ignoredKeys` lists the keys
  * that were dropped.
  */
-export function narrowConfig(config: Config): { config: Config; leftOut: string[] } {
-  const leftOut: string[] = [];
+export function narrowConfig(config: Config): { config: Config; ignoredKeys: string[] } {
+  const ignoredKeys: string[] = [];
   const narrow = (value: unknown, standard: unknown, path: string): unknown => {
     if (isRecord(value) && isRecord(standard))
       return Object.fromEntries(
@@ -16,11 +16,11 @@ export function narrowConfig(config: Config): { config: Config; leftOut: string[
         ]),
       );
     if (JSON.stringify(value) === JSON.stringify(standard) || isStricter[path]?.(value, standard)) return value;
-    leftOut.push(path);
+    ignoredKeys.push(path);
     return standard;
   };
   // Each value passed the schema or is the default.
-  return { config: narrow(config, defaultConfig, "") as Config, leftOut };
+  return { config: narrow(config, defaultConfig, "") as Config, ignoredKeys };
 }
 
 const isLess = (value: unknown, standard: unknown): boolean => Number(value) < Number(standard);

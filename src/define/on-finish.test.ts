@@ -39,7 +39,7 @@ test("converts webhooks of a herdctl agent to names, with the command to registe
   const notes: Note[] = [];
   const hook = { type: "webhook", url: "https://chat.example/in?a=b", on_events: ["failed", "timeout"] };
   const keys = { hooks: { after_run: [hook, { type: "shell", command: "true" }] } };
-  const source = { file: "f", keys, lineOf: () => 1, notes, variables: new Set<string>() };
+  const source = { file: "f", keys, findLine: () => 1, notes, variables: new Set<string>() };
   expect(mapHooks([source])).toMatchObject({ webhooks: ["chat.example"], on_finish: expect.stringContaining("true") });
   expect(notes.map(({ message }) => message)).toContain(
     "became the webhook chat.example; register it: drover webhooks add chat.example 'https://chat.example/in?a=b' --named --event failed",

@@ -7,8 +7,8 @@ import type { Registration } from "../model/runner-port.ts";
 import { suggest } from "../model/suggest.ts";
 import { checkShape } from "./check-shape.ts";
 import { maxDefinitionBytes } from "./definition-limits.ts";
-import { errorCode } from "./error-code.ts";
-import { readJson, readYaml } from "./structured-text.ts";
+import { requireErrorCode } from "./error-code.ts";
+import { parseJson, parseYaml } from "./structured-text.ts";
 
 export interface LoadedProfile {
   name: string;
@@ -16,7 +16,7 @@ export interface LoadedProfile {
   /** The runner's directory, which `command`, `module` and `agents_dir` are relative to. */
   directory: string;
   profile: Profile;
-  /** Absolute; null if the profile brings no agents. */
+  /** Absolute; null if the profile has no agents. */
   agentsDirectory: string | null;
   /** Absolute; null if the executor is not a module. */
   module: string | null;
@@ -46,18 +46,18 @@ export function loadProfile(
 ): ProfileResult {
   if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
   for (const directory of searchDirectories) {
-    const files = listProfileFiles(directory).filter((file) => nameOf(file) === nameOrPath);
-    if (files.length > 1) return { ok: false, faults: [duplicateFault(nameOrPath, files)] };
+    const files = listProfileFiles(directory).filter((file) => profileName(file) === nameOrPath);
+    if (files.length > 1) return { ok: false, faults: [createDuplicateFault(nameOrPath, files)] };
     if (files[0] !== undefined) return readProfile(files[0], host);
   }
-  const knownNames = [...new Set(searchDirectories.flatMap(listProfileFiles).map(nameOf))];
-  const near = suggest(nameOrPath, knownNames);
-  const message = `profile ${nameOrPath} not found in ${searchDirectories.join(", ") || "any directory"}.${near ? ` Did you mean ${near}?` : ""}`;
+  const knownNames = [...new Set(searchDirectories.flatMap(listProfileFiles).map(profileName))];
+  const suggestion = suggest(nameOrPath, knownNames);
+  const message = `profile ${nameOrPath} not found in ${searchDirectories.join(", ") || "any directory"}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`;
   const next =
     knownNames.length > 0
       ? `Known profiles: ${knownNames.join(", ")}.`
       : "Create it in a profiles/ directory; see docs/profiles.md.";
-  return { ok: false, faults: [fault("DROVER-PRF-001", null, message, next)] };
+  return { ok: false, faults: [createFault("DROVER-PRF-001", null, message, next)] };
 }
 
 /** Loads all profiles of these directories. If a name occurs in several, the first directory wins, as in `loadProfile`. */
@@ -65,15 +65,15 @@ export function findProfiles(
   directories: readonly string[],
   host: ProfileHost,
 ): { profiles: LoadedProfile[]; faults: DefinitionFault[]; absent: DefinitionFault[] } {
-  const seen = new Set<string>();
+  const foundNames = new Set<string>();
   const results = directories.flatMap((directory) => {
     const files = listProfileFiles(directory);
-    const names = [...new Set(files.map(nameOf))].filter((name) => !seen.has(name));
+    const names = [...new Set(files.map(profileName))].filter((name) => !foundNames.has(name));
     return names.map((name): ProfileResult => {
-      seen.add(name);
-      const matches = files.filter((file) => nameOf(file) === name);
+      foundNames.add(name);
+      const matches = files.filter((file) => profileName(file) === name);
       return matches.length > 1
-        ? { ok: false, faults: [duplicateFault(name, matches)] }
+        ? { ok: false, faults: [createDuplicateFault(name, matches)] }
         : readProfile(matches[0]!, host);
     });
   });
@@ -93,7 +93,9 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   let text: string;
   const rejectFile = (code: ErrorCode, problem: string): ProfileResult => ({
     ok: false,
-    faults: [fault(code, file, `profile ${file} ${problem}`, "Move it out of the directory, or make it smaller.")],
+    faults: [
+      createFault(code, file, `profile ${file} ${problem}`, "Move it out of the directory, or make it smaller."),
+    ],
   });
   try {
     const { size, mode } = statSync(file);
@@ -103,12 +105,14 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
       return rejectFile("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
     text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    const missing = errorCode(error) === "ENOENT";
-    const message = missing ? `profile ${file} not found` : `profile ${file} cannot be read (${errorCode(error)})`;
+    const missing = requireErrorCode(error) === "ENOENT";
+    const message = missing
+      ? `profile ${file} not found`
+      : `profile ${file} cannot be read (${requireErrorCode(error)})`;
     return {
       ok: false,
       faults: [
-        fault(
+        createFault(
           missing ? "DROVER-PRF-001" : "DROVER-PRF-002",
           file,
           message,
@@ -117,29 +121,29 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
       ],
     };
   }
-  const read = extname(file) === ".json" ? readJson(text) : readYaml(text);
-  if (!read.ok) {
+  const parsed = extname(file) === ".json" ? parseJson(text) : parseYaml(text);
+  if (!parsed.ok) {
     const kind = extname(file) === ".json" ? "JSON" : "YAML";
-    const faults = read.faults.map(({ line, problem, exceedsLimit }) => ({
+    const faults = parsed.faults.map(({ line, problem, exceedsLimit }) => ({
       ...(exceedsLimit
-        ? fault("DROVER-PRF-007", file, `the file is over a limit: ${problem}`, "Make it smaller.")
-        : fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`)),
+        ? createFault("DROVER-PRF-007", file, `the file is over a limit: ${problem}`, "Make it smaller.")
+        : createFault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`)),
       line,
     }));
     return { ok: false, faults };
   }
-  const checked = checkShape(read.value, shape, { ...read, file });
+  const checked = checkShape(parsed.value, shape, { ...parsed, file });
   if (!checked.ok) return checked;
   const directory = runnerDirectory(file);
   const profile = checked.value;
-  const invalid = executorFault(nameOf(file), profile, directory, host);
-  if (invalid) return { ok: false, faults: [{ ...invalid, file, line: read.lineOf([invalid.path]) }] };
-  const missing = missingProgramFault(nameOf(file), profile, directory, host);
+  const invalid = checkExecutor(profileName(file), profile, directory, host);
+  if (invalid) return { ok: false, faults: [{ ...invalid, file, line: parsed.findLine([invalid.path]) }] };
+  const missing = checkProgram(profileName(file), profile, directory, host);
   if (missing) return { ok: false, absent: true, faults: [{ ...missing, file }] };
   return {
     ok: true,
     profile: {
-      name: nameOf(file),
+      name: profileName(file),
       file,
       directory,
       profile,
@@ -162,20 +166,20 @@ function runnerDirectory(file: string): string {
   return basename(directory) === "profiles" ? dirname(directory) : directory;
 }
 
-function executorFault(
+function checkExecutor(
   name: string,
   { type, command, module, can }: Profile,
   directory: string,
   host: ProfileHost,
 ): DefinitionFault | null {
-  const keyFault = (code: ErrorCode, path: string, message: string, next: string): DefinitionFault => ({
-    ...fault(code, null, `profile ${name}: ${message}`, next),
+  const createKeyFault = (code: ErrorCode, path: string, message: string, next: string): DefinitionFault => ({
+    ...createFault(code, null, `profile ${name}: ${message}`, next),
     path,
   });
   if (command !== undefined && module !== undefined)
-    return keyFault("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
+    return createKeyFault("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
   if (Object.keys(can).length > 0 && command === undefined)
-    return keyFault(
+    return createKeyFault(
       "DROVER-PRF-004",
       "can",
       "can is only allowed with command",
@@ -183,7 +187,7 @@ function executorFault(
     );
   if (command !== undefined) {
     if (host.hasCommand(command, directory)) return null;
-    return keyFault(
+    return createKeyFault(
       "DROVER-PRF-005",
       "command",
       `command ${command} not found`,
@@ -192,7 +196,7 @@ function executorFault(
   }
   if (module !== undefined) {
     if (statSync(resolve(directory, module), { throwIfNoEntry: false })?.isFile()) return null;
-    return keyFault(
+    return createKeyFault(
       "DROVER-PRF-005",
       "module",
       `module ${module} not found`,
@@ -200,16 +204,16 @@ function executorFault(
     );
   }
   if (host.builtIn.includes(type)) return null;
-  const near = suggest(type, host.builtIn);
-  return keyFault(
+  const suggestion = suggest(type, host.builtIn);
+  return createKeyFault(
     "DROVER-PRF-004",
     "type",
-    `unknown executor: ${type}.${near ? ` Did you mean ${near}?` : ""}`,
-    `Set command or module, or one of these types: ${host.builtIn.join(", ")}.`,
+    `unknown executor: ${type}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
+    `Set command or module, or use one of the types ${host.builtIn.join(", ")}.`,
   );
 }
 
-function missingProgramFault(
+function checkProgram(
   name: string,
   { type, command, module, config }: Profile,
   directory: string,
@@ -218,7 +222,10 @@ function missingProgramFault(
   if (command !== undefined || module !== undefined) return null;
   const missing = host.missing?.(type, config, directory) ?? null;
   return (
-    missing && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${missing.message}`, missing.next), path: "type" }
+    missing && {
+      ...createFault("DROVER-PRF-005", null, `profile ${name}: ${missing.message}`, missing.next),
+      path: "type",
+    }
   );
 }
 
@@ -230,17 +237,17 @@ function listProfileFiles(directory: string): string[] {
       .map((name) => join(directory, name));
   } catch (error) {
     // The directory is optional.
-    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return [];
+    if (requireErrorCode(error) === "ENOENT" || requireErrorCode(error) === "ENOTDIR") return [];
     throw error;
   }
 }
 
-function nameOf(file: string): string {
+function profileName(file: string): string {
   return basename(file, extname(file));
 }
 
-function duplicateFault(name: string, files: readonly string[]): DefinitionFault {
-  return fault(
+function createDuplicateFault(name: string, files: readonly string[]): DefinitionFault {
+  return createFault(
     "DROVER-PRF-006",
     files[0]!,
     `profile ${name} is defined more than once: ${files.join(", ")}`,
@@ -248,6 +255,6 @@ function duplicateFault(name: string, files: readonly string[]): DefinitionFault
   );
 }
 
-function fault(code: ErrorCode, file: string | null, message: string, next: string): DefinitionFault {
+function createFault(code: ErrorCode, file: string | null, message: string, next: string): DefinitionFault {
   return { code, file, line: null, path: "", message, next };
 }

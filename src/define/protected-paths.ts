@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { StartOptions } from "../model/process.ts";
 import { cacheDirectory, hiddenFromCommands, runsDirectory } from "../model/state-layout.ts";
 import type { Environment } from "../model/environment.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
 import { userStateDirectory } from "./user-state.ts";
 
@@ -32,7 +32,7 @@ function createForMount(directory: string | null): string[] {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     return [directory];
   } catch (error) {
-    return errorCode(error) === "EACCES" && isClosedByOthers(directory) ? [] : [directory];
+    return requireErrorCode(error) === "EACCES" && isClosedByOthers(directory) ? [] : [directory];
   }
 }
 
@@ -41,7 +41,7 @@ function isClosedByOthers(directory: string): boolean {
   try {
     return statSync(directory).uid !== process.getuid?.();
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return isClosedByOthers(dirname(directory));
   }
 }

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { maxDefinitionBytes } from "./definition-limits.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 
 type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault[]; gone: boolean };
 
@@ -9,7 +9,7 @@ type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault
 export async function readDefinition(file: string): Promise<Content> {
   const rejectFile = (message: string, next: string, line: number | null = null): Content => ({
     ok: false,
-    faults: [{ ...fault(file, message, next), line }],
+    faults: [{ ...createFault(file, message, next), line }],
     gone: false,
   });
   let bytes: Buffer;
@@ -32,19 +32,19 @@ export async function readDefinition(file: string): Promise<Content> {
 }
 
 function tooLarge(file: string): Content {
-  const limit = fault(file, `is larger than ${maxDefinitionBytes / 1024} KB`, "Make it smaller.");
+  const limit = createFault(file, `is larger than ${maxDefinitionBytes / 1024} KB`, "Make it smaller.");
   return { ok: false, faults: [{ ...limit, code: "DROVER-AGT-009" }], gone: false };
 }
 
 export function isMissing(error: unknown): boolean {
-  return errorCode(error) === "ENOENT";
+  return requireErrorCode(error) === "ENOENT";
 }
 
 export function unreadable(file: string, error: unknown): DefinitionFault {
   const next = isMissing(error) ? "Create it, or correct the path." : "Make it readable by this user.";
-  return fault(file, `cannot be read (${errorCode(error)})`, next);
+  return createFault(file, `cannot be read (${requireErrorCode(error)})`, next);
 }
 
-function fault(file: string, message: string, next: string): DefinitionFault {
+function createFault(file: string, message: string, next: string): DefinitionFault {
   return { code: "DROVER-AGT-001", file, line: null, path: "", message, next };
 }

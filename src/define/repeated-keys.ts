@@ -1,4 +1,4 @@
-import { endOfString } from "../model/exact-numbers.ts";
+import { findStringEnd } from "../model/exact-numbers.ts";
 
 /** Whether an object in this JSON text repeats a key. `value` is the parsed text, in which each key occurs once. */
 export function hasRepeatedKeys(text: string, value: unknown): boolean {
@@ -11,7 +11,7 @@ function countKeysInText(text: string): number {
   const signs = /[":]/g;
   for (let match = signs.exec(text); match !== null; match = signs.exec(text)) {
     if (match[0] === ":") keys++;
-    else signs.lastIndex = endOfString(text, match.index);
+    else signs.lastIndex = findStringEnd(text, match.index);
   }
   return keys;
 }

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readJson } from "./structured-text.ts";
+import { parseJson } from "./structured-text.ts";
 
 /** Too long for the fast path. */
 const padded = (text: string): string => text + " ".repeat(20_000);
 
 const readable = (text: string) => {
-  const read = readJson(text);
+  const read = parseJson(text);
   return read.ok ? { value: read.value, inexact: read.inexact } : read.faults;
 };
 
@@ -45,10 +45,10 @@ test("reads short and long texts alike", () => {
     fc.property(tree, key, (value, name) => {
       const text = toText(value);
       expect(readable(text)).toEqual(readable(padded(text)));
-      const [short, long] = [readJson(text), readJson(padded(text))];
+      const [short, long] = [parseJson(text), parseJson(padded(text))];
       if (short.ok && long.ok)
         for (const path of [[], [name], [0], [name, name], ["a", 0]])
-          expect(short.lineOf(path)).toBe(long.lineOf(path));
+          expect(short.findLine(path)).toBe(long.findLine(path));
     }),
   );
 });

@@ -5,7 +5,7 @@ import { findJsonFault } from "./json-fault.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 export type ParsedText =
-  | { ok: true; value: unknown; lineOf: LineOf; inexact: InexactNumber[] }
+  | { ok: true; value: unknown; findLine: FindLine; inexact: InexactNumber[] }
   | { ok: false; faults: TextFault[] };
 
 export interface TextFault {
@@ -22,9 +22,9 @@ export interface InexactNumber {
 }
 
 /** The line of a key, or of its nearest existing parent. */
-export type LineOf = (path: readonly PropertyKey[]) => number;
+export type FindLine = (path: readonly PropertyKey[]) => number;
 
-export function readJson(text: string): ParsedText {
+export function parseJson(text: string): ParsedText {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -36,24 +36,24 @@ export function readJson(text: string): ParsedText {
   const limit = findValueLimit(value);
   if (limit !== null) return overLimit(1, limit);
   if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
-    return { ok: true, value, lineOf: lazyLineOf(() => readJsonAsYaml(text, value)), inexact: [] };
-  return readJsonAsYaml(text, value);
+    return { ok: true, value, findLine: findLineLazily(() => parseJsonAsYaml(text, value)), inexact: [] };
+  return parseJsonAsYaml(text, value);
 }
 
 /** Parses the text a second time only when a line is requested. */
-function lazyLineOf(read: () => ParsedText): LineOf {
-  let lineOf: LineOf | null = null;
+function findLineLazily(parse: () => ParsedText): FindLine {
+  let findLine: FindLine | null = null;
   return (path) => {
-    if (lineOf === null) {
-      const parsed = read();
-      lineOf = parsed.ok ? parsed.lineOf : () => 1;
+    if (findLine === null) {
+      const parsed = parse();
+      findLine = parsed.ok ? parsed.findLine : () => 1;
     }
-    return lineOf(path);
+    return findLine(path);
   };
 }
 
 /** JSON is also YAML, and a parsed YAML document knows the position of each key. */
-function readJsonAsYaml(text: string, value: unknown): ParsedText {
+function parseJsonAsYaml(text: string, value: unknown): ParsedText {
   const exceeded = findTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line, exceeded.problem);
   const lines = new LineCounter();
@@ -65,14 +65,14 @@ function readJsonAsYaml(text: string, value: unknown): ParsedText {
       ok: false,
       faults: repeated.slice(0, maxFaults).map(({ line, key }) => ({ line, problem: `the key ${key} is repeated` })),
     };
-  return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: findInexactNumbers(document) };
+  return { ok: true, value, findLine: createLineFinder(document, lines, 1), inexact: findInexactNumbers(document) };
 }
 
 /** The most faults reported for one file. */
 const maxFaults = 50;
 
 /** `firstLine` is the line of the file on which the text starts. */
-export function readYaml(text: string, firstLine = 1): ParsedText {
+export function parseYaml(text: string, firstLine = 1): ParsedText {
   const exceeded = findTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line + firstLine - 1, exceeded.problem);
   const lines = new LineCounter();
@@ -93,7 +93,12 @@ export function readYaml(text: string, firstLine = 1): ParsedText {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     const limit = findValueLimit(value);
     if (limit !== null) return overLimit(firstLine, limit);
-    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: findInexactNumbers(document) };
+    return {
+      ok: true,
+      value,
+      findLine: createLineFinder(document, lines, firstLine),
+      inexact: findInexactNumbers(document),
+    };
   } catch (error) {
     // The aliases expand to a huge value.
     if (error instanceof ReferenceError) return overLimit(firstLine, error.message);
@@ -152,10 +157,10 @@ function findInexactNumbers(document: Document.Parsed): InexactNumber[] {
   return inexact;
 }
 
-function lineFinder(document: Document.Parsed, lines: LineCounter, firstLine: number): LineOf {
+function createLineFinder(document: Document.Parsed, lines: LineCounter, firstLine: number): FindLine {
   return (path) => {
     let node: unknown = document.contents;
-    let offset = startOf(node);
+    let offset = getStart(node);
     for (const key of path) {
       const next = step(node, key);
       if (!next) break;
@@ -171,13 +176,13 @@ function step(node: unknown, key: PropertyKey): { offset: number | undefined; va
     const pair = node.items.find(
       (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(key),
     );
-    return pair && { offset: startOf(pair.key), value: pair.value };
+    return pair && { offset: getStart(pair.key), value: pair.value };
   }
   if (!isSeq(node)) return undefined;
   const item = node.items[Number(key)];
-  return item === undefined ? undefined : { offset: startOf(item), value: item };
+  return item === undefined ? undefined : { offset: getStart(item), value: item };
 }
 
-function startOf(node: unknown): number | undefined {
+function getStart(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
 }

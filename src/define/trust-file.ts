@@ -13,7 +13,7 @@ import {
 import { dirname, isAbsolute, join } from "node:path";
 import { HostError } from "../model/errors.ts";
 import type { Environment } from "../model/environment.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 
 /** A trust decision about one directory. */
 export interface TrustEntry {
@@ -46,24 +46,24 @@ export function readTrustFile(env: Environment): TrustFile {
   const directory = userConfigDirectory(env);
   if (directory === null) return { entries: [], problem: null };
   const file = join(directory, "trusted.json");
-  const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
+  const ignore = (reason: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${reason}` });
   let fd: number;
   try {
     // O_NONBLOCK, because opening a named pipe would block until another process writes to it.
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    const code = errorCode(error);
+    const code = requireErrorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return { entries: [], problem: null };
-    return ignored(code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`);
+    return ignore(code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`);
   }
   try {
     const { mode, uid, size } = fstatSync(fd, { bigint: false });
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignored("it is not a regular file");
-    if (uid !== (process.getuid?.() ?? uid)) return ignored(`it belongs to user ${uid}`);
-    if ((mode & 0o022) !== 0) return ignored(`other users can write to it. Restrict it: chmod 600 ${file}`);
-    if (size > maxBytes) return ignored(`it is larger than ${maxBytes / 1024} KB`);
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignore("it is not a regular file");
+    if (uid !== (process.getuid?.() ?? uid)) return ignore(`it belongs to user ${uid}`);
+    if ((mode & 0o022) !== 0) return ignore(`other users can write to it. Restrict it: chmod 600 ${file}`);
+    if (size > maxBytes) return ignore(`it is larger than ${maxBytes / 1024} KB`);
     const entries = parseEntries(readFileSync(fd, "utf8"));
-    return entries === null ? ignored("it is not a valid trust file") : { entries, problem: null };
+    return entries === null ? ignore("it is not a valid trust file") : { entries, problem: null };
   } finally {
     closeSync(fd);
   }
@@ -85,7 +85,7 @@ export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]
   } catch (error) {
     if (error instanceof HostError) throw error;
     throw trustFileError(
-      `${file} cannot be written (${errorCode(error)}).`,
+      `${file} cannot be written (${requireErrorCode(error)}).`,
       "Make its directory writable by this user.",
       error,
     );
@@ -161,7 +161,7 @@ function tryLock(lock: string): boolean {
     closeSync(fd);
     return true;
   } catch (error) {
-    if (errorCode(error) === "EEXIST") return false;
+    if (requireErrorCode(error) === "EEXIST") return false;
     throw error;
   }
 }
@@ -170,7 +170,7 @@ function readIfExists(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error;
+    if (requireErrorCode(error) !== "ENOENT") throw error;
     return "";
   }
 }
@@ -179,7 +179,7 @@ function removeIfExists(file: string): void {
   try {
     unlinkSync(file);
   } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error;
+    if (requireErrorCode(error) !== "ENOENT") throw error;
   }
 }
 
@@ -188,7 +188,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return errorCode(error) === "EPERM";
+    return requireErrorCode(error) === "EPERM";
   }
 }
 

@@ -189,7 +189,7 @@ describe("the trust file", () => {
     expect(isTrusted(project, { ...none, DROVER_TRUST: project })).toBe(true);
   });
 
-  const spoil: [what: string, spoil: () => void, why: RegExp][] = [
+  const spoil: [what: string, spoil: () => void, expected: RegExp][] = [
     ["writable by the group", () => chmodSync(file(), 0o660), /other users can write/],
     ["writable by all", () => chmodSync(file(), 0o606), /other users can write/],
     [
@@ -224,12 +224,12 @@ describe("the trust file", () => {
     ],
     ["larger than it can be", () => writeFileSync(file(), " ".repeat(2 * 1024 * 1024)), /larger than/],
   ];
-  it.each(spoil)("is ignored, with a message, when it is %s", (_, spoilIt, why) => {
+  it.each(spoil)("is ignored, with a message, when it is %s", (_, spoilIt, expected) => {
     const project = make("project");
     trustDirectory(project, env);
     spoilIt();
     expect(isTrusted(project, env)).toBe(false);
-    expect(trustProblem(env)).toMatch(why);
+    expect(trustProblem(env)).toMatch(expected);
     expect(() => trustDirectory(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
   });
 

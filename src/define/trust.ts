@@ -2,7 +2,7 @@ import { realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Environment } from "../model/environment.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 import { findPackageRoot } from "./package-directory.ts";
 import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts";
 
@@ -11,23 +11,26 @@ import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts
  * directory covers everything below it, and the nearest decision wins. A path that does not exist is not trusted.
  */
 export function isTrusted(directory: string, env: Environment): boolean {
-  const real = realPath(directory);
-  if (real === null) return false;
-  const ancestors = withAncestors(real);
+  const realDirectory = realPath(directory);
+  if (realDirectory === null) return false;
+  const ancestors = withAncestors(realDirectory);
   const alwaysTrusted = new Set(
     [...trustedByEnvironment(env), findPackageRoot()].map((path) => path && realPath(path)),
   );
   if (ancestors.some((path) => alwaysTrusted.has(path))) return true;
   const { entries } = readTrustFile(env);
   const decision = nearestDecision(ancestors, entries);
-  return decision?.trusted === true && belongsToOwner(real, decision);
+  return decision?.trusted === true && belongsToOwner(realDirectory, decision);
 }
 
 /** Whether a user already trusted or declined this directory or one above it. If so, Drover does not ask again. */
 export function isDecided(directory: string, env: Environment): boolean {
-  const real = realPath(directory);
-  if (real === null) return false;
-  return isTrusted(real, env) || nearestDecision(withAncestors(real), readTrustFile(env).entries)?.trusted === false;
+  const realDirectory = realPath(directory);
+  if (realDirectory === null) return false;
+  return (
+    isTrusted(realDirectory, env) ||
+    nearestDecision(withAncestors(realDirectory), readTrustFile(env).entries)?.trusted === false
+  );
 }
 
 /** Records the directory as trusted and returns its real path. */
@@ -95,9 +98,9 @@ function nearestDecision(ancestors: readonly string[], entries: readonly TrustEn
  * The decision does not cover another user's directory that replaced the trusted one or is below it, nor a directory
  * that every user can write to.
  */
-function belongsToOwner(real: string, { path, owner }: TrustEntry): boolean {
+function belongsToOwner(realDirectory: string, { path, owner }: TrustEntry): boolean {
   const ownUid = process.getuid?.() ?? 0;
-  for (let directory = real; ; directory = dirname(directory)) {
+  for (let directory = realDirectory; ; directory = dirname(directory)) {
     const stats = tryStat(directory);
     if (!stats || isWorldWritable(stats)) return false;
     if (directory === path) return stats.uid === owner;
@@ -122,7 +125,7 @@ function realPath(path: string): string | null {
     // The native version returns the canonical spelling on case-insensitive file systems.
     return realpathSync.native(path);
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return null;
   }
 }
@@ -131,7 +134,7 @@ function tryStat(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
 import type { Environment } from "../model/environment.ts";
 
@@ -14,10 +14,10 @@ const maxEntries = 5000;
  */
 export function isUnchangedSince(directory: string, since: number): boolean {
   const pending = [directory];
-  for (let seen = 0; pending.length > 0; seen += 1) {
+  for (let checkedEntries = 0; pending.length > 0; checkedEntries += 1) {
     const path = pending.pop()!;
     const stats = tryStat(path);
-    if (seen > maxEntries || stats === null || stats.isSymbolicLink() || stats.ctimeMs >= since) return false;
+    if (checkedEntries > maxEntries || stats === null || stats.isSymbolicLink() || stats.ctimeMs >= since) return false;
     if (stats.isDirectory()) pending.push(...readdirSync(path).map((name) => join(path, name)));
   }
   return true;
@@ -35,7 +35,7 @@ function tryStat(path: string) {
   try {
     return lstatSync(path);
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return null;
   }
 }

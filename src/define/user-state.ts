@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute, join } from "node:path";
 import { HostError } from "../model/errors.ts";
 import { sha256 } from "../model/hmac.ts";
 import type { Environment } from "../model/environment.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 
 /** The directory of this user's Drover state; null if the user has no home and XDG_STATE_HOME is not set. */
 export function userStateDirectory(env: Environment): string | null {
@@ -38,12 +38,12 @@ export function missingHome(): HostError {
 
 /** The state directory of a project. Uses the real path, so that two clones are two projects, and a link to a project is the same project. */
 export function projectStateDirectory(userDirectory: string, project: string): string {
-  const real = resolveRealPath(project);
-  const slug = basename(real)
+  const realProject = resolveRealPath(project);
+  const slug = basename(realProject)
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
     .replace(/^[.-]+/, "")
     .slice(0, 40);
-  return join(userDirectory, "projects", `${slug || "project"}-${hashPath(real).slice(0, 12)}`);
+  return join(userDirectory, "projects", `${slug || "project"}-${hashPath(realProject).slice(0, 12)}`);
 }
 
 /** The state directory for commands outside of any project. */
@@ -63,7 +63,7 @@ function resolveRealPath(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    errorCode(error);
+    requireErrorCode(error);
     return dirname(path) === path ? path : join(resolveRealPath(dirname(path)), basename(path));
   }
 }

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentGate } from "./agent-gate.ts";
 import { isAgentFile, type LoadedAgent, loadAgents, type LoadedAgents } from "./load-agents.ts";
-import { errorCode } from "./error-code.ts";
+import { requireErrorCode } from "./error-code.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 
 export interface AgentsWatch {
@@ -70,7 +70,7 @@ export function watchAgents(
       });
     } catch (error) {
       // The directory was removed, or the kernel is out of watches. Polling still notices changes.
-      errorCode(error);
+      requireErrorCode(error);
     }
   };
 
@@ -126,7 +126,7 @@ async function fingerprint(
     const files = await Promise.all(paths.map(fileState));
     return { directory: `${stats.dev}:${stats.ino}`, all: `${stats.dev}:${stats.ino}\n${files.join("\n")}` };
   } catch (error) {
-    return { directory: "", all: errorCode(error) };
+    return { directory: "", all: requireErrorCode(error) };
   }
 }
 
@@ -135,6 +135,6 @@ async function fileState(file: string): Promise<string> {
     const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
     return `${file} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
-    return `${file} ${errorCode(error)}`;
+    return `${file} ${requireErrorCode(error)}`;
   }
 }

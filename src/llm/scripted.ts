@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { checkShape } from "../define/check-shape.ts";
-import { readYaml } from "../define/structured-text.ts";
+import { parseYaml } from "../define/structured-text.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Conversation, Generate, GenerateResult, Part } from "./conversation.ts";
@@ -106,7 +106,7 @@ export async function checkScript(
     const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
     return toFault(null, `the script cannot be read (${reason})`, "Create the file, or correct `script`.");
   }
-  const yaml = readYaml(text);
+  const yaml = parseYaml(text);
   if (yaml.ok) {
     const checked = checkShape(yaml.value, shape, { ...yaml, file });
     // a turn with a misspelt key may look empty too, so report only the key

@@ -17,7 +17,7 @@ export function findInexactNumber(json: string): { path: (string | number)[]; te
   for (let match = tokens.exec(json); match !== null; match = tokens.exec(json)) {
     const token = match[0];
     const container = containers.at(-1);
-    if (token === '"') tokens.lastIndex = (string = [match.index, endOfString(json, match.index)])[1];
+    if (token === '"') tokens.lastIndex = (string = [match.index, findStringEnd(json, match.index)])[1];
     else if (token === "{" || token === "[") containers.push({ list: token === "[", index: 0, key: [0, 0] });
     else if (token === "}" || token === "]") containers.pop();
     else if (token === ",") container!.index++;
@@ -33,7 +33,7 @@ export function findInexactNumber(json: string): { path: (string | number)[]; te
 }
 
 /** The position after the closing quote of the string that starts at `start`. The text must be valid JSON. */
-export function endOfString(json: string, start: number): number {
+export function findStringEnd(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
     let backslashes = end;
     while (json[backslashes - 1] === "\\") backslashes--;

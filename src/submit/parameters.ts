@@ -66,9 +66,9 @@ export function dotted(pointer: string): string {
     .join("");
 }
 
-function toFaults({ faults, why, retryAfterSeconds }: CheckResult): ParameterFault[] {
+function toFaults({ faults, reason, retryAfterSeconds }: CheckResult): ParameterFault[] {
   const retry = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
-  return faults.map((fault) => ({ code: why === undefined ? "DROVER-PAR-001" : codes[why], ...fault, ...retry }));
+  return faults.map((fault) => ({ code: reason === undefined ? "DROVER-PAR-001" : codes[reason], ...fault, ...retry }));
 }
 
 const codes = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { FireTimesOf } from "../define/fire-times.ts";
+import type { GetFireTimes } from "../define/fire-times.ts";
 import type { Agent } from "../model/agent.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { SyncSchedules } from "../model/schedule-ops.ts";
@@ -15,7 +15,7 @@ export function schedulesOf(
   source: AgentSource,
   created_by: string,
   now: number,
-  fireTimes: FireTimesOf,
+  fireTimes: GetFireTimes,
 ): NewSchedule[] {
   return (agent.schedules ?? []).map((definition) => {
     const due = fireTimes(definition, now).next(now);
@@ -42,7 +42,7 @@ export function syncFileSchedules(
   agents: readonly Agent[],
   gone: readonly string[] | "unknown",
   now: number,
-  fireTimes: FireTimesOf,
+  fireTimes: GetFireTimes,
 ): SyncSchedules[] {
   const toSchedules = (agent: Agent): NewSchedule[] => schedulesOf(agent, "file", fileOwner, now, fireTimes);
   const op = { op: "sync_schedules", source: "file" } as const;

@@ -1,4 +1,4 @@
-import type { FireTimesOf } from "../define/fire-times.ts";
+import type { GetFireTimes } from "../define/fire-times.ts";
 import { HostError } from "../model/errors.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../model/schedule.ts";
@@ -12,7 +12,7 @@ export type Prepare = (request: RunRequest, who: Submitter) => Promise<Prepared>
 
 export interface FireDeps {
   prepare: Prepare;
-  fireTimes: FireTimesOf;
+  fireTimes: GetFireTimes;
   onError: (error: unknown) => void;
 }
 

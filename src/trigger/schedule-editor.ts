@@ -1,5 +1,5 @@
-import type { FireTimesOf } from "../define/fire-times.ts";
-import { timingFaults } from "../define/timing-faults.ts";
+import type { GetFireTimes } from "../define/fire-times.ts";
+import { checkTiming } from "../define/check-timing.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Run } from "../model/run.ts";
 import type {
@@ -20,7 +20,7 @@ import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from ".
 export interface ScheduleEditorOptions {
   store: Pick<Store, "apply" | "read">;
   prepare: Prepare;
-  fireTimes: FireTimesOf;
+  fireTimes: GetFireTimes;
   /** The clock of triggers, in milliseconds. */
   now: () => number;
   newId: NewId;
@@ -145,7 +145,7 @@ export function createScheduleEditor({
   }
 
   function timingFault(timing: Timing): SubmitFault | null {
-    const faults = timingFaults(timing, now());
+    const faults = checkTiming(timing, now());
     const [first] = faults;
     if (first === undefined) return null;
     const paths = faults.map(({ path, message }) => ({ path: `body.${path}`, message }));

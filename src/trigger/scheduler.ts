@@ -1,4 +1,4 @@
-import type { FireTimesOf } from "../define/fire-times.ts";
+import type { GetFireTimes } from "../define/fire-times.ts";
 import type { Agent } from "../model/agent.ts";
 import type { StoredSchedule } from "../model/schedule.ts";
 import type { FireSchedule } from "../model/schedule-ops.ts";
@@ -11,7 +11,7 @@ export interface SchedulerOptions {
   store: Pick<Store, "apply" | "read" | "changes">;
   clock: TriggerClock;
   prepare: Prepare;
-  fireTimes: FireTimesOf;
+  fireTimes: GetFireTimes;
   /** Whether no other coordinator syncs agent files with this record. */
   isOnlyCoordinator: boolean;
   /** Called for each error. The scheduler retries. */

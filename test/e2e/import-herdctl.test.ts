@@ -167,7 +167,7 @@ it("maps every key that has an equivalent, and reports all others with file and 
     "agents/prices.yaml:12: schedules.morning is due in UTC",
     "agents/prices.yaml:12: schedules.morning starts a new session each time",
     "agents/prices.yaml:16: schedules.hook of type webhook has no equivalent",
-    "agents/prices.yaml:17: schedules.never was left out: cron 0 0 30 2 * never occurs",
+    "agents/prices.yaml:17: schedules.never was skipped: cron 0 0 30 2 * never occurs",
     "agents/prices.yaml:23: hooks.after_run.1 of type discord has no equivalent",
     "agents/prices.yaml:25: hooks.on_error.0.timeout has no equivalent",
     "agents/prices.yaml:26: chat has no equivalent",

@@ -15,7 +15,7 @@ export function mapHooks(sources: readonly Source[]): Keys {
   for (const { source, lists } of definitions)
     for (const list of Object.keys(lists))
       if (list !== "after_run" && list !== "on_error")
-        note(source, ["hooks", list], "is an unknown key; it was left out");
+        note(source, ["hooks", list], "is an unknown key; it was skipped");
   const webhooks: string[] = [];
   const commands = (["after_run", "on_error"] as const).flatMap((list) => {
     const last = definitions.findLast(({ lists }) => lists[list] !== undefined);
@@ -62,11 +62,11 @@ function mapCommand(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
   if (type !== "shell" || typeof command !== "string") {
     const problem =
       type === "shell" ? "has no command" : `of type ${String(type)} has no equivalent: send it from a shell hook`;
-    note(source, path, `${problem}; it was left out`);
+    note(source, path, `${problem}; it was skipped`);
     return [];
   }
   if (when !== undefined) {
-    note(source, [...path, "when"], "has no equivalent, so the hook was left out");
+    note(source, [...path, "when"], "has no equivalent, so the hook was skipped");
     return [];
   }
   if (timeout !== undefined) note(source, [...path, "timeout"], "has no equivalent: on_finish as a whole has 60 s");

@@ -12,7 +12,7 @@ export function mapKeys(source: Source, directory: string): Keys {
   for (const [key, value] of Object.entries(source.keys)) {
     if (value === null || value === undefined) continue;
     const mapper = Object.hasOwn(mappers, key) ? mappers[key] : undefined;
-    if (mapper === undefined) note(source, [key], "is an unknown key; it was left out");
+    if (mapper === undefined) note(source, [key], "is an unknown key; it was skipped");
     else if (typeof mapper === "string") note(source, [key], mapper);
     else merge(mapped, mapper(value, source, directory));
   }
@@ -62,7 +62,7 @@ const mappers: Record<string, KeyMapper | string> = {
   docker:
     "has no equivalent: set `isolation` in the profile of the runner, and `limits` in the agent. The agent is NOT in a container",
   plugins: "has no equivalent",
-  tools: "has no equivalent: tools that it leaves out stay available. List them in permissions.denied_tools",
+  tools: "has no equivalent: tools that it omits stay available. List them in permissions.denied_tools",
   metadata_file: "has no equivalent: Drover keeps the files a run leaves behind",
 };
 
@@ -73,7 +73,7 @@ function mapWorkingDirectory(key: string): KeyMapper {
       for (const option of Object.keys(value))
         if (option !== "root") note(source, [key, option], "has no equivalent: clone the repository yourself");
     if (typeof root !== "string") {
-      note(source, [key], "is not a path; it was left out");
+      note(source, [key], "is not a path; it was skipped");
       return {};
     }
     if (root.startsWith("~")) note(source, [key], "starts with ~, which Drover does not expand: write the whole path");
@@ -97,7 +97,7 @@ function mapMode(value: unknown, path: readonly string[], source: Source): Keys 
 /** The `permissions` object of older herdctl versions. */
 function mapPermissions(value: unknown, source: Source): Keys {
   if (!isRecord(value)) {
-    note(source, ["permissions"], "is not an object; it was left out");
+    note(source, ["permissions"], "is not an object; it was skipped");
     return {};
   }
   const { mode, allowed_tools, denied_tools, bash, ...others } = value;
@@ -152,7 +152,7 @@ function mapSession(value: unknown, source: Source): Keys {
   for (const key of Object.keys(others)) note(source, ["session", key], "has no equivalent");
   const seconds = toSeconds(timeout);
   if (timeout !== undefined && seconds === null)
-    note(source, ["session", "timeout"], `${String(timeout)} is not a time like 30m or 24h; it was left out`);
+    note(source, ["session", "timeout"], `${String(timeout)} is not a time like 30m or 24h; it was skipped`);
   return {
     ...(seconds === null ? {} : { session: { timeout: seconds } }),
     // The agent's own keys take precedence over those of its session.

@@ -1,11 +1,11 @@
 import { scheduleDefinitionSchema } from "../../model/schedule.ts";
 import { isRecord } from "../merge-keys.ts";
-import { timingFaults } from "../timing-faults.ts";
+import { checkTiming } from "../check-timing.ts";
 import { note, type Source } from "./source.ts";
 
 type Keys = Record<string, unknown>;
 
-/** Converts the map of schedules to a list. Leaves out, with a note, triggers that are not schedules and invalid schedules. */
+/** Converts the map of schedules to a list. Skips, with a note, triggers that are not schedules and invalid schedules. */
 export function mapSchedules(value: unknown, source: Source): Keys {
   const mapped = Object.entries(isRecord(value) ? value : {}).flatMap(([name, schedule]) =>
     mapSchedule(name, isRecord(schedule) ? schedule : {}, source),
@@ -19,7 +19,7 @@ function mapSchedule(name: string, schedule: Keys, source: Source): Keys[] {
   const cronExpression = cron ?? expression;
   if (cronExpression === undefined && interval === undefined) {
     const problem = type === undefined ? "has neither cron nor interval" : `of type ${String(type)} has no equivalent`;
-    note(source, path, `${problem}; it was left out. Submit its runs with POST /runs`);
+    note(source, path, `${problem}; it was skipped. Submit its runs with POST /runs`);
     return [];
   }
   for (const key of Object.keys(others)) note(source, [...path, key], "has no equivalent");
@@ -38,10 +38,10 @@ function mapSchedule(name: string, schedule: Keys, source: Source): Keys[] {
   );
   const parsed = scheduleDefinitionSchema.safeParse(mapped);
   const faults = parsed.success
-    ? timingFaults(parsed.data, Date.now()).map(({ message }) => message)
+    ? checkTiming(parsed.data, Date.now()).map(({ message }) => message)
     : parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
   if (faults.length > 0) {
-    note(source, path, `was left out: ${faults.join("; ")}`);
+    note(source, path, `was skipped: ${faults.join("; ")}`);
     return [];
   }
   if (cronExpression !== undefined && timezone === undefined)

@@ -3,11 +3,11 @@ import { basename, dirname, extname, resolve } from "node:path";
 import type { DefinitionFault } from "../../model/definition-fault.ts";
 import { isRecord, mergeKeys } from "../merge-keys.ts";
 import { readDefinition } from "../read-definition.ts";
-import { readYaml } from "../structured-text.ts";
+import { parseYaml } from "../structured-text.ts";
 import { mapHooks } from "./map-hooks.ts";
 import { mapKeys } from "./map-keys.ts";
 import { mapVariables } from "./map-variables.ts";
-import { note, type Note, partOf, type Source } from "./source.ts";
+import { note, type Note, selectPart, type Source } from "./source.ts";
 
 /** A herdctl fleet converted to Drover's definitions. */
 export interface ImportedFleet {
@@ -71,9 +71,9 @@ async function readFleet(
   context: ReadContext,
 ): Promise<Fleet> {
   const { version: _version, fleet, defaults, agents, fleets, ...others } = source.keys;
-  for (const key of Object.keys(others)) note(source, [key], fleetKeys[key] ?? "is an unknown key; it was left out");
+  for (const key of Object.keys(others)) note(source, [key], fleetKeys[key] ?? "is an unknown key; it was skipped");
   const directory = dirname(source.file);
-  const ownDefaults = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), directory) : {};
+  const ownDefaults = isRecord(defaults) ? mapKeys(selectPart(source, ["defaults"], defaults), directory) : {};
   const merged = prefix === null ? {} : mergeKeys(inherited, ownDefaults);
   const hasDirectory = ownDefaults["working_directory"] !== undefined || merged["working_directory"] !== undefined;
   const imported: Fleet["agents"] = [];
@@ -81,12 +81,12 @@ async function readFleet(
     const { path, overrides, ...more } = isRecord(reference) ? reference : {};
     for (const key of Object.keys(more)) note(source, ["agents", index, key], "is an unknown key");
     if (typeof path !== "string") {
-      note(source, ["agents", index], "has no path; it was left out");
+      note(source, ["agents", index], "has no path; it was skipped");
       continue;
     }
     const agent = await readSource(resolve(directory, path), context);
     if (agent === null) continue;
-    const changes = isRecord(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
+    const changes = isRecord(overrides) ? [selectPart(source, ["agents", index, "overrides"], overrides)] : [];
     imported.push(toAgent([agent, ...changes], merged, prefix, hasDirectory));
   }
   for (const [index, reference] of toList(fleets).entries())
@@ -104,13 +104,13 @@ async function readNestedFleet(
   context: ReadContext,
 ): Promise<Fleet["agents"]> {
   const { path, name, overrides } = isRecord(reference) ? reference : {};
-  if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was left out");
+  if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was skipped");
   if (typeof path !== "string") {
-    note(source, ["fleets", index], "has no path; it was left out");
+    note(source, ["fleets", index], "has no path; it was skipped");
     return [];
   }
   const file = resolve(dirname(source.file), path);
-  const inner = await readSource(file, { ...context, ancestors: [...context.ancestors, identity(source.file)] });
+  const inner = await readSource(file, { ...context, ancestors: [...context.ancestors, toRealPath(source.file)] });
   if (inner === null) return [];
   const { fleet } = inner.keys;
   const ownName = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
@@ -119,7 +119,7 @@ async function readNestedFleet(
   return (
     await readFleet(inner, inherited, nestedPrefix, {
       ...context,
-      ancestors: [...context.ancestors, identity(source.file)],
+      ancestors: [...context.ancestors, toRealPath(source.file)],
     })
   ).agents;
 }
@@ -138,7 +138,7 @@ function toAgent(
   const agentKeys = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
   const keys = mergeKeys(defaults, agentKeys);
   if (typeof keys["name"] !== "string") {
-    note(first!, ["name"], "is missing; the agent was left out");
+    note(first!, ["name"], "is missing; the agent was skipped");
     return null;
   }
   const name = prefix === null ? keys["name"] : `${prefix}.${keys["name"]}`;
@@ -152,7 +152,7 @@ async function readSource(file: string, context: ReadContext): Promise<Source | 
     context.faults.push({ code: "DROVER-AGT-002", file, line, path: "", message, next });
     return null;
   };
-  if (context.ancestors.includes(identity(file)))
+  if (context.ancestors.includes(toRealPath(file)))
     return fail(null, "the fleet includes itself", "Remove it from `fleets`.");
   const content = await readDefinition(file);
   if (!content.ok) {
@@ -161,19 +161,19 @@ async function readSource(file: string, context: ReadContext): Promise<Source | 
   }
   if (![".yaml", ".yml"].includes(extname(file).toLowerCase()))
     return fail(null, "is not a YAML file", "Pass a herdctl.yaml or an agent's file.");
-  const parsed = readYaml(content.text);
+  const parsed = parseYaml(content.text);
   if (!parsed.ok)
     return fail(parsed.faults[0]!.line, `the file is not valid YAML: ${parsed.faults[0]!.problem}`, "Fix that line.");
   const keys = parsed.value ?? {};
   if (!isRecord(keys)) return fail(1, "the file is not an object of keys and values", "Pass a herdctl.yaml.");
-  return { file, keys, lineOf: parsed.lineOf, notes: context.notes, variables: context.variables };
+  return { file, keys, findLine: parsed.findLine, notes: context.notes, variables: context.variables };
 }
 
 function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function identity(file: string): string {
+function toRealPath(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { LineOf } from "../structured-text.ts";
+import type { FindLine } from "../structured-text.ts";
 
 /** Something that Drover does differently or not at all. */
 export interface Note {
@@ -12,18 +12,18 @@ export interface Note {
 export interface Source {
   file: string;
   keys: Record<string, unknown>;
-  lineOf: LineOf;
+  findLine: FindLine;
   /** Collects a note for each key that is not imported unchanged. */
   notes: Note[];
   /** Collects the names of used variables. */
   variables: Set<string>;
 }
 
-export function note({ file, lineOf, notes }: Source, path: readonly PropertyKey[], message: string): void {
-  notes.push({ file, line: lineOf(path), key: path.map(String).join("."), message });
+export function note({ file, findLine, notes }: Source, path: readonly PropertyKey[], message: string): void {
+  notes.push({ file, line: findLine(path), key: path.map(String).join("."), message });
 }
 
 /** A part of a file, e.g. its `defaults`. */
-export function partOf(source: Source, path: readonly PropertyKey[], keys: Record<string, unknown>): Source {
-  return { ...source, keys, lineOf: (inner) => source.lineOf([...path, ...inner]) };
+export function selectPart(source: Source, path: readonly PropertyKey[], keys: Record<string, unknown>): Source {
+  return { ...source, keys, findLine: (inner) => source.findLine([...path, ...inner]) };
 }

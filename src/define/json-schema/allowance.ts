@@ -17,13 +17,13 @@ const maxNames = 1000;
 export function createAllowance(allowanceMs: number, now: () => number = () => performance.now()): Allowance {
   const debts = new Map<string, { ms: number; at: number }>();
   const slowUntil = new Map<string, number>();
-  const debtOf = (caller: string): number => {
+  const getDebt = (caller: string): number => {
     const debt = debts.get(caller);
     return debt === undefined ? 0 : Math.max(0, debt.ms - ((now() - debt.at) / 1000) * refillMsPerSecond);
   };
   return {
-    secondsToWait: (caller) => Math.ceil(Math.max(0, debtOf(caller) - allowanceMs) / refillMsPerSecond),
-    spend: (caller, ms) => remember(debts, caller, { ms: debtOf(caller) + ms, at: now() }),
+    secondsToWait: (caller) => Math.ceil(Math.max(0, getDebt(caller) - allowanceMs) / refillMsPerSecond),
+    spend: (caller, ms) => remember(debts, caller, { ms: getDebt(caller) + ms, at: now() }),
     markSlow: (name) => remember(slowUntil, name, now() + slowPeriodMs),
     isSlow: (name) => (slowUntil.get(name) ?? 0) > now(),
   };

@@ -21,7 +21,7 @@ test("limits the queue of one caller and answers another before the rest of it",
   const order: string[] = [];
   const slow = Array.from({ length: 40 }, () =>
     checker.check(evil, attack, limits, { caller: "slow" }).then((checked) => {
-      if (checked.why === "late") order.push("slow");
+      if (checked.reason === "late") order.push("slow");
       return checked;
     }),
   );
@@ -31,9 +31,9 @@ test("limits the queue of one caller and answers another before the rest of it",
   });
   expect(await answer).toEqual({ faults: [] });
   const answers = await Promise.all(slow);
-  expect(answers.filter(({ why }) => why === "busy")).toHaveLength(32);
-  expect(answers.filter(({ why }) => why === "late")).toHaveLength(8);
-  expect(answers.find(({ why }) => why === "busy")?.retryAfterSeconds).toBeGreaterThan(0);
+  expect(answers.filter(({ reason }) => reason === "busy")).toHaveLength(32);
+  expect(answers.filter(({ reason }) => reason === "late")).toHaveLength(8);
+  expect(answers.find(({ reason }) => reason === "busy")?.retryAfterSeconds).toBeGreaterThan(0);
   expect(order.indexOf("other")).toBeLessThan(3);
 });
 
@@ -68,7 +68,7 @@ test.each(slowChecks)("%s delays nobody else", async (_, schema, value) => {
   expect(await checker.check(other, { x: "bb" }, limits, { caller: "other" })).toEqual({ faults: [] });
   const answers = await Promise.all(slow);
   expect(answers.filter(({ faults }) => faults.length === 0)).toEqual([]);
-  expect(answers.filter(({ why }) => why === "busy").length).toBeGreaterThanOrEqual(4);
+  expect(answers.filter(({ reason }) => reason === "busy").length).toBeGreaterThanOrEqual(4);
 });
 
 test("a caller that uses up the checker's time is refused for a while, and other callers are not", async () => {
@@ -76,10 +76,10 @@ test("a caller that uses up the checker's time is refused for a while, and other
   let refused = null;
   for (let at = 0; at < 10 && refused === null; at += 1) {
     const checked = await checker.check(evil, attack, limits, { caller: "slow" });
-    if (checked.why === "busy") refused = checked;
+    if (checked.reason === "busy") refused = checked;
   }
-  expect(refused).toMatchObject({ why: "busy", retryAfterSeconds: expect.any(Number) });
-  expect(await checker.checkSchema({ type: "object" }, { caller: "slow" })).toMatchObject({ why: "busy" });
+  expect(refused).toMatchObject({ reason: "busy", retryAfterSeconds: expect.any(Number) });
+  expect(await checker.checkSchema({ type: "object" }, { caller: "slow" })).toMatchObject({ reason: "busy" });
   expect(await checker.check(evil, { x: "aa" }, limits, { caller: "other" })).toEqual({ faults: [] });
   // Drover's own checks have no allowance
   expect(await checker.check(evil, { x: "aa" }, limits)).toEqual({ faults: [] });
@@ -91,9 +91,9 @@ test("cancels the checks of a disconnected caller, pending or running", async ()
   const gone = [1, 2, 3].map(() => checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal }));
   const stays = checker.check(other, { x: "b" }, limits, { caller: "other" });
   leaving.abort();
-  expect((await Promise.all(gone)).map(({ why }) => why)).toEqual(["late", "late", "late"]);
+  expect((await Promise.all(gone)).map(({ reason }) => reason)).toEqual(["late", "late", "late"]);
   expect(await stays).toEqual({ faults: [] });
-  expect((await checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal })).why).toBe("late");
+  expect((await checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal })).reason).toBe("late");
 });
 
 test("serves callers of the queue in turn", () => {
@@ -101,12 +101,12 @@ test("serves callers of the queue in turn", () => {
   for (const item of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.push(item[0]!, item);
   expect(queue.remove("a", "a2")).toBe(true);
   expect(queue.remove("a", "a2")).toBe(false);
-  expect([queue.countOf("a"), queue.countOf("b"), queue.size]).toEqual([2, 2, 5]);
+  expect([queue.count("a"), queue.count("b"), queue.size]).toEqual([2, 2, 5]);
   const order = [];
   for (let next = queue.shift(); next; next = queue.shift()) order.push(next);
   expect(order).toEqual(["a1", "b1", "c1", "a3", "b2"]);
   queue.push("a", "a4");
-  expect([queue.take("a"), queue.take("a"), queue.size]).toEqual([["a4"], [], 0]);
+  expect([queue.removeAll("a"), queue.removeAll("a"), queue.size]).toEqual([["a4"], [], 0]);
 });
 
 test("refills an allowance over time and forgets slow callers", () => {

@@ -31,7 +31,7 @@ test("terminates an endless pattern without blocking the event loop", async () =
   const checker = openChecker({ checkMs: 250 });
   await checker.check(evil, { x: "aaa" }, limits); // started and compiled
   const { result, turns } = await turnsDuring(() => checker.check(evil, attack, limits));
-  expect(result.why).toBe("late");
+  expect(result.reason).toBe("late");
   expect(turns).toBeGreaterThan(10);
   const shorter = await turnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
   expect(shorter.result.faults).toHaveLength(1); // terminated or answered, depending on the machine
@@ -46,7 +46,7 @@ test("answers the next check normally after one was terminated", async () => {
     checker.check(evil, attack, limits),
     checker.check(evil, { x: "b" }, limits),
   ]);
-  expect(answers.map(({ why, faults }) => why ?? faults.length)).toEqual(["late", 0, "late", 1]);
+  expect(answers.map(({ reason, faults }) => reason ?? faults.length)).toEqual(["late", 0, "late", 1]);
 });
 
 test.each([
@@ -60,7 +60,7 @@ test.each([
   const checker = openChecker({ checkMs: 200 });
   await checker.check({ type: "object", properties: { x: { format: "date" } } }, {}, limits);
   const { result, turns } = await turnsDuring(() => checker.check(schema, value, limits));
-  expect(result.why).toBe("late");
+  expect(result.reason).toBe("late");
   expect(turns).toBeGreaterThan(10);
 });
 
@@ -83,7 +83,7 @@ test("reports a schema that refers to itself endlessly", async () => {
 
 test("refuses schemas over the limits before compiling them", async () => {
   const checker = openChecker();
-  const refused = async (schema: object) => (await checker.check(schema, {}, limits)).why;
+  const refused = async (schema: object) => (await checker.check(schema, {}, limits)).reason;
   expect(await refused({ $ref: "http://127.0.0.1:1/schema.json" })).toBe("refused");
   expect(await refused({ $ref: "other.json#/x" })).toBe("refused");
   expect(await refused({ properties: { x: { $id: "http://x/y" } } })).toBe("refused");
@@ -97,7 +97,7 @@ test("refuses schemas over the limits before compiling them", async () => {
 
 test("refuses values over the limits", async () => {
   const checker = openChecker();
-  const refused = async (value: unknown) => (await checker.check({}, value, limits)).why;
+  const refused = async (value: unknown) => (await checker.check({}, value, limits)).reason;
   expect(await refused({ x: "x".repeat(1024 * 1024) })).toBe("refused");
   let deep: unknown = 1;
   for (let at = 0; at < 100_000; at++) deep = [deep];
@@ -175,8 +175,8 @@ test("answers pending checks on stop, which is idempotent", async () => {
   const checker = openChecker({ checkMs: 60_000 });
   const waiting = [checker.check(evil, attack, limits), checker.check(evil, { x: "a" }, limits)];
   await Promise.all([checker.stop(), checker.stop()]);
-  expect((await Promise.all(waiting)).map(({ why }) => why)).toEqual(["late", "late"]);
-  expect((await checker.check(evil, {}, limits)).why).toBe("late");
+  expect((await Promise.all(waiting)).map(({ reason }) => reason)).toEqual(["late", "late"]);
+  expect((await checker.check(evil, {}, limits)).reason).toBe("late");
 });
 
 test.runIf(process.platform === "linux")("does not time out a schema on a busy machine", async () => {
@@ -185,7 +185,7 @@ test.runIf(process.platform === "linux")("does not time out a schema on a busy m
   try {
     const checks = Array.from({ length: 5 }, () => checker.check(evil, { x: "aaa" }, limits));
     expect(await Promise.all(checks)).toEqual(checks.map(() => ({ faults: [] })));
-    expect((await checker.check(evil, attack, limits)).why).toBe("late");
+    expect((await checker.check(evil, attack, limits)).reason).toBe("late");
   } finally {
     await Promise.all(busy.map((one) => one.terminate()));
   }

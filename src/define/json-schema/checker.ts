@@ -62,17 +62,17 @@ export function openSchemaChecker({
 
   const markSlow = ({ caller, job }: PendingCheck): void => {
     allowance.markSlow(schemaName(job));
-    if (caller === ownCaller) return;
+    if (caller === internalCaller) return;
     allowance.markSlow(callerName(caller));
-    for (const check of lane.take(caller)) slowLane.add(check);
+    for (const check of lane.removeQueued(caller)) slowLane.add(check);
   };
 
   // Read `signal` only here: most checks run on the main thread and never need it.
-  const checkInWorker = (job: Job, { caller, signal }: Requester = { caller: ownCaller }): Promise<CheckResult> =>
+  const checkInWorker = (job: Job, { caller, signal }: Requester = { caller: internalCaller }): Promise<CheckResult> =>
     new Promise((resolve) => {
-      const seconds = caller === ownCaller ? 0 : allowance.secondsToWait(caller);
+      const seconds = caller === internalCaller ? 0 : allowance.secondsToWait(caller);
       if (seconds > 0) return resolve(busy("the caller's checks have taken too long", seconds));
-      if (caller !== ownCaller && lane.countOf(caller) + slowLane.countOf(caller) >= maxPendingPerCaller)
+      if (caller !== internalCaller && lane.count(caller) + slowLane.count(caller) >= maxPendingPerCaller)
         return resolve(busy(`${maxPendingPerCaller} of the caller's checks are waiting`, 1));
       if (lane.size + slowLane.size >= maxPending) return resolve(busy("too many checks are waiting", 5));
       const check: PendingCheck = {
@@ -83,7 +83,7 @@ export function openSchemaChecker({
           resolve(result);
         },
         onSpent(ms, wasTerminated) {
-          if (caller !== ownCaller) allowance.spend(caller, ms + (wasTerminated ? restartCostMs : 0));
+          if (caller !== internalCaller) allowance.spend(caller, ms + (wasTerminated ? restartCostMs : 0));
           if (wasTerminated) markSlow(check);
         },
       };
@@ -99,9 +99,9 @@ export function openSchemaChecker({
   return {
     async check(schema, value, limits, requester) {
       const size = measure(schema);
-      if ("faults" in size) return { faults: size.faults, why: "refused" };
+      if ("faults" in size) return { faults: size.faults, reason: "refused" };
       const measured = measureValue(value, limits);
-      if ("fault" in measured) return { faults: [measured.fault], why: "refused" };
+      if ("fault" in measured) return { faults: [measured.fault], reason: "refused" };
       if (!isQuick(size, measured))
         return checkInWorker({ kind: "check", schemaText: size.text, valueText: measured.text }, requester);
       engine ??= (await import("./engine.ts")).createSchemaEngine();
@@ -109,7 +109,7 @@ export function openSchemaChecker({
     },
     async checkSchema(schema, requester) {
       const size = measure(schema);
-      if ("faults" in size) return { faults: size.faults, why: "refused" };
+      if ("faults" in size) return { faults: size.faults, reason: "refused" };
       return checkInWorker({ kind: "schema", schemaText: size.text }, requester);
     },
     async stop() {
@@ -119,7 +119,7 @@ export function openSchemaChecker({
 }
 
 /** The caller of Drover's own checks, e.g. of the operator's files. It has no allowance to exceed. */
-const ownCaller = "";
+const internalCaller = "";
 
 /** Whether the check is cheap enough for the main thread, whatever the value contains. */
 function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }): boolean {
@@ -139,5 +139,5 @@ function schemaName({ schemaText }: Job): string {
 }
 
 function busy(message: string, retryAfterSeconds: number): CheckResult {
-  return { faults: [{ path: "", message: `cannot be checked now: ${message}` }], why: "busy", retryAfterSeconds };
+  return { faults: [{ path: "", message: `cannot be checked now: ${message}` }], reason: "busy", retryAfterSeconds };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { schemaLimitFaults } from "./limits.ts";
+import { checkSchemaLimits } from "./limits.ts";
 
-const faultsOf = (schema: object) => schemaLimitFaults(schema).map(({ path, message }) => `${path} ${message}`);
+const faultsOf = (schema: object) => checkSchemaLimits(schema).map(({ path, message }) => `${path} ${message}`);
 
 test.each([
   "https://json-schema.org/draft/2020-12/schema",

@@ -120,10 +120,10 @@ function toFault({ keyword, instancePath, params, message, parentSchema }: Error
     return { path: `${instancePath}/${escapePointer(String(params["missingProperty"]))}`, message: "is required" };
   if (keyword === "additionalProperties" || keyword === "unevaluatedProperties") {
     const name = String(params["additionalProperty"] ?? params["unevaluatedProperty"]);
-    const near = suggest(name.slice(0, 100), Object.keys(Object(parentSchema?.["properties"])));
+    const suggestion = suggest(name.slice(0, 100), Object.keys(Object(parentSchema?.["properties"])));
     return {
       path: `${instancePath}/${escapePointer(name)}`,
-      message: `is not a known property.${near ? ` Did you mean ${near}?` : ""}`,
+      message: `is not a known property.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     };
   }
   if (keyword === "enum") {

@@ -1,13 +1,13 @@
 /** A queue that serves callers round-robin, and each caller's items in order. */
 export interface FairQueue<T> {
   readonly size: number;
-  countOf(caller: string): number;
+  count(caller: string): number;
   push(caller: string, item: T): void;
   shift(): T | undefined;
   /** Returns false if the item is not in the queue. */
   remove(caller: string, item: T): boolean;
   /** Removes and returns all items of one caller. */
-  take(caller: string): T[];
+  removeAll(caller: string): T[];
 }
 
 export function createFairQueue<T>(): FairQueue<T> {
@@ -18,7 +18,7 @@ export function createFairQueue<T>(): FairQueue<T> {
     get size() {
       return size;
     },
-    countOf: (caller) => lists.get(caller)?.length ?? 0,
+    count: (caller) => lists.get(caller)?.length ?? 0,
     push(caller, item) {
       size += 1;
       const list = lists.get(caller);
@@ -44,7 +44,7 @@ export function createFairQueue<T>(): FairQueue<T> {
       if (list.length === 0) lists.delete(caller);
       return true;
     },
-    take(caller) {
+    removeAll(caller) {
       const list = lists.get(caller) ?? [];
       size -= list.length;
       lists.delete(caller);

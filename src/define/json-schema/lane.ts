@@ -7,12 +7,12 @@ import { threadCpuMs } from "./thread-time.ts";
 /** A worker thread and its queue. */
 export interface Lane {
   readonly size: number;
-  countOf(caller: string): number;
+  count(caller: string): number;
   add(check: PendingCheck): void;
   /** Cancels a check whose caller has disconnected. If it is already running, its thread is terminated. */
   drop(check: PendingCheck): void;
   /** Removes and returns this caller's checks that have not started. */
-  take(caller: string): PendingCheck[];
+  removeQueued(caller: string): PendingCheck[];
   /** Terminates the thread. Pending checks resolve to `late`. Idempotent. */
   stop(): Promise<void>;
 }
@@ -156,7 +156,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     get size() {
       return queue.size;
     },
-    countOf: (caller) => queue.countOf(caller) + (current?.caller === caller ? 1 : 0),
+    count: (caller) => queue.count(caller) + (current?.caller === caller ? 1 : 0),
     add(check) {
       if (stopped) return check.settle(late("the check was stopped"));
       queue.push(check.caller, check);
@@ -166,7 +166,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
       if (queue.remove(check.caller, check)) check.settle(late(disconnected));
       else if (current === check) discard(disconnected);
     },
-    take: (caller) => queue.take(caller),
+    removeQueued: (caller) => queue.removeAll(caller),
     async stop() {
       stopped = true;
       clearTimeout(timer);
@@ -184,5 +184,5 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
 const disconnected = "the caller has disconnected";
 
 export function late(message: string): CheckResult {
-  return { faults: [{ path: "", message }], why: "late" };
+  return { faults: [{ path: "", message }], reason: "late" };
 }

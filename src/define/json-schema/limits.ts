@@ -33,7 +33,7 @@ export interface SchemaMeasure {
 }
 
 /** Checks a schema against the limits before it is compiled, because schemas come from untrusted users. */
-export function schemaLimitFaults(schema: unknown): SchemaFault[] {
+export function checkSchemaLimits(schema: unknown): SchemaFault[] {
   const measured = measureSchema(schema);
   return "faults" in measured ? measured.faults : [];
 }
@@ -57,7 +57,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
       if (!Array.isArray(value)) {
         if (forbiddenKeys.has(key)) faults.push({ path: partPath, message: "is a key that is never allowed" });
         addCost(cost, key, part);
-        if (typeof part === "string") faults.push(...referenceFaults(key, part, partPath, depth));
+        if (typeof part === "string") faults.push(...checkReference(key, part, partPath, depth));
         else if (key === "$schema" && depth === 0) faults.push({ path: partPath, message: "must be a string" });
       }
       pending.push({ value: part, path: partPath, depth: depth + 1 });
@@ -80,7 +80,7 @@ function addCost(cost: Pick<SchemaMeasure, "costly" | "patterns" | "comparesAll"
     cost.patterns.push(...Object.keys(part));
 }
 
-function referenceFaults(key: string, value: string, path: string, depth: number): SchemaFault[] {
+function checkReference(key: string, value: string, path: string, depth: number): SchemaFault[] {
   if (referenceKeywords.has(key) && !value.startsWith("#")) {
     return [
       {

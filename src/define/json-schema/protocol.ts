@@ -17,6 +17,6 @@ export type Report =
  */
 export interface CheckResult {
   faults: SchemaFault[];
-  why?: "late" | "refused" | "busy";
+  reason?: "late" | "refused" | "busy";
   retryAfterSeconds?: number;
 }

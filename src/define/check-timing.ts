@@ -13,9 +13,9 @@ export interface TimingFault {
 export const minEverySeconds = 10;
 
 /** All faults of a timing that already has the right shape. */
-export function timingFaults(timing: Timing, now: number): TimingFault[] {
-  const faults = [zoneFault(timing.timezone), ...(timing.every ? [everyFault(timing.every)] : [])];
-  const cron = timing.cron === undefined ? null : cronFault(timing.cron);
+export function checkTiming(timing: Timing, now: number): TimingFault[] {
+  const faults = [checkZone(timing.timezone), ...(timing.every ? [checkInterval(timing.every)] : [])];
+  const cron = timing.cron === undefined ? null : checkCron(timing.cron);
   const valueFaults = [cron, ...faults].filter((fault) => fault !== null);
   if (valueFaults.length > 0) return valueFaults;
   const first = createFireTimes()(timing, now).next(now);
@@ -31,7 +31,7 @@ export function timingFaults(timing: Timing, now: number): TimingFault[] {
 /** ISO timestamps of later moments have more than four digits in their year. */
 const maxTime = Date.UTC(9999, 0, 1);
 
-function cronFault(cron: string): TimingFault | null {
+function checkCron(cron: string): TimingFault | null {
   const fault = (message: string, next: string): TimingFault => ({ path: "cron", message, next });
   const text = expandCron(cron);
   if (text.startsWith("@"))
@@ -58,7 +58,7 @@ function cronFault(cron: string): TimingFault | null {
   }
 }
 
-function everyFault(every: string): TimingFault | null {
+function checkInterval(every: string): TimingFault | null {
   const ms = intervalMs(every);
   if (ms >= minEverySeconds * 1000 && ms <= maxEveryMs) return null;
   return ms > maxEveryMs
@@ -72,7 +72,7 @@ function everyFault(every: string): TimingFault | null {
 
 const maxEveryMs = 3650 * 86_400_000;
 
-function zoneFault(timezone: string): TimingFault | null {
+function checkZone(timezone: string): TimingFault | null {
   try {
     openZone(timezone);
     return null;
@@ -81,11 +81,11 @@ function zoneFault(timezone: string): TimingFault | null {
     const names = Intl.supportedValuesOf("timeZone");
     // "Berlin" is too different from "Europe/Berlin" for suggest(), which looks for typos.
     const ending = names.find((name) => name.toLowerCase().endsWith(`/${timezone.toLowerCase().replaceAll(" ", "_")}`));
-    const near = ending ?? suggest(timezone, names);
+    const suggestion = ending ?? suggest(timezone, names);
     return {
       path: "timezone",
-      message: `unknown timezone: ${timezone}.${near ? ` Did you mean ${near}?` : ""}`,
-      next: near ? `Write ${near}.` : "Use a name such as Europe/Berlin, America/New_York or UTC.",
+      message: `unknown timezone: ${timezone}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
+      next: suggestion ? `Write ${suggestion}.` : "Use a name such as Europe/Berlin, America/New_York or UTC.",
     };
   }
 }

@@ -1,17 +1,17 @@
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { scheduleDefinitionSchema } from "../model/schedule.ts";
 import type { Origin } from "./check-shape.ts";
-import { timingFaults } from "./timing-faults.ts";
+import { checkTiming } from "./check-timing.ts";
 
 /** Faults of an agent's schedules beyond their shape. `checkShape` reports schedules of the wrong shape. */
-export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }: Origin): DefinitionFault[] {
+export function checkSchedules(agent: Record<string, unknown>, { file, findLine }: Origin): DefinitionFault[] {
   const { schedules, type } = agent;
   if (!Array.isArray(schedules)) return [];
   const names = new Set<string>();
   return schedules.flatMap((schedule: unknown, index): DefinitionFault[] => {
-    const fault = (key: string, message: string, next: string): DefinitionFault => {
+    const createFault = (key: string, message: string, next: string): DefinitionFault => {
       const path = ["schedules", index, key];
-      return { code: "DROVER-SCH-001", file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
+      return { code: "DROVER-SCH-001", file, line: findLine?.(path) ?? null, path: path.join("."), message, next };
     };
     const parsed = scheduleDefinitionSchema.safeParse(schedule);
     if (!parsed.success) return [];
@@ -20,12 +20,12 @@ export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }:
     names.add(name);
     return [
       ...(isDuplicate
-        ? [fault("name", `the schedule name ${name} is used twice`, "Give each schedule a unique name.")]
+        ? [createFault("name", `the schedule name ${name} is used twice`, "Give each schedule a unique name.")]
         : []),
       ...(resume_session && type === "procedural"
-        ? [fault("resume_session", "a procedural agent has no session to resume", "Remove resume_session.")]
+        ? [createFault("resume_session", "a procedural agent has no session to resume", "Remove resume_session.")]
         : []),
-      ...timingFaults(parsed.data, Date.now()).map(({ path, message, next }) => fault(path, message, next)),
+      ...checkTiming(parsed.data, Date.now()).map(({ path, message, next }) => createFault(path, message, next)),
     ];
   });
 }
