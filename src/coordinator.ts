@@ -4,7 +4,7 @@ import { type CoordinatorMetrics, openMetrics } from "./compose/open-metrics.ts"
 import { recordDirectory } from "./model/state-layout.ts";
 import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./compose/open-coordinator.ts";
 import { createApp } from "./serve/app.ts";
-import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
+import { ensureFleetAdminToken } from "./serve/fleet-admin-token.ts";
 import type { RequestLimits } from "./serve/request-limiter.ts";
 import { createEphemeralTokens } from "./serve/ephemeral-tokens.ts";
 import { listen, refuseOpenWithoutAuth, checkPublicUrls } from "./serve/listen.ts";
@@ -83,7 +83,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   try {
     metrics.watchConnections(() => ({ followers: hub.followers, polls: dispatcher.polls }));
     const adminToken = database
-      ? await fleetAdminToken(database.secret, store, now, newId)
+      ? await ensureFleetAdminToken(database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);
     const backups = await openBackups(options);
     stops.push(backups.stop);

@@ -107,8 +107,8 @@ export async function noDatabaseRole(): Promise<void> {
     attemptTokens: createAttemptTokens(Buffer.alloc(32), null),
     hub: createFeedHub({ onFault: () => undefined }),
     owners: async () => null,
-    metrics: { seeRequest: watchRequests(registry), write: registry.write },
-    recordFault: async () => null,
+    metrics: { observeRequest: watchRequests(registry), write: registry.write },
+    findRecordError: async () => null,
     audit: null as never, // unused
     prove: null as never,
     backup: () => Promise.reject(new Error("nothing to back up")),

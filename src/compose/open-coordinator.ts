@@ -139,7 +139,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const opened = (record = await openRecord(options, now, onDefect));
     stops.push(() => opened.close());
     const { findError: findProbeError } = (probe = createRecordProbe(opened.storeId));
-    const recordFault = async (): Promise<unknown> => (await opened.storageError()) ?? findProbeError();
+    const findRecordError = async (): Promise<unknown> => (await opened.storageError()) ?? findProbeError();
     stops.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
     const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));
@@ -207,7 +207,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       attemptTokens,
       hub,
       owners: createOwnerLookup(store.read),
-      recordFault,
+      findRecordError,
       now,
       newId,
       onDefect,

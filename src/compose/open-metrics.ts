@@ -11,7 +11,7 @@ import { watchStore } from "../show/metrics/store.ts";
 export interface CoordinatorMetrics {
   /** Use it instead of the store passed in: it counts writes. */
   store: RecordStore;
-  seeRequest: ObserveRequest;
+  observeRequest: ObserveRequest;
   /** Adds metrics of event streams and held polls. */
   watchConnections(count: () => { followers: number; polls: number }): void;
   write(): Promise<string>;
@@ -35,7 +35,7 @@ export function openMetrics(opened: RecordStore, { version, directory, onFault }
   if (directory !== null) showDisk(registry, directory);
   return {
     store,
-    seeRequest: watchRequests(registry),
+    observeRequest: watchRequests(registry),
     watchConnections(count) {
       registry.collect(
         {

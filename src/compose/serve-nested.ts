@@ -58,10 +58,10 @@ export function serveNested(
   };
 }
 
-function withExecRun({ sign, read }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
+function withExecRun({ sign, verify }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
   return {
     sign: (id, attempt) => (key.startsWith(`drva_${id}.${attempt}.`) ? key : sign(id, attempt)),
-    read: (token) => (token === key ? { run_id, attempt: 1 } : read(token)),
+    verify: (token) => (token === key ? { run_id, attempt: 1 } : verify(token)),
   };
 }
 
@@ -71,7 +71,7 @@ const reject = (): never => {
 
 /** No route served here needs these. */
 const withoutSystem: Pick<ServeDeps, "metrics" | "backup" | "audit"> = {
-  metrics: { seeRequest: () => undefined, write: reject },
+  metrics: { observeRequest: () => undefined, write: reject },
   backup: reject,
   audit: { state: reject, verify: reject },
 };

@@ -13,11 +13,11 @@ export interface Api {
 
 export interface ApiInput extends CallInput {
   bytes?: SizedBytes;
-  readonly arrivedAt?: string | null;
+  readonly localOrigin?: string | null;
   /** Reads the body. Called only after the caller is authorized. */
   readBody?(): Promise<unknown>;
   /** Applies a deadline to the handler. */
-  within?<T>(work: Promise<T>): Promise<T>;
+  withDeadline?<T>(work: Promise<T>): Promise<T>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -33,9 +33,9 @@ export function createApi<Deps extends RecordDeps>(deps: Deps, routes: readonly 
   return {
     async call(principal, name, input) {
       const route = byName.get(name);
-      if (route === undefined) throw missing(name);
+      if (route === undefined) throw needsCoordinator(name);
       authorize(route.rule, principal);
-      const params = input.params ?? none;
+      const params = input.params ?? noParams;
       const query = check.query(name, input.query);
       const headers = check.headers(name, input.headers);
       const object = await loadObject(route.rule, principal, params, deps);
@@ -49,23 +49,23 @@ export function createApi<Deps extends RecordDeps>(deps: Deps, routes: readonly 
         body,
         object,
         stream: input.stream === true,
-        get arrivedAt() {
-          return input.arrivedAt ?? null;
+        get localOrigin() {
+          return input.localOrigin ?? null;
         },
         bytes: input.bytes,
         get signal() {
-          return input.signal ?? never;
+          return input.signal ?? neverAborted;
         },
       });
-      return input.within ? input.within(work) : work;
+      return input.withDeadline ? input.withDeadline(work) : work;
     },
   };
 }
 
-const none = {};
-const never = new AbortController().signal;
+const noParams = {};
+const neverAborted = new AbortController().signal;
 
-function missing(name: RouteName): Refusal {
+function needsCoordinator(name: RouteName): Refusal {
   return new Refusal(503, "DROVER-API-023", `${name} needs a coordinator, and none is running here.`, {
     next: "Start one with `drover up`, or set DROVER_API_URL and DROVER_API_KEY to use another.",
   });

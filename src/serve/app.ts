@@ -18,7 +18,7 @@ import { createKeepalives, type Keepalives } from "./keepalive.ts";
 import { createMcpEndpoint } from "./mcp-endpoint.ts";
 import { createRequestLimiter, type AdmitRequest, runnerLimits } from "./request-limiter.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
-import { openApiDocument } from "./openapi.ts";
+import { buildOpenApiDocument } from "./openapi.ts";
 import { createPacing, type Pace } from "./pacing.ts";
 import { readJsonBody, discardBody, type ReadBodyOptions } from "./bodies/read-body.ts";
 import { readBytes } from "./read-bytes.ts";
@@ -27,7 +27,7 @@ import { Refusal } from "./refusal.ts";
 import { securityHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import { needsNoToken, type Principal, subjectOf } from "./rule.ts";
+import { needsNoToken, type Principal, getSubject } from "./rule.ts";
 import { sendBackup } from "./send-backup.ts";
 import { createTokenWatch, type TokenWatch, type Watch } from "./token-watch.ts";
 import { createDashboard } from "./dashboard.ts";
@@ -66,7 +66,7 @@ export function createApp(
     headers: securityHeaders,
   });
   let cached: OpenApiDocument | null = null;
-  const document = (): OpenApiDocument => (cached ??= openApiDocument(table, deps));
+  const document = (): OpenApiDocument => (cached ??= buildOpenApiDocument(table, deps));
   const system: SystemDeps = {
     ...deps,
     recheckTokens: tokenWatch.recheck,
@@ -90,24 +90,24 @@ export function createApp(
     const refused = guard(c.req.method, c.env.incoming.headers);
     if (refused) {
       c.res = renderRefusal(refused);
-      deps.metrics.seeRequest(...unroutedLabels, c.res.status, 0);
+      deps.metrics.observeRequest(...unroutedLabels, c.res.status, 0);
     } else await next();
     if (c.res.status >= 400) await discardBody(c.env.incoming);
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
-      const from = performance.now();
+      const startedAt = performance.now();
       const { incoming, outgoing } = c.env;
       const response = await respond(row, { params: c.req.param(), url: c.req.url, incoming, outgoing }, server);
-      deps.metrics.seeRequest(row.method, row.path, response.status, (performance.now() - from) / 1000);
+      deps.metrics.observeRequest(row.method, row.path, response.status, (performance.now() - startedAt) / 1000);
       return response;
     });
   }
   const web = createDashboard(deps.webDirectory);
   for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
-    const response = renderError(unrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
-    deps.metrics.seeRequest(...unroutedLabels, response.status, 0);
+    const response = renderError(refuseUnrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
+    deps.metrics.observeRequest(...unroutedLabels, response.status, 0);
     return response;
   });
   app.onError((error, c) => renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect));
@@ -138,12 +138,12 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     const open = needsNoToken(row.rule);
     const credential = open ? undefined : readCredential(incoming.method, incoming.headers, deps.cookieName);
     // Reads weigh more: writes are batched into one commit, but a read can return a lot.
-    await server.pace(credential ?? addressOf(incoming), row.method === "get" ? 4 : 1);
+    await server.pace(credential ?? getAddress(incoming), row.method === "get" ? 4 : 1);
     const deadline = createRecordDeadline(row.recordMs, (error) =>
       deps.onDefect(error, `${row.method} ${row.path}, after its deadline`),
     );
     const principal = open ? anonymous : await deadline(authenticate(credential, deps));
-    const caller = callerOf(principal, incoming);
+    const caller = getCaller(principal, incoming);
     if (row.path.startsWith("/runner/")) server.admitRunnerRequest(caller, outgoing);
     else if (row.path !== "/health") server.admitRequest(caller, outgoing, { isStranger: open });
     watch = tokenWatch.watch(credential, principal);
@@ -154,7 +154,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
       leaveLight?.();
       return deps.largeBodies.open(caller, row.name);
     };
-    const input = inputOf(row, http, { presence, within: deadline, memory: bodyMemory, openLarge });
+    const input = buildInput(row, http, { presence, withDeadline: deadline, memory: bodyMemory, openLarge });
     const work = async (): Promise<Response> =>
       renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
@@ -173,25 +173,25 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
 }
 
 /** Limits apply per subject, over all of its tokens; without a token, per address. */
-function callerOf(principal: Principal, incoming: IncomingMessage): string {
-  return principal === anonymous ? addressOf(incoming) : `of ${subjectOf(principal)}`;
+function getCaller(principal: Principal, incoming: IncomingMessage): string {
+  return principal === anonymous ? getAddress(incoming) : `of ${getSubject(principal)}`;
 }
 
 /** All loopback addresses count as one caller, because a local program can use any of them. */
-function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string {
+function getAddress({ socket: { remoteAddress = "" } }: IncomingMessage): string {
   return isLoopbackAddress(remoteAddress.replace(/^::ffff:/, "")) ? "from this machine" : `from ${remoteAddress}`;
 }
 
-interface Handling extends Pick<ReadBodyOptions, "memory" | "openLarge"> {
+interface RequestContext extends Pick<ReadBodyOptions, "memory" | "openLarge"> {
   presence: Presence;
-  within: NonNullable<ApiInput["within"]>;
+  withDeadline: NonNullable<ApiInput["withDeadline"]>;
 }
 
 /** Most parts are read lazily, so an unauthorized caller is refused before any work is done. */
-function inputOf(
+function buildInput(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
   { params, url, incoming }: Http,
-  { presence, within, memory, openLarge }: Handling,
+  { presence, withDeadline, memory, openLarge }: RequestContext,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -201,10 +201,10 @@ function inputOf(
     },
     headers: incoming.headers,
     stream: wantsStream(incoming),
-    get arrivedAt() {
+    get localOrigin() {
       return formatOrigin(incoming.socket.localAddress, incoming.socket.localPort);
     },
-    within,
+    withDeadline,
     ...(takesBytes ? { bytes: readBytes(incoming, () => presence.signal) } : {}),
     ...(method === "get" || takesBytes
       ? {}
@@ -272,18 +272,18 @@ function wantsStream({ method, headers }: IncomingMessage): boolean {
 
 function readQuery(url: string): Record<string, string> {
   if (!url.includes("?")) return {};
-  const seen: Record<string, string> = Object.create(null);
+  const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URL(url).searchParams) {
-    if (name in seen)
+    if (name in parameters)
       throw new Refusal(400, "DROVER-API-006", `query.${name} occurs more than once.`, {
         faults: [{ path: `query.${name}`, message: "occurs more than once" }],
       });
-    seen[name] = value;
+    parameters[name] = value;
   }
-  return { ...seen };
+  return { ...parameters };
 }
 
-function unrouted(method: string, path: string, table: readonly Route<SystemDeps>[]): Refusal {
+function refuseUnrouted(method: string, path: string, table: readonly Route<SystemDeps>[]): Refusal {
   const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
   if (methods.length === 0) {
     return new Refusal(404, "DROVER-API-007", `There is no route ${path.slice(0, 200)}.`, {
@@ -296,10 +296,10 @@ function unrouted(method: string, path: string, table: readonly Route<SystemDeps
 }
 
 function matches(pattern: string, path: string): boolean {
-  const [want, have] = [pattern.split("/"), path.split("/")];
-  const long = pattern.endsWith("*}") && have.length > want.length;
+  const [expected, actual] = [pattern.split("/"), path.split("/")];
+  const hasExtraParts = pattern.endsWith("*}") && actual.length > expected.length;
   return (
-    (long || want.length === have.length) &&
-    want.every((part, index) => (part.startsWith("{") ? have[index] !== "" : part === have[index]))
+    (hasExtraParts || expected.length === actual.length) &&
+    expected.every((part, index) => (part.startsWith("{") ? actual[index] !== "" : part === actual[index]))
   );
 }

@@ -12,7 +12,7 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
     return { kind: "token", role: "admin", subject: "local", token_id: authOffId };
   const [, scheme = "", token] = /^(Bearer|Cookie) ([\w.-]{1,300})$/i.exec(credential ?? "") ?? [];
   if (token === undefined) throw unauthorized("Send a token: Authorization: Bearer drv_...");
-  if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
+  if (token.startsWith("drva_")) return authenticateAttempt(token, deps);
   const hash = hashToken(token);
   const stored = await deps.store.read.token(hash);
   // A browser token is valid only as a cookie, because only cookies get the Origin check. A sign-in link is not a token.
@@ -24,12 +24,12 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
 }
 
 /** Valid while the attempt is the current one of a run that has not ended. */
-async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principal> {
-  const claim = deps.attemptTokens.read(token);
+async function authenticateAttempt(token: string, deps: AuthDeps): Promise<Principal> {
+  const claim = deps.attemptTokens.verify(token);
   if (claim === null) throw unauthorized("This coordinator does not know this token.");
   const run = await deps.store.read.run_row(claim.run_id);
   if (run === null || run.attempt !== claim.attempt || !activeStatuses.has(run.status))
-    throw stale("The run attempt that this token belongs to has ended.");
+    throw staleToken("The run attempt that this token belongs to has ended.");
   return { kind: "attempt", run };
 }
 
@@ -37,11 +37,11 @@ const activeStatuses: ReadonlySet<string> = new Set(["claimed", "running", "wait
 
 function refuseStale(token: Token, now: Date): void {
   const end = tokenRejection(token, now.toISOString());
-  if (end === "revoked") throw stale("This token was revoked.");
-  if (end === "expired") throw stale(`This token expired at ${token.expires_at}.`);
+  if (end === "revoked") throw staleToken("This token was revoked.");
+  if (end === "expired") throw staleToken(`This token expired at ${token.expires_at}.`);
 }
 
-function stale(detail: string): Refusal {
+function staleToken(detail: string): Refusal {
   return new Refusal(401, "DROVER-API-010", detail, {
     ...refusalOptions,
     next: "Ask an admin for a new token (`drover tokens create`). If this is the token in the coordinator's own state directory, remove its file `record/token` and restart the coordinator.",

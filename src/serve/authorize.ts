@@ -6,8 +6,8 @@ import {
   type Objects,
   type Principal,
   type Rule,
-  sees,
-  seesOnly,
+  canSee,
+  visibleOwner,
   tokenOwner,
   webhookOwner,
 } from "./rule.ts";
@@ -23,7 +23,7 @@ export function authorize(rule: Rule, principal: Principal): void {
     case "token":
       if (!rule.roles.includes(principal.role))
         throw forbidden(`This needs the role ${rule.roles.join(" or ")}; this token has the role ${principal.role}.`);
-      if (rule.allOwners && seesOnly(principal) !== null)
+      if (rule.allOwners && visibleOwner(principal) !== null)
         throw forbidden("This shows data of all users: a viewer needs a token with the subject *.");
       return;
     case "attempt":
@@ -48,15 +48,15 @@ export async function loadObject(
   const pathId = params[name] ?? "";
   const id = rule.object === "token" && pathId === "self" ? ownTokenId(principal) : pathId;
   const loaded = isId(id) ? await load(rule.object, id, deps) : null;
-  if (loaded === null || loaded.owner === null || !sees(principal, loaded.owner))
+  if (loaded === null || loaded.owner === null || !canSee(principal, loaded.owner))
     throw notFound(rule.object, `path.${name}`);
-  if (principal.kind === "attempt" && !isOfRun(principal.run.run_id, loaded.object))
+  if (principal.kind === "attempt" && !belongsToRun(principal.run.run_id, loaded.object))
     throw notFound(rule.object, `path.${name}`);
   return loaded.object;
 }
 
 /** An attempt token reaches its own run and that run's children. */
-function isOfRun(run_id: string, object: Objects[ObjectKind]): boolean {
+function belongsToRun(run_id: string, object: Objects[ObjectKind]): boolean {
   return (
     "run_id" in object && (object.run_id === run_id || ("parent_run_id" in object && object.parent_run_id === run_id))
   );

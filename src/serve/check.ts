@@ -11,7 +11,7 @@ export function check<T extends z.ZodType>(
 ): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const faults = result.error.issues.slice(0, maxFaults).flatMap((issue) => faultsOf(schema, issue, part));
+  const faults = result.error.issues.slice(0, maxFaults).flatMap((issue) => toFaults(schema, issue, part));
   const first = faults[0];
   throw new Refusal(
     400,
@@ -25,23 +25,23 @@ export function check<T extends z.ZodType>(
 const maxFaults = 50;
 const maxKeyLength = 200;
 
-function faultsOf(schema: z.ZodType, issue: z.core.$ZodIssue, part: string): ProblemFault[] {
+function toFaults(schema: z.ZodType, issue: z.core.$ZodIssue, part: string): ProblemFault[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.slice(0, maxFaults).map((key) => ({
-      path: pathText(part, [...issue.path, key]),
-      message: unknownKey(key, issue.path.length === 0 ? schema : null),
+      path: formatPath(part, [...issue.path, key]),
+      message: describeUnknownKey(key, issue.path.length === 0 ? schema : null),
     }));
   }
-  return [{ path: pathText(part, issue.path), message: issue.message }];
+  return [{ path: formatPath(part, issue.path), message: issue.message }];
 }
 
-function unknownKey(key: string, schema: z.ZodType | null): string {
+function describeUnknownKey(key: string, schema: z.ZodType | null): string {
   const shape: unknown = schema === null ? null : Reflect.get(schema, "shape");
-  const meant = typeof shape === "object" && shape !== null ? suggest(key, Object.keys(shape)) : undefined;
-  return meant ? `unknown field; did you mean ${meant}?` : "unknown field";
+  const suggestion = typeof shape === "object" && shape !== null ? suggest(key, Object.keys(shape)) : undefined;
+  return suggestion ? `unknown field; did you mean ${suggestion}?` : "unknown field";
 }
 
-function pathText(part: string, path: readonly PropertyKey[]): string {
+function formatPath(part: string, path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${shorten(String(key))}`),
     part,

@@ -31,9 +31,9 @@ export function createDashboard(directory: string | null): ServeDashboard {
   const cache = new Map<string, WebFile>();
   return async (path, acceptEncoding) => {
     if (directory === null) return renderRefusal(notBuilt());
-    const name = fileName(path);
-    if (name === null) return page(directory);
-    const file = cache.get(name) ?? (await load(directory, name));
+    const name = parseFileName(path);
+    if (name === null) return renderPage(directory);
+    const file = cache.get(name) ?? (await loadFile(directory, name));
     if (file === null)
       return renderRefusal(new Refusal(404, "DROVER-API-007", `There is no file /ui/${name.slice(0, 200)}.`));
     cache.set(name, file);
@@ -52,12 +52,12 @@ export function createDashboard(directory: string | null): ServeDashboard {
 }
 
 /** Returns null for a page of the app, which routes on the client side. */
-function fileName(path: string): string | null {
+function parseFileName(path: string): string | null {
   const name = path.replace(/^\/ui\/?/, "");
   return /^(?:assets\/)?[\w-]+(?:\.[\w-]+)*\.(?:js|css|svg|woff2)$/.test(name) ? name : null;
 }
 
-async function load(directory: string, name: string): Promise<WebFile | null> {
+async function loadFile(directory: string, name: string): Promise<WebFile | null> {
   try {
     const bytes = new Uint8Array(await readFile(join(directory, name)));
     const type = types.get(name.slice(name.lastIndexOf(".") + 1)) ?? "application/octet-stream";
@@ -68,7 +68,7 @@ async function load(directory: string, name: string): Promise<WebFile | null> {
   }
 }
 
-async function page(directory: string): Promise<Response> {
+async function renderPage(directory: string): Promise<Response> {
   const html = await readFile(join(directory, "index.html"), "utf8");
   const nonce = randomBytes(16).toString("base64");
   return new Response(html.replaceAll(noncePlaceholder, nonce), {

@@ -28,13 +28,13 @@ import type { Prove } from "./prover.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { Principal } from "./rule.ts";
 
-/** Enough to read the record, end a session and stop runs. */
+/** What handlers need to read the record, end a session and stop runs. */
 export interface RecordDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
   owners: OwnerLookup;
 }
 
-/** Enough to answer questions as well. */
+/** What handlers need to answer questions as well. */
 export interface AnswerDeps extends RecordDeps {
   /** Validates edited tool input against the tool's JSON Schema. Returns every fault. */
   checkInput(
@@ -46,7 +46,7 @@ export interface AnswerDeps extends RecordDeps {
 
 /** Everything the handlers need from a coordinator. */
 export interface ApiDeps extends AnswerDeps {
-  submit(request: RunRequest, who: Who): Promise<SubmitResult>;
+  submit(request: RunRequest, who: Submitter): Promise<SubmitResult>;
   dispatcher: {
     /** The port for this owner's runners. It does not know runners of other owners. */
     portFor(owner: string): RunnerPort;
@@ -79,9 +79,9 @@ export interface ApiDeps extends AnswerDeps {
 
 /** Dependencies of a coordinator that serves HTTP. */
 export interface SystemDeps extends ApiDeps {
-  metrics: { seeRequest: ObserveRequest; write(): Promise<string> };
+  metrics: { observeRequest: ObserveRequest; write(): Promise<string> };
   /** Why the record cannot be used at the moment; null if it can. Responds quickly even if the record hangs. */
-  recordFault(): Promise<unknown>;
+  findRecordError(): Promise<unknown>;
   /** Proves to a caller that this coordinator knows its token; null if the origin is not this coordinator's. */
   prove: Prove;
   audit: {
@@ -143,7 +143,7 @@ export interface BackupFile {
   dispose(): Promise<void>;
 }
 
-export interface Who {
+export interface Submitter {
   subject: string;
   role: TokenRole;
   /** The attempt that submits, for requests from inside a run. */

@@ -13,17 +13,17 @@ summary { cursor: pointer; color: var(--soft); }
 `;
 
 /** Renders the document as one page without scripts or external resources. */
-export function docsPage(document: OpenApiDocument): { html: string; contentSecurityPolicy: string } {
+export function renderDocsPage(document: OpenApiDocument): { html: string; contentSecurityPolicy: string } {
   const hash = createHash("sha256").update(css).digest("base64");
   return {
-    html: page(document),
+    html: renderPage(document),
     contentSecurityPolicy: `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   };
 }
 
-function page(document: OpenApiDocument): string {
+function renderPage(document: OpenApiDocument): string {
   const sections = Object.entries(document.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, operation]) => section(method, path, operation)),
+    Object.entries(operations).map(([method, operation]) => renderSection(method, path, operation)),
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Drover: HTTP API</title><style>${css}</style></head><body>
@@ -36,30 +36,30 @@ ${sections.join("\n")}
 </body></html>`;
 }
 
-function section(method: string, path: string, operation: Operation): string {
+function renderSection(method: string, path: string, operation: Operation): string {
   const parameters = operation.parameters.map(
     (parameter) =>
-      `<tr><td><code>${escape(parameter.name)}</code></td><td class="soft">${escape(parameter.in)}${parameter.required ? ", required" : ""}</td><td>${schemaText(parameter.schema)}</td></tr>`,
+      `<tr><td><code>${escape(parameter.name)}</code></td><td class="soft">${escape(parameter.in)}${parameter.required ? ", required" : ""}</td><td>${renderSchema(parameter.schema)}</td></tr>`,
   );
-  const answers = Object.entries(operation.responses).map(([status, { description, content }]) => {
+  const responses = Object.entries(operation.responses).map(([status, { description, content }]) => {
     const media = Object.entries(content ?? {})[0];
-    return `<tr><td>${escape(status)}</td><td>${escape(description)}${media ? details(media[0], media[1].schema) : ""}</td></tr>`;
+    return `<tr><td>${escape(status)}</td><td>${escape(description)}${media ? renderDetails(media[0], media[1].schema) : ""}</td></tr>`;
   });
   const body = operation.requestBody?.content["application/json"];
   return `<section><h2><span class="method">${escape(method.toUpperCase())}</span> ${escape(path)}</h2>
 <p>${escape(operation.summary)}</p><p class="who">${escape(operation.description)}</p>
 ${parameters.length > 0 ? `<table>${parameters.join("")}</table>` : ""}
-${body ? details("body", body.schema) : ""}
-<table>${answers.join("")}</table></section>`;
+${body ? renderDetails("body", body.schema) : ""}
+<table>${responses.join("")}</table></section>`;
 }
 
-function details(title: string, schema: unknown): string {
+function renderDetails(title: string, schema: unknown): string {
   return schema === undefined
     ? ""
     : `<details><summary>${escape(title)}</summary><pre>${escape(JSON.stringify(schema, null, 1))}</pre></details>`;
 }
 
-function schemaText(schema: unknown): string {
+function renderSchema(schema: unknown): string {
   return schema === undefined ? "" : `<code>${escape(JSON.stringify(schema))}</code>`;
 }
 

@@ -1,21 +1,21 @@
 import { createHmac } from "node:crypto";
 import type { Store } from "../model/store.ts";
-import { adminToken } from "./token-file.ts";
+import { createAdminToken } from "./token-file.ts";
 import { hashToken, toBase62 } from "./token-text.ts";
 
 /**
  * Every coordinator of a fleet derives the same admin token from their shared secret, so it is stored nowhere. If it is
  * revoked, the next one in the sequence takes its place.
  */
-export async function fleetAdminToken(
+export async function ensureFleetAdminToken(
   secret: Uint8Array,
   store: Pick<Store, "apply" | "read"> & { restoredAt(): Promise<string | null> },
   now: () => Date,
   newId: () => string,
 ): Promise<string> {
-  const restored = await store.restoredAt();
+  const restoredAt = await store.restoredAt();
   for (let no = 1; ; no += 1) {
-    const text = deriveToken(secret, no, restored);
+    const text = deriveToken(secret, no, restoredAt);
     const hash = hashToken(text);
     const stored = await store.read.token(hash);
     // A rotated token is still valid for its overlap, but will not be for long.
@@ -26,7 +26,7 @@ export async function fleetAdminToken(
         {
           op: "put_token",
           hash,
-          token: adminToken(newId(), now(), "admin token of the coordinators, derived from their secret"),
+          token: createAdminToken(newId(), now(), "admin token of the coordinators, derived from their secret"),
         },
       ]);
     return text;
@@ -37,8 +37,8 @@ export async function fleetAdminToken(
  * Derives the token number `no`: 32 characters, 190 bits. The first line separates this from other uses of the secret. A
  * restored record does not know which tokens were revoked after its backup, so a restore starts a new sequence.
  */
-function deriveToken(secret: Uint8Array, no: number, restored: string | null): string {
-  const since = restored === null ? "" : `\n${restored}`;
+function deriveToken(secret: Uint8Array, no: number, restoredAt: string | null): string {
+  const since = restoredAt === null ? "" : `\n${restoredAt}`;
   const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}${since}`).digest();
   // On average 62 of the 64 bytes yield a character.
   return `drv_${toBase62(digest).slice(0, 32)}`;

@@ -14,35 +14,35 @@ interface Connection {
  */
 export function limitConnections(server: Server, max: number): void {
   /** In the order in which they became idle. */
-  const all = new Map<Socket, Connection>();
+  const connections = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
-    all.set(socket, { address: addressOf(socket), open: 0 });
-    socket.once("close", () => all.delete(socket));
-    if (all.size > max) longestIdle(all, socket).destroy();
+    connections.set(socket, { address: getAddress(socket), open: 0 });
+    socket.once("close", () => connections.delete(socket));
+    if (connections.size > max) findLongestIdle(connections, socket).destroy();
   });
   server.on("request", ({ socket }: { socket: Socket }, outgoing: ServerResponse) => {
-    const connection = all.get(socket);
+    const connection = connections.get(socket);
     if (connection === undefined) return;
     connection.open += 1;
     outgoing.once("close", () => {
       connection.open -= 1;
-      if (connection.open === 0 && all.delete(socket)) all.set(socket, connection);
+      if (connection.open === 0 && connections.delete(socket)) connections.set(socket, connection);
     });
   });
 }
 
 /** Returns the newest connection if none is idle. */
-function longestIdle(all: ReadonlyMap<Socket, Connection>, last: Socket): Socket {
+function findLongestIdle(connections: ReadonlyMap<Socket, Connection>, last: Socket): Socket {
   const counts = new Map<string, number>();
-  for (const { address } of all.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+  for (const { address } of connections.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
   const [busiest] = [...counts].reduce((a, b) => (b[1] > a[1] ? b : a));
-  for (const [socket, { address, open }] of all)
+  for (const [socket, { address, open }] of connections)
     if (address === busiest && open === 0 && socket !== last) return socket;
   return last;
 }
 
 /** All loopback addresses count as one, because a local program can use any of them. */
-function addressOf({ remoteAddress = "" }: Socket): string {
+function getAddress({ remoteAddress = "" }: Socket): string {
   const plain = remoteAddress.replace(/^::ffff:/, "");
   return isLoopbackAddress(plain) ? "this machine" : plain;
 }

@@ -26,7 +26,7 @@ export interface ListenOptions {
 
 const maxConnections = 10_000;
 
-export interface Listening {
+export interface HttpListener {
   url: string;
   port: number;
   /** null if it does not listen on a socket. */
@@ -48,12 +48,12 @@ export function refuseOpenWithoutAuth({ host, authEnabled }: Pick<ListenOptions,
 
 /** Rejects invalid addresses, because these are compared with the Origin that browsers send. */
 export function checkPublicUrls(publicUrls: readonly string[]): void {
-  const wrong = publicUrls.find((url) => !isHttpAddress(url));
-  if (wrong === undefined) return;
+  const invalidUrl = publicUrls.find((url) => !isHttpAddress(url));
+  if (invalidUrl === undefined) return;
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "--public-url",
-    message: `${JSON.stringify(wrong)} is not an http:// or https:// address.`,
+    message: `${JSON.stringify(invalidUrl)} is not an http:// or https:// address.`,
     next: "Use an address with a host name, for example --public-url https://drover.example",
   });
 }
@@ -62,30 +62,30 @@ function isHttpAddress(url: string): boolean {
   return /^https?:\/\/[^/]/i.test(url) && URL.canParse(url);
 }
 
-export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<Listening> {
+export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<HttpListener> {
   refuseOpenWithoutAuth(options);
-  const server = serverOf(app, options);
+  const server = createHttpServer(app, options);
   await bind(server, options);
   // The address of a TCP server is never a string.
   const { port } = server.address() as AddressInfo;
-  const onSocket = options.socket ? await tryToListen(app, options.socket, options) : null;
+  const socketListener = options.socket ? await tryListenOnSocket(app, options.socket, options) : null;
   let closing: Promise<void> | null = null;
   const closeAll = async (graceMs: number): Promise<void> => {
-    await Promise.all([close(server, graceMs), onSocket?.close(graceMs)]);
+    await Promise.all([close(server, graceMs), socketListener?.close(graceMs)]);
   };
   return {
     url: `http://${urlHost(options.host)}:${port}`,
     port,
-    socket: onSocket && options.socket ? options.socket : null,
+    socket: socketListener && options.socket ? options.socket : null,
     close: (graceMs) => (closing ??= closeAll(graceMs)),
   };
 }
 
-async function tryToListen(
+async function tryListenOnSocket(
   app: Hono<{ Bindings: HttpBindings }>,
   path: string,
   { onSocketError, stalledMs }: ListenOptions,
-): Promise<Pick<Listening, "close"> | null> {
+): Promise<Pick<HttpListener, "close"> | null> {
   try {
     return await listenOnSocket(app, path, { stalledMs });
   } catch (error) {
@@ -99,8 +99,8 @@ export async function listenOnSocket(
   app: Hono<{ Bindings: HttpBindings }>,
   path: string,
   options: Pick<ListenOptions, "stalledMs"> = {},
-): Promise<Pick<Listening, "close">> {
-  const server = serverOf(app, options);
+): Promise<Pick<HttpListener, "close">> {
+  const server = createHttpServer(app, options);
   // A killed process may have left its socket behind.
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) => {
@@ -113,7 +113,7 @@ export async function listenOnSocket(
   return { close: (graceMs) => (closing ??= close(server, graceMs)) };
 }
 
-function serverOf(
+function createHttpServer(
   app: Hono<{ Bindings: HttpBindings }>,
   { stalledMs, maxConnections: limit = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
@@ -139,12 +139,12 @@ function malformed(): Response {
 
 function bind(server: Server, { host, port }: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", (cause) => reject(bindFault(cause, host, port)));
+    server.once("error", (cause) => reject(toListenError(cause, host, port)));
     server.listen(port, host, resolve);
   });
 }
 
-function bindFault(cause: Error, host: string, port: number): HostError {
+function toListenError(cause: Error, host: string, port: number): HostError {
   const code: unknown = Reflect.get(cause, "code");
   const taken = code === "EADDRINUSE";
   return new HostError({
@@ -162,9 +162,9 @@ function bindFault(cause: Error, host: string, port: number): HostError {
 
 function close(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    const forceTimer = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {
-      clearTimeout(cut);
+      clearTimeout(forceTimer);
       resolve();
     });
     server.closeIdleConnections();

@@ -15,12 +15,12 @@ interface LocalOptions {
   /** Defaults to the local admin. */
   principal?: Principal;
   /** Converts errors before they are thrown. By default, refusals become the same errors as over HTTP. */
-  fail?: (error: unknown) => unknown;
+  convertError?: (error: unknown) => unknown;
 }
 
 /** Calls the API in this process, without HTTP. Following events needs a `hub`. */
 export function localTransport(api: Api, hub: FeedHub | null, options: LocalOptions = {}): Transport {
-  const { principal = localAdmin, fail = refusalAsError } = options;
+  const { principal = localAdmin, convertError = toClientError } = options;
   return {
     url: inProcessUrl,
     async json(route, input) {
@@ -40,11 +40,11 @@ export function localTransport(api: Api, hub: FeedHub | null, options: LocalOpti
     try {
       return await api.call(principal, route, input);
     } catch (error) {
-      throw fail(error);
+      throw convertError(error);
     }
   }
 }
 
-function refusalAsError(error: unknown): unknown {
+function toClientError(error: unknown): unknown {
   return error instanceof Refusal ? errorFromProblem(error.problem) : error;
 }

@@ -14,9 +14,9 @@ export function createMcpEndpoint(
   api: () => Api,
   deps: Pick<ServeDeps, "hub" | "version" | "onDefect">,
 ): SystemDeps["handleMcp"] {
-  const open = new Map<string, number>();
+  const openCalls = new Map<string, number>();
   return async (principal, message, headers, signal) => {
-    const onEnd = acquire(open, callerOf(principal));
+    const onEnd = acquire(openCalls, getCaller(principal));
     try {
       // The SDK is loaded with the first message.
       const { handleMcp } = await import("./mcp/handle-mcp.ts");
@@ -31,15 +31,15 @@ export function createMcpEndpoint(
 }
 
 function clientFor(api: Api, principal: Principal, { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">): ApiClient {
-  const fail = (error: unknown): Error => {
+  const convertError = (error: unknown): Error => {
     const { problem } = toRefusal(error);
     if (problem.status >= 500) onDefect(error, "POST /mcp");
     return errorFromProblem(problem);
   };
-  return createApiClient(localTransport(api, hub, { principal, fail }));
+  return createApiClient(localTransport(api, hub, { principal, convertError }));
 }
 
-function callerOf(principal: Principal): string {
+function getCaller(principal: Principal): string {
   switch (principal.kind) {
     case "token":
       return principal.token_id;
@@ -53,8 +53,8 @@ function callerOf(principal: Principal): string {
 }
 
 /** Counts an open call. Returns a function that releases it, which may be called more than once. */
-function acquire(open: Map<string, number>, caller: string): () => void {
-  const count = open.get(caller) ?? 0;
+function acquire(openCalls: Map<string, number>, caller: string): () => void {
+  const count = openCalls.get(caller) ?? 0;
   if (count >= maxOpenCalls)
     throw new Refusal(
       429,
@@ -65,13 +65,13 @@ function acquire(open: Map<string, number>, caller: string): () => void {
         headers: { "retry-after": "5" },
       },
     );
-  open.set(caller, count + 1);
+  openCalls.set(caller, count + 1);
   let released = false;
   return () => {
     if (released) return;
     released = true;
-    const now = (open.get(caller) ?? 1) - 1;
-    if (now === 0) open.delete(caller);
-    else open.set(caller, now);
+    const now = (openCalls.get(caller) ?? 1) - 1;
+    if (now === 0) openCalls.delete(caller);
+    else openCalls.set(caller, now);
   };
 }

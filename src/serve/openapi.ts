@@ -10,15 +10,15 @@ import { needsNoToken, type Rule } from "./rule.ts";
 type Row = Pick<Route, "name" | "method" | "path" | "rule">;
 
 /** Generates the document from the route table. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
-export function openApiDocument(
+export function buildOpenApiDocument(
   table: readonly Row[],
   { version, publicUrls }: { version: string; publicUrls: readonly string[] },
 ): OpenApiDocument {
   const schemas = createSchemas();
   const paths: OpenApiDocument["paths"] = {};
   for (const row of table)
-    (paths[fillPath(row.path, (name) => `{${name}}`)] ??= {})[row.method] = operationOf(row, schemas);
-  schemas.write(problemSchema, "output");
+    (paths[fillPath(row.path, (name) => `{${name}}`)] ??= {})[row.method] = buildOperation(row, schemas);
+  schemas.toJsonSchema(problemSchema, "output");
   return {
     openapi: "3.1.0",
     info: { title: "Drover", version, description: "Runs any agent, anywhere, on the record." },
@@ -28,7 +28,7 @@ export function openApiDocument(
   };
 }
 
-function operationOf({ name, path, rule }: Row, schemas: Schemas): Operation {
+function buildOperation({ name, path, rule }: Row, schemas: Schemas): Operation {
   const contract: Contract = contracts[name];
   return {
     operationId: contract.id,
@@ -42,36 +42,38 @@ function operationOf({ name, path, rule }: Row, schemas: Schemas): Operation {
         required: true,
         schema: { type: "string", ...(match[2] === "*" ? { description: "May contain unencoded slashes." } : {}) },
       })),
-      ...parametersOf("query", contract.query, schemas),
-      ...parametersOf("header", contract.headers, schemas),
+      ...buildParameters("query", contract.query, schemas),
+      ...buildParameters("header", contract.headers, schemas),
     ],
-    ...bodyOf(contract, schemas),
-    responses: { ...responsesOf(contract, schemas), ...refusalsOf(contract, rule) },
+    ...buildBody(contract, schemas),
+    responses: { ...buildResponses(contract, schemas), ...buildRefusals(contract, rule) },
   };
 }
 
-function bodyOf({ body, takesBytes }: Contract, schemas: Schemas): Pick<Operation, "requestBody"> {
+function buildBody({ body, takesBytes }: Contract, schemas: Schemas): Pick<Operation, "requestBody"> {
   if (takesBytes)
     return {
       requestBody: { required: true, content: { "application/octet-stream": { schema: { format: "binary" } } } },
     };
   if (!body) return {};
   const required = !body.safeParse(undefined).success;
-  return { requestBody: { required, content: { "application/json": { schema: schemas.write(body, "input") } } } };
+  return {
+    requestBody: { required, content: { "application/json": { schema: schemas.toJsonSchema(body, "input") } } },
+  };
 }
 
-function responsesOf({ responses }: Contract, schemas: Schemas): Operation["responses"] {
+function buildResponses({ responses }: Contract, schemas: Schemas): Operation["responses"] {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, schema, media = "application/json" }]) => {
       if (Number(status) >= 400) return [status, problemResponse(description)];
-      const content = schema && { content: { [media]: { schema: schemas.write(schema, "output") } } };
+      const content = schema && { content: { [media]: { schema: schemas.toJsonSchema(schema, "output") } } };
       return [status, { description, ...content }];
     }),
   );
 }
 
 /** Refusals that follow from the rule and from the parts of the request. The contract lists its own. */
-function refusalsOf({ query, headers, body, takesBytes, responses }: Contract, rule: Rule): Operation["responses"] {
+function buildRefusals({ query, headers, body, takesBytes, responses }: Contract, rule: Rule): Operation["responses"] {
   const refusals: Record<number, string> = {
     ...(query || headers || body || takesBytes ? { 400: "The request does not match its schema" } : {}),
     ...(needsNoToken(rule)
@@ -93,16 +95,16 @@ function problemResponse(description: string): Operation["responses"][string] {
   return { description, content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } };
 }
 
-function parametersOf(location: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
+function buildParameters(location: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
   return Object.entries(schema?.shape ?? {}).map(([name, field]): Operation["parameters"][number] => {
     // The parsed type: in a query string every value is text.
-    const { default: preset, ...written } = schemas.write(field as z.ZodType, "output");
+    const { default: defaultValue, ...jsonSchema } = schemas.toJsonSchema(field as z.ZodType, "output");
     return {
       name,
       in: location,
       required: !(field as z.ZodType).safeParse(undefined).success,
-      schema: preset === undefined ? written : { ...written, default: preset },
-      ...(written["type"] === "array" ? { style: "form", explode: false } : {}),
+      schema: defaultValue === undefined ? jsonSchema : { ...jsonSchema, default: defaultValue },
+      ...(jsonSchema["type"] === "array" ? { style: "form", explode: false } : {}),
     };
   });
 }
@@ -111,7 +113,7 @@ interface Schemas {
   /** The named schemas, for `components`. */
   named: Record<string, JsonSchema>;
   /** Converts to JSON Schema with references to the named schemas. */
-  write(schema: z.ZodType, io: "input" | "output"): JsonSchema;
+  toJsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema;
 }
 
 /** A schema whose input differs from its output gets two names, such as `Usage` and `UsageInput`. */
@@ -119,18 +121,18 @@ function createSchemas(): Schemas {
   const named: Record<string, JsonSchema> = {};
   return {
     named,
-    write(schema, io) {
-      const { $schema: _dialect, ...written } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
-      const { $defs = {}, ...rest } = forClients(written, io);
+    toJsonSchema(schema, io) {
+      const { $schema: _dialect, ...jsonSchema } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+      const { $defs = {}, ...rest } = adaptForClients(jsonSchema, io);
       const names = new Map(Object.keys($defs).map((name) => [name, name]));
       const definitions = Object.entries($defs).map(
-        ([name, definition]) => [name, withReferences(definition, names)] as const,
+        ([name, definition]) => [name, replaceReferences(definition, names)] as const,
       );
       for (const [name, definition] of definitions)
         if (JSON.stringify(named[name] ?? definition) !== JSON.stringify(definition)) names.set(name, `${name}Input`);
       for (const [name, definition] of Object.entries($defs))
-        named[names.get(name)!] = withReferences(definition, names);
-      return withReferences(rest, names);
+        named[names.get(name)!] = replaceReferences(definition, names);
+      return replaceReferences(rest, names);
     },
   };
 }
@@ -139,17 +141,17 @@ function createSchemas(): Schemas {
  * Responses may gain fields later, so the document must not rule out additional properties. Defaults of requests become
  * descriptions, because client generators treat a field with a default as required.
  */
-function forClients<T>(schema: T, io: "input" | "output"): T {
+function adaptForClients<T>(schema: T, io: "input" | "output"): T {
   const text = JSON.stringify(schema, (key, value: unknown) => {
     if (io === "output") return key === "additionalProperties" && value === false ? undefined : value;
     if (typeof value !== "object" || value === null || !("default" in value)) return value;
-    const { default: preset, ...rest } = value;
-    return { ...rest, description: `Default: ${JSON.stringify(preset)}` };
+    const { default: defaultValue, ...rest } = value;
+    return { ...rest, description: `Default: ${JSON.stringify(defaultValue)}` };
   });
   return JSON.parse(text) as T; // an object stays an object, here and below
 }
 
-function withReferences(schema: object, names: ReadonlyMap<string, string>): JsonSchema {
+function replaceReferences(schema: object, names: ReadonlyMap<string, string>): JsonSchema {
   return JSON.parse(
     JSON.stringify(schema).replaceAll(
       /"#\/\$defs\/([^"]+)"/g,

@@ -4,7 +4,7 @@ export type Pace = (caller: string, weight: number) => Promise<void> | undefined
 /** Total weight that one caller may start per round of the event loop: a few milliseconds of work. */
 const maxPerRound = 16;
 
-interface Waiting {
+interface WaitingRequest {
   weight: number;
   start(): void;
 }
@@ -12,7 +12,7 @@ interface Waiting {
 /** Spreads a burst of requests over many rounds of the event loop, so it does not delay other callers. */
 export function createPacing(max = maxPerRound): Pace {
   const started = new Map<string, number>();
-  const waiting = new Map<string, Waiting[]>();
+  const waiting = new Map<string, WaitingRequest[]>();
   let isScheduled = false;
   return (caller, weight) => {
     if (!isScheduled) setImmediate(nextRound);

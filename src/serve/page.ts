@@ -2,7 +2,7 @@ import type { Page } from "../model/store.ts";
 import { fromCursor } from "../show/cursor.ts";
 import { Refusal } from "./refusal.ts";
 
-export function pageFrom(list: string, limit: number, cursor: string | undefined): Page {
+export function parsePage(list: string, limit: number, cursor: string | undefined): Page {
   if (cursor === undefined) return { limit };
   const before = fromCursor(list, cursor);
   if (before === null) {

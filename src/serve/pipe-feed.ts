@@ -37,11 +37,11 @@ export async function* pipeFeed(
   if (signal?.aborted) sink.end();
   try {
     for (;;) {
-      const taken = chunks;
+      const batch = chunks;
       chunks = [];
       waiting = 0;
       for (const resolve of drained.splice(0)) resolve();
-      yield* taken;
+      yield* batch;
       if (chunks.length > 0) continue;
       if (ended) return;
       await new Promise<void>((resolve) => (wake = resolve));

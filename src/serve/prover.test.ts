@@ -39,10 +39,10 @@ test.each([
   ["the other address of its name", "http://[::1]:9000", here, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
   ["an address over a socket", here, null, false],
-])("proves for %s: %s at %s", async (_what, origin, arrivedAt, speaks) => {
+])("proves for %s: %s at %s", async (_what, origin, localOrigin, speaks) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
   const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
-  const proof = await prove({ nonce, key_id: toKeyId(token), origin }, arrivedAt);
+  const proof = await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin);
   expect(proof).toBe(speaks ? right(origin) : null);
 });
 
@@ -52,8 +52,8 @@ test.each([
   ["a path", "unix:/run/s", false],
 ])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, speaks) => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
-  for (const arrivedAt of [null, here])
-    expect(await prove({ nonce, key_id: toKeyId(token), origin }, arrivedAt)).toBe(speaks ? right(origin) : null);
+  for (const localOrigin of [null, here])
+    expect(await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin)).toBe(speaks ? right(origin) : null);
 });
 
 test("an unknown token gets a stable response of the same form that nobody can verify", async () => {

@@ -3,7 +3,7 @@ import { hashToken, isLoopbackOrigin, formatOrigin, computeProof } from "../wire
 import type { ProofRequest } from "../wire/proof-request.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 
-export type Prove = (request: ProofRequest, arrivedAt: string | null) => Promise<string | null>;
+export type Prove = (request: ProofRequest, localOrigin: string | null) => Promise<string | null>;
 
 interface ProverDeps {
   read: Pick<TokenReads, "token_hash">;
@@ -25,14 +25,14 @@ const maxRemembered = 1000;
 export function createProver({ read, attemptTokens, publicUrls, sockets }: ProverDeps): Prove {
   const publicOrigins = new Set(publicUrls.flatMap(loopbackOrigins));
   const remembered = new Map<string, string>();
-  return async ({ nonce, key_id, origin }, arrivedAt) => {
-    const isAddress = isLoopbackOrigin(origin) && (origin === arrivedAt || publicOrigins.has(origin));
+  return async ({ nonce, key_id, origin }, localOrigin) => {
+    const isAddress = isLoopbackOrigin(origin) && (origin === localOrigin || publicOrigins.has(origin));
     if (!isAddress && !sockets.has(origin)) return null;
-    const hash = (await hashFor(key_id)) ?? decoyHash(key_id);
+    const hash = (await findHash(key_id)) ?? decoyHash(key_id);
     return computeProof(hash, nonce, origin).toString("hex");
   };
 
-  async function hashFor(key_id: string): Promise<string | null> {
+  async function findHash(key_id: string): Promise<string | null> {
     const [, run_id, attempt] = /^drva_(.+)\.(\d+)$/.exec(key_id) ?? [];
     if (run_id !== undefined) return hashToken(attemptTokens.sign(run_id, Number(attempt)));
     const hash = await lookUp(key_id);
@@ -42,13 +42,13 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
 
   /** While the record is unavailable, known tokens are proved from memory, so clients still recognize the coordinator. */
   async function lookUp(key_id: string): Promise<string | null> {
-    const before = remembered.get(key_id);
+    const rememberedHash = remembered.get(key_id);
     const lookup = read.token_hash(key_id);
-    if (before === undefined) return lookup;
+    if (rememberedHash === undefined) return lookup;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<string>((resolve) => (timer = setTimeout(resolve, recordTimeoutMs, before)));
+    const late = new Promise<string>((resolve) => (timer = setTimeout(resolve, recordTimeoutMs, rememberedHash)));
     try {
-      return await Promise.race([lookup.catch(() => before), late]);
+      return await Promise.race([lookup.catch(() => rememberedHash), late]);
     } finally {
       clearTimeout(timer);
     }

@@ -10,12 +10,12 @@ export function readBytes(incoming: IncomingMessage, signal: () => AbortSignal):
   const length = incoming.headers["content-length"] ?? "";
   return {
     size: /^\d{1,15}$/.test(length) ? Number(length) : null,
-    bytes: { [Symbol.asyncIterator]: () => chunksOf(incoming, signal()) },
+    bytes: { [Symbol.asyncIterator]: () => readChunks(incoming, signal()) },
   };
 }
 
 /** Throws the signal's reason as soon as it is aborted, even while no data arrives. */
-async function* chunksOf(incoming: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* readChunks(incoming: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const silenceTimer = setTimeout(
     () => incoming.destroy(new Error(`the sender was silent for ${silenceMs} ms`)),
     silenceMs,

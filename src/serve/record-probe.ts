@@ -24,7 +24,7 @@ export function createRecordProbe(
       if (running === null && lastResult !== null && performance.now() - lastResult.at < freshMs)
         return lastResult.error;
       running ??= start();
-      await atMost(timeoutMs - (performance.now() - running.since), running.done);
+      await waitAtMost(timeoutMs - (performance.now() - running.since), running.done);
       // If the probe is still running, the previous result is too old to use.
       return running === null ? (lastResult?.error ?? null) : recordSilent(timeoutMs);
     },
@@ -39,7 +39,7 @@ export function createRecordProbe(
   }
 }
 
-async function atMost(ms: number, done: Promise<void>): Promise<void> {
+async function waitAtMost(ms: number, done: Promise<void>): Promise<void> {
   if (ms <= 0) return;
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));

@@ -19,7 +19,7 @@ export const securityHeaders = {
 const jsonHeaders = { ...securityHeaders, "content-type": "application/json", "cache-control": "no-store" };
 const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+json" };
 
-interface Rendering {
+interface RenderTarget {
   outgoing: ServerResponse;
   hub: FeedHub;
   /** Disconnects a client that reads nothing of its stream for this long. */
@@ -29,7 +29,7 @@ interface Rendering {
 }
 
 /** Converts a handler's return value to an HTTP response. Streams are written until they end. */
-export async function render(reply: unknown, to: Rendering): Promise<Response> {
+export async function render(reply: unknown, to: RenderTarget): Promise<Response> {
   if (reply instanceof BytesReply) await sendBytes(reply, to);
   else if (reply instanceof WebReply) await sendWeb(reply, to);
   else if (reply instanceof BackupReply) await to.sendBackup(reply);
@@ -38,12 +38,12 @@ export async function render(reply: unknown, to: Rendering): Promise<Response> {
     sink.whenClosed(to.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
   } else if (reply instanceof TextReply)
     return new Response(reply.text, { headers: { ...securityHeaders, ...reply.headers } });
-  else if (reply instanceof Reply) return json(reply.status, reply.body, reply.headers);
-  else return json(200, reply);
+  else if (reply instanceof Reply) return renderJson(reply.status, reply.body, reply.headers);
+  else return renderJson(200, reply);
   return RESPONSE_ALREADY_SENT;
 }
 
-function json(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Response {
+function renderJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Response {
   if (body === undefined)
     return new Response(null, { status: status === 200 ? 204 : status, headers: { ...securityHeaders, ...headers } });
   return new Response(JSON.stringify(body), {
@@ -52,7 +52,7 @@ function json(status: number, body: unknown, headers?: Readonly<Record<string, s
   });
 }
 
-export function renderError(error: unknown, where: string, onDefect: Rendering["onDefect"]): Response {
+export function renderError(error: unknown, where: string, onDefect: RenderTarget["onDefect"]): Response {
   const refusal = toRefusal(error);
   // Exceeding a limit is not a defect, and logging it would fill the log.
   if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
@@ -71,7 +71,10 @@ export function renderRefusal({ problem, headers }: Refusal): Response {
   });
 }
 
-async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
+async function sendBytes(
+  { bytes, headers }: BytesReply,
+  { outgoing, stalledMs, onDefect }: RenderTarget,
+): Promise<void> {
   outgoing.writeHead(200, { ...securityHeaders, ...headers });
   disconnectStalled(outgoing, stalledMs);
   try {
@@ -84,7 +87,7 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, 
 }
 
 /** Writes the response here instead of returning it, so that the token stays watched until all of it is sent. */
-async function sendWeb({ mcp }: WebReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
+async function sendWeb({ mcp }: WebReply, { outgoing, stalledMs, onDefect }: RenderTarget): Promise<void> {
   const { status, headers, body } = mcp.response;
   try {
     outgoing.writeHead(status, { ...securityHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });

@@ -31,7 +31,7 @@ export interface Call<Deps, R extends RouteName, Object extends ObjectKind | und
   /** The caller wants events as a stream instead of a page. */
   stream: boolean;
   /** The local address of the connection, which a directly connected caller knows; null if it is not TCP. */
-  readonly arrivedAt: string | null;
+  readonly localOrigin: string | null;
   /** The body of a route with `takesBytes`. */
   bytes: SizedBytes | undefined;
   /** Aborted with a Refusal when the caller disconnects or its token ends. A handler that waits must observe it. */
@@ -44,7 +44,7 @@ type AnyCall<Deps> = Omit<Call<Deps, RouteName, ObjectKind | undefined>, "query"
   body: unknown;
 };
 
-type RowOf<Deps, R extends RouteName, Object extends ObjectKind | undefined> = Pick<
+type RouteRow<Deps, R extends RouteName, Object extends ObjectKind | undefined> = Pick<
   Route,
   "bodyLimit" | "recordMs" | "held"
 > & {
@@ -56,7 +56,7 @@ type RowOf<Deps, R extends RouteName, Object extends ObjectKind | undefined> = P
 export function routeWith<Deps extends RecordDeps>() {
   return function route<R extends RouteName, const Object extends ObjectKind | undefined = undefined>(
     name: R,
-    row: RowOf<Deps, R, Object>,
+    row: RouteRow<Deps, R, Object>,
   ): Route<Deps> {
     const [method = "", path = ""] = name.split(" ");
     // The API passes every handler the input that its own contract and rule produced.

@@ -70,20 +70,20 @@ export const runners: readonly TokenRole[] = ["runner", "admin"];
 export const authOffId = "auth-off";
 
 /** The owner of everything that this principal creates. */
-export function subjectOf(principal: Principal): string {
+export function getSubject(principal: Principal): string {
   return principal.kind === "attempt" ? principal.run.created_by : principal.subject;
 }
 
 /** The owner whose objects the principal can see; null means all owners. A viewer with the subject `*` sees everything. */
-export function seesOnly(principal: Principal): string | null {
-  if (principal.kind !== "token") return subjectOf(principal);
+export function visibleOwner(principal: Principal): string | null {
+  if (principal.kind !== "token") return getSubject(principal);
   if (principal.role === "admin") return null;
   return principal.role === "viewer" && principal.subject === "*" ? null : principal.subject;
 }
 
-export function sees(principal: Principal, owner: string): boolean {
-  const only = seesOnly(principal);
-  return only === null || only === owner;
+export function canSee(principal: Principal, owner: string): boolean {
+  const visible = visibleOwner(principal);
+  return visible === null || visible === owner;
 }
 
 /**

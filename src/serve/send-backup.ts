@@ -6,7 +6,7 @@ import { disconnectStalled } from "./disconnect-stalled.ts";
 import type { BackupFile } from "./deps.ts";
 import { gzipHeader, emptyDeflateBlock, gzipBody } from "./gzip-keepalive.ts";
 
-interface Sending {
+interface BackupTarget {
   outgoing: ServerResponse;
   headers: Readonly<Record<string, string>>;
   acceptEncoding: string;
@@ -17,17 +17,17 @@ interface Sending {
 }
 
 /**
- * A copy that is ready soon is sent uncompressed with its length, and errors are ordinary responses. If it takes longer,
+ * Sends a copy that is ready soon uncompressed with its length, and errors as ordinary responses. If it takes longer,
  * the headers are sent before the copy is ready, so that no proxy times out. If the client accepts gzip, empty deflate
  * blocks follow as keepalives. From then on, an error can only break off the response.
  */
-export async function sendBackup(making: Promise<BackupFile>, sending: Sending): Promise<void> {
-  const { outgoing, keepaliveMs, assertAllowed } = sending;
+export async function sendBackup(making: Promise<BackupFile>, target: BackupTarget): Promise<void> {
+  const { outgoing, keepaliveMs, assertAllowed } = target;
   let keepalives: NodeJS.Timeout | null = null;
   let gzip = false;
   const begin = setTimeout(() => {
-    gzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(sending.acceptEncoding);
-    outgoing.writeHead(200, headersOf(sending, gzip ? { "content-encoding": "gzip" } : {}));
+    gzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(target.acceptEncoding);
+    outgoing.writeHead(200, buildHeaders(target, gzip ? { "content-encoding": "gzip" } : {}));
     if (!gzip) return outgoing.flushHeaders();
     outgoing.write(gzipHeader);
     keepalives = setInterval(() => void outgoing.write(emptyDeflateBlock), keepaliveMs);
@@ -44,7 +44,7 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
       // The copy occupies disk space until it is downloaded.
       disconnectStalled(outgoing);
       if (!outgoing.headersSent)
-        outgoing.writeHead(200, headersOf(sending, { "content-length": String((await stat(file)).size) }));
+        outgoing.writeHead(200, buildHeaders(target, { "content-length": String((await stat(file)).size) }));
       if (gzip) await pipeline(createReadStream(file), ...gzipBody(), outgoing);
       else await pipeline(createReadStream(file), outgoing);
     } finally {
@@ -55,7 +55,7 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
   }
 }
 
-function headersOf({ headers }: Sending, more: Record<string, string>): Record<string, string> {
+function buildHeaders({ headers }: BackupTarget, more: Record<string, string>): Record<string, string> {
   return {
     "content-type": "application/vnd.sqlite3",
     "cache-control": "no-store, no-transform",

@@ -7,7 +7,7 @@ export interface SseSink extends Sink {
   whenClosed(callback: () => void): void;
 }
 
-/** Writes a feed to the response, with backpressure from its socket. Disconnects a reader that stops reading. */
+/** Writes a feed to the response, with backpressure from its socket. Disconnects a client that stops reading. */
 export function createSseSink(outgoing: ServerResponse, stalledMs?: number): SseSink {
   outgoing.writeHead(200, {
     "content-type": "text/event-stream",

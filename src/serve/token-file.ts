@@ -39,12 +39,12 @@ export async function ensureAdminToken(
     );
   if (!stored)
     await store.apply([
-      { op: "put_token", token: adminToken(newId(), now(), "first admin token, in the state directory"), hash },
+      { op: "put_token", token: createAdminToken(newId(), now(), "first admin token, in the state directory"), hash },
     ]);
   return text;
 }
 
-export function adminToken(token_id: string, now: Date, label: string): Token {
+export function createAdminToken(token_id: string, now: Date, label: string): Token {
   return {
     token_id,
     kind: "access",
@@ -63,8 +63,8 @@ function readTokenFile(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   const parent = dirname(file);
-  const fault = checkOwner(parent, statSync(parent)) ?? checkSecretFile(file, stats);
-  if (fault) throw tokenFileError(file, `is not used: ${fault.reason}`, fault.next);
+  const problem = checkOwner(parent, statSync(parent)) ?? checkSecretFile(file, stats);
+  if (problem) throw tokenFileError(file, `is not used: ${problem.reason}`, problem.next);
   const text = readText(file).trim();
   if (!tokenPattern.test(text))
     throw tokenFileError(file, "does not contain a token", `Remove it; the next start creates a new one: rm ${file}`);

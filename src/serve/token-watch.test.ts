@@ -216,7 +216,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       authEnabled: true,
       now: () => new Date(),
       onDefect: (error) => coordinator.defects.push(error),
-      attemptTokens: { sign: () => "", read: () => null },
+      attemptTokens: { sign: () => "", verify: () => null },
     });
     const credentials = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
     const watches = credentials.map(({ text, at }) =>
@@ -245,7 +245,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       authEnabled: true,
       now: () => new Date(),
       onDefect: (error) => defects.push(error),
-      attemptTokens: { sign: () => "", read: () => null },
+      attemptTokens: { sign: () => "", verify: () => null },
       store: {
         ...coordinator.store,
         read: {

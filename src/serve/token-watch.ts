@@ -51,7 +51,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   function watch(header: string | undefined, principal: Principal): Watch {
     // Auth is off, so there is no token to check.
     if (header === undefined) return { refused: null, whenRefused: () => undefined, stop: () => undefined };
-    const credential = credentials.get(header) ?? { token_id: tokenIdOf(principal), watches: new Set() };
+    const credential = credentials.get(header) ?? { token_id: getTokenId(principal), watches: new Set() };
     credentials.set(header, credential);
     const opened = createWatch(() => {
       credential.watches.delete(opened);
@@ -123,8 +123,8 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   }
 }
 
-/** Attempt tokens are not stored, so they are in no list. */
-function tokenIdOf(principal: Principal): string | null {
+/** Returns null for an attempt token, which is not stored and therefore in no list. */
+function getTokenId(principal: Principal): string | null {
   return principal.kind === "token" ? principal.token_id : null;
 }
 

@@ -8,12 +8,12 @@ const kilobyte = 1024;
 test("above the limit, reads only a caller's oldest body, one after the other", async () => {
   const enter = createBodyMemory(300 * kilobyte);
   const [first, second, third] = [enter("ann"), enter("ann"), enter("ann")];
-  expect(first.take(100 * kilobyte)).toBeUndefined();
-  expect(second.take(100 * kilobyte)).toBeUndefined();
-  const thirds = third.take(150 * kilobyte);
-  const seconds = second.take(kilobyte);
-  expect(first.take(500 * kilobyte)).toBeUndefined();
-  expect(enter("bob").take(200 * kilobyte)).toBeUndefined();
+  expect(first.add(100 * kilobyte)).toBeUndefined();
+  expect(second.add(100 * kilobyte)).toBeUndefined();
+  const thirds = third.add(150 * kilobyte);
+  const seconds = second.add(kilobyte);
+  expect(first.add(500 * kilobyte)).toBeUndefined();
+  expect(enter("bob").add(200 * kilobyte)).toBeUndefined();
   const went: string[] = [];
   void seconds?.then(() => went.push("second"));
   void thirds?.then(() => went.push("third"));
@@ -24,19 +24,19 @@ test("above the limit, reads only a caller's oldest body, one after the other", 
   await Promise.all([seconds, thirds]);
   expect(went.toSorted()).toEqual(["second", "third"]);
   // The first body is no longer counted.
-  expect(enter("ann").take(65 * kilobyte)).toBeDefined();
+  expect(enter("ann").add(65 * kilobyte)).toBeDefined();
   second.release();
   third.release();
-  expect(enter("ann").take(65 * kilobyte)).toBeUndefined();
+  expect(enter("ann").add(65 * kilobyte)).toBeUndefined();
 });
 
 test("does not count small bodies or released ones", () => {
   const enter = createBodyMemory(100 * kilobyte);
-  for (let at = 0; at < 100; at += 1) expect(enter("ann").take(60 * kilobyte)).toBeUndefined();
+  for (let at = 0; at < 100; at += 1) expect(enter("ann").add(60 * kilobyte)).toBeUndefined();
   const one = enter("ann");
-  expect(one.take(90 * kilobyte)).toBeUndefined();
+  expect(one.add(90 * kilobyte)).toBeUndefined();
   one.release();
-  expect(enter("ann").take(90 * kilobyte)).toBeUndefined();
+  expect(enter("ann").add(90 * kilobyte)).toBeUndefined();
 });
 
 let coordinator: TestCoordinator;

@@ -1,7 +1,7 @@
 /** The memory that one request's body occupies, counted against its caller's limit. */
 export interface BodyMemory {
   /** Counts bytes that have arrived. If it returns a promise, stop reading until that resolves. */
-  take(bytes: number): Promise<void> | undefined;
+  add(bytes: number): Promise<void> | undefined;
   /** Call when the body is no longer needed. Idempotent. */
   release(): void;
 }
@@ -10,9 +10,9 @@ export type AcquireBodyMemory = (caller: string) => BodyMemory;
 
 const maxBodyBytes = 64 * 1024 * 1024;
 /** Smaller bodies are not counted. The limit on open requests keeps their sum small. */
-const smallBytes = 64 * 1024;
+const maxUncountedBytes = 64 * 1024;
 
-interface Reading {
+interface BodyState {
   bytes: number;
   resume: (() => void) | null;
 }
@@ -20,7 +20,7 @@ interface Reading {
 interface Caller {
   bytes: number;
   /** Oldest first. */
-  bodies: Set<Reading>;
+  bodies: Set<BodyState>;
 }
 
 /**
@@ -30,7 +30,7 @@ interface Caller {
 export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
   const callers = new Map<string, Caller>();
   return (name) => {
-    const body: Reading = { bytes: 0, resume: null };
+    const body: BodyState = { bytes: 0, resume: null };
     let caller: Caller | null = null;
     const startCounting = (): Caller => {
       const counted = callers.get(name) ?? { bytes: 0, bodies: new Set() };
@@ -40,10 +40,10 @@ export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
       return counted;
     };
     return {
-      take(bytes) {
+      add(bytes) {
         if (caller) caller.bytes += bytes;
         body.bytes += bytes;
-        if (body.bytes <= smallBytes) return undefined;
+        if (body.bytes <= maxUncountedBytes) return undefined;
         caller ??= startCounting();
         if (canContinue(caller, body, max)) return undefined;
         return new Promise((resolve) => (body.resume = resolve));
@@ -59,7 +59,7 @@ export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
   };
 }
 
-function canContinue({ bytes, bodies }: Caller, body: Reading, max: number): boolean {
+function canContinue({ bytes, bodies }: Caller, body: BodyState, max: number): boolean {
   if (bytes <= max) return true;
   const [oldest] = bodies;
   return oldest === body;

@@ -11,7 +11,7 @@ export function isForbidden(key: string): boolean {
 
 export function forbiddenKey(path: Path): Refusal {
   return new Refusal(400, "DROVER-API-005", `The key ${path.at(-1)} is not allowed.`, {
-    faults: [{ path: textOf(path), message: "forbidden key" }],
+    faults: [{ path: formatPath(path), message: "forbidden key" }],
   });
 }
 
@@ -19,15 +19,15 @@ export function inexactNumber(path: Path, text: string): Refusal {
   return new Refusal(
     400,
     "DROVER-PAR-005",
-    `${textOf(path)}: ${text} cannot be represented exactly as a JSON number.`,
+    `${formatPath(path)}: ${text} cannot be represented exactly as a JSON number.`,
     {
-      faults: [{ path: textOf(path), message: `${text} is not exact as a JSON number` }],
+      faults: [{ path: formatPath(path), message: `${text} is not exact as a JSON number` }],
       next: "Send it as a string.",
     },
   );
 }
 
-export function tooHeavy(excess: keyof JsonLimits): Refusal {
+export function tooComplex(excess: keyof JsonLimits): Refusal {
   if (excess === "depth")
     return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${maxJson.depth} levels deep.`, {
       faults: [{ path: "body", message: `at most ${maxJson.depth} levels` }],
@@ -44,6 +44,6 @@ export function notUtf8(): Refusal {
   });
 }
 
-function textOf(path: Path): string {
+function formatPath(path: Path): string {
   return `body${path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("")}`;
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { findInexactNumber } from "../../model/exact-numbers.ts";
 import { findExceededLimit } from "../../model/json-limits.ts";
 import { Refusal } from "../refusal.ts";
-import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooHeavy } from "./json-refusals.ts";
+import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooComplex } from "./json-refusals.ts";
 
 /** Parses a body. Throws a Refusal also for forbidden keys, and for numbers that JSON.parse would alter. */
 export function parseBody(bytes: Uint8Array): unknown {
@@ -17,7 +17,7 @@ export function parseBody(bytes: Uint8Array): unknown {
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
   // Checked before parsing: JSON.parse takes most of a second for a megabyte of brackets.
   const excess = findExceededLimit(bytes);
-  if (excess !== null) throw tooHeavy(excess);
+  if (excess !== null) throw tooComplex(excess);
   if (!isUtf8(bytes)) throw notUtf8();
   const text = new TextDecoder().decode(bytes);
   return { text, value: parse(text) };
@@ -38,7 +38,7 @@ function refuseForbiddenKeys(root: unknown): void {
   const waiting: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
     for (const key of Object.keys(node.value)) {
-      if (isForbidden(key)) throw forbiddenKey([...pathOf(node), key]);
+      if (isForbidden(key)) throw forbiddenKey([...getPath(node), key]);
       const value: unknown = Reflect.get(node.value, key);
       if (isBranch(value)) waiting.push({ value, parent: node, key });
     }
@@ -55,7 +55,7 @@ function isBranch(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-function pathOf(node: Node): (string | number)[] {
+function getPath(node: Node): (string | number)[] {
   const keys: (string | number)[] = [];
   for (let current: Node | null = node; current?.parent; current = current.parent)
     keys.unshift(Array.isArray(current.parent.value) ? Number(current.key) : current.key);

@@ -13,7 +13,7 @@ export interface ReadBodyOptions {
 
 /** JSON.parse handles bodies up to this size quickly, whatever they contain. */
 const maxSmallBytes = 64 * 1024;
-/** Enough for a few megabytes. */
+/** Time for a body to arrive. Enough for a few megabytes. */
 const maxBodyMs = 120_000;
 
 /** Parses the body as JSON; undefined if it is empty. Never holds more than `limit` bytes. */
@@ -40,19 +40,19 @@ function collect(
     const chunks: Buffer[] = [];
     let large: LargeBody | null = null;
     let size = 0;
-    const timer = setTimeout(() => cut(), maxBodyMs);
+    const timer = setTimeout(() => onCutOff(), maxBodyMs);
     const settle = (): void => {
       clearTimeout(timer);
-      incoming.off("data", take).off("end", end).off("close", cut).off("error", cut);
+      incoming.off("data", onData).off("end", onEnd).off("close", onCutOff).off("error", onCutOff);
     };
     const refuse = (refusal: Refusal): void => {
       settle();
       large?.drop();
       reject(refusal);
     };
-    const take = (bytes: Buffer): void => {
+    const onData = (bytes: Buffer): void => {
       size += bytes.length;
-      const wait = memory.take(bytes.length);
+      const wait = memory.add(bytes.length);
       if (wait) incoming.pause();
       void wait?.then(() => incoming.resume());
       if (size > limit || (size > maxSmallBytes && !isJsonType)) {
@@ -64,16 +64,16 @@ function collect(
       large ??= openLarge();
       for (const chunk of chunks.splice(0)) large.push(chunk);
     };
-    const end = (): void => {
+    const onEnd = (): void => {
       settle();
       resolve(large ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     };
     // The caller has disconnected and does not read this response.
-    const cut = (): void => refuse(new Refusal(400, "DROVER-API-029", "The request body was cut off."));
-    if (incoming.readableEnded) return end();
-    if (incoming.destroyed) return cut();
+    const onCutOff = (): void => refuse(new Refusal(400, "DROVER-API-029", "The request body was cut off."));
+    if (incoming.readableEnded) return onEnd();
+    if (incoming.destroyed) return onCutOff();
     // Without an encoding, chunks are buffers.
-    incoming.on("data", take).on("end", end).on("close", cut).on("error", cut);
+    incoming.on("data", onData).on("end", onEnd).on("close", onCutOff).on("error", onCutOff);
   });
 }
 

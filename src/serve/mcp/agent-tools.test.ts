@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { FlatAgent } from "../../wire/client.ts";
-import { agentTools, submissionOf } from "./agent-tools.ts";
+import { agentTools, toSubmission } from "./agent-tools.ts";
 import { toolName } from "./tool-name.ts";
 
 const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | null = null): FlatAgent => ({
@@ -56,7 +56,7 @@ test("an autonomous agent takes a prompt and separate parameters", () => {
     required: ["parameters"],
     $defs: { short: { type: "string" } },
   });
-  expect(submissionOf(full!, { prompt: "do", parameters: { prompt: "x" } })).toEqual({
+  expect(toSubmission(full!, { prompt: "do", parameters: { prompt: "x" } })).toEqual({
     agent_name: "full",
     prompt: "do",
     parameters: { prompt: "x" },

@@ -20,7 +20,7 @@ export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
     const name = toolName(agent_name);
     // A tool name must never mean two agents, even if someone picks an agent name that matches another's hash.
     if (agent.expose !== "tool" || tools.has(name)) continue;
-    tools.set(name, { name, agent_name, agent, inputSchema: inputSchemaOf(agent) });
+    tools.set(name, { name, agent_name, agent, inputSchema: buildInputSchema(agent) });
   }
   return [...tools.values()];
 }
@@ -37,7 +37,7 @@ export function addressableAgents(agents: readonly FlatAgent[]): { agent_name: s
 }
 
 /** For a procedural agent the arguments are its parameters. An autonomous agent also takes a prompt. */
-function inputSchemaOf({ type, parameters_schema, first_message }: FlatAgent): AgentTool["inputSchema"] {
+function buildInputSchema({ type, parameters_schema, first_message }: FlatAgent): AgentTool["inputSchema"] {
   if (type === "procedural") return { ...parameters_schema, type: "object" };
   if (parameters_schema === undefined)
     return {
@@ -63,7 +63,7 @@ function inputSchemaOf({ type, parameters_schema, first_message }: FlatAgent): A
 const prompt = { type: "string", description: "The task, in plain language" };
 
 /** Builds the run request for a tool call. The parameters are validated when it is submitted. */
-export function submissionOf(
+export function toSubmission(
   { agent_name, agent }: AgentTool,
   input: Schema,
 ): Pick<Submission, "agent_name" | "parameters" | "prompt"> {

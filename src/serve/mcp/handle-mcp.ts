@@ -2,7 +2,7 @@ import { createMcpHandler } from "@modelcontextprotocol/server";
 import { createDroverMcpServer, type McpServerOptions } from "./server.ts";
 
 /**
- * Handles one message over streamable HTTP with a new server. Nothing is kept between messages, so any coordinator can
+ * Handles one message over streamable HTTP with a new server. There is no state between messages, so any coordinator can
  * handle the next one.
  */
 export async function handleMcp(
@@ -17,11 +17,11 @@ export async function handleMcp(
     // No list sends change notifications, so there is nothing to subscribe to.
     maxSubscriptions: 0,
   });
-  const sent = new Headers({ "content-type": "application/json" });
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) sent.set(name, value);
+  const requestHeaders = new Headers({ "content-type": "application/json" });
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) requestHeaders.set(name, value);
   const request = new Request("http://drover/mcp", {
     method: "POST",
-    headers: sent,
+    headers: requestHeaders,
     body: JSON.stringify(message),
     signal,
   });

@@ -21,7 +21,7 @@ export function toModelView({ run, questions }: RunSnapshot): Record<string, unk
     exit_code: run.exit_code,
     parked_why,
     parked_until,
-    ...resultOf(run),
+    ...truncateResult(run),
     questions: questions.length === 0 ? null : questions.map(toQuestionView),
     created_at: run.created_at,
     finished_at: run.finished_at,
@@ -30,7 +30,7 @@ export function toModelView({ run, questions }: RunSnapshot): Record<string, unk
 }
 
 /** The run's result, truncated to `maxResultLength`. */
-export function resultOf({ run_id, result_text, result_data }: Run): {
+export function truncateResult({ run_id, result_text, result_data }: Run): {
   result_text: string | null;
   result_data: unknown;
 } {

@@ -5,7 +5,7 @@ import { RequestError } from "../../model/errors.ts";
 import { estimateJsonSize } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
-import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
+import { agentTools, type AgentTool, toSubmission } from "./agent-tools.ts";
 import { runResult, errorResult } from "./tool-result.ts";
 import { createProgress, describeEvent, type Progress, noProgress } from "./progress.ts";
 import { runTools, type ToolCall } from "./run-tools.ts";
@@ -36,13 +36,13 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
     const fixed = Object.entries(runTools).map(([name, { description, input, readOnly }]) => ({
       name,
       description,
-      inputSchema: schemaOf(input),
+      inputSchema: toInputSchema(input),
       annotations: { readOnlyHint: readOnly, destructiveHint: name === "stop_run", openWorldHint: false },
     }));
     return { tools: [...fixed, ...limitSize(agentTools((await client.agents.list()).items).map(describeTool))] };
   });
   server.setRequestHandler("tools/call", async ({ params: { name, arguments: input = {} } }, { mcpReq }) => {
-    const progress = progressOf(mcpReq);
+    const progress = createProgressFor(mcpReq);
     let run_id: string | undefined;
     const call: ToolCall = {
       client,
@@ -79,7 +79,7 @@ function limitSize<T>(tools: readonly T[]): T[] {
   return tools.filter((tool) => (remaining -= estimateJsonSize(tool)) >= 0);
 }
 
-function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object" } {
+function toInputSchema(input: z.ZodObject): Record<string, unknown> & { type: "object" } {
   const { $schema: _dialect, ...schema }: Record<string, unknown> = z.toJSONSchema(input, { io: "input" });
   return { ...schema, type: "object" };
 }
@@ -88,7 +88,7 @@ async function runAgentTool(call: ToolCall, name: string, input: Record<string, 
   const tools = agentTools((await call.client.agents.list()).items);
   const tool = tools.find((candidate) => candidate.name === name);
   if (tool === undefined) throw unknownTool(name, tools);
-  const { run_id } = await call.submit(submissionOf(tool, input));
+  const { run_id } = await call.submit(toSubmission(tool, input));
   return runResult(await waitForRun(call.client, run_id, call));
 }
 
@@ -112,7 +112,7 @@ function describeTool({ name, agent: { title, description, type }, agent_name, i
 }
 
 /** Progress is sent only to clients that asked for it. */
-function progressOf({ _meta, notify }: ServerContext["mcpReq"]): Progress {
+function createProgressFor({ _meta, notify }: ServerContext["mcpReq"]): Progress {
   const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return noProgress;
   return createProgress((progress, message) =>

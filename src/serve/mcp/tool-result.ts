@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HostError, RequestError } from "../../model/errors.ts";
 import { isTerminal } from "../../model/states.ts";
-import { resultOf, toModelView } from "./run-view.ts";
+import { truncateResult, toModelView } from "./run-view.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** Returns data as a tool result, both as text for the model and as structured content for programs. */
@@ -15,7 +15,7 @@ export function runResult(snapshot: RunSnapshot): CallToolResult {
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
   if (!isTerminal(run.status)) return { ...dataResult(toModelView(snapshot)), _meta };
   if (run.status !== "completed") return { ...dataResult(toModelView(snapshot)), isError: true, _meta };
-  const { result_text, result_data } = resultOf(run);
+  const { result_text, result_data } = truncateResult(run);
   return {
     content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
     ...(result_data === null ? {} : { structuredContent: asObject(result_data) }),

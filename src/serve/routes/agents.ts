@@ -4,10 +4,10 @@ import type { AgentPosition } from "../../model/agent-position.ts";
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { admins, anyone, subjectOf } from "../rule.ts";
+import { admins, anyone, getSubject } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -16,11 +16,11 @@ export const agentRoutes = [
     // Everyone who may submit runs can see the agents.
     rule: { roles: anyone, attempt: true },
     async handle({ deps, query: { limit, cursor } }) {
-      const { before } = pageFrom("agents", limit, cursor);
+      const { before } = parsePage("agents", limit, cursor);
       const { items, next } = await deps.agents.page(
-        omitUndefined({ limit, after: before === undefined ? before : placeFrom(before) }),
+        omitUndefined({ limit, after: before === undefined ? before : parsePosition(before) }),
       );
-      return { items: items.map(flatten), next_cursor: next && toCursor("agents", textOf(next)) };
+      return { items: items.map(flatten), next_cursor: next && toCursor("agents", formatPosition(next)) };
     },
   }),
   route("GET /agents/{name}", {
@@ -44,12 +44,12 @@ export const agentRoutes = [
           faults: [{ path: "body.name", message: `omit it, or use ${name}` }],
         });
       }
-      const checked = await deps.checkAgent({ ...body, name }, { caller: subjectOf(principal), signal });
+      const checked = await deps.checkAgent({ ...body, name }, { caller: getSubject(principal), signal });
       if (!checked.ok && checked.retryAfterSeconds !== undefined) throw tooManyChecks(checked.retryAfterSeconds);
       if (!checked.ok) throw invalidAgent(checked.faults);
       const { agent } = checked;
       await refuseFileAgent(deps.agents.find(name), name);
-      await deps.agents.put(agent, subjectOf(principal));
+      await deps.agents.put(agent, getSubject(principal));
       return { ...agent, source: "api" as const, runner_id: null };
     },
   }),
@@ -64,11 +64,11 @@ export const agentRoutes = [
 ];
 
 /** Encodes the name, which may contain any character. */
-function textOf({ name, rank, runner_id }: AgentPosition): string {
+function formatPosition({ name, rank, runner_id }: AgentPosition): string {
   return [Buffer.from(name).toString("base64url"), rank, runner_id].join(".");
 }
 
-function placeFrom(text: string): AgentPosition {
+function parsePosition(text: string): AgentPosition {
   const [name = "", rank = "", ...rest] = text.split(".");
   return { name: Buffer.from(name, "base64url").toString("utf8"), rank: Number(rank), runner_id: rest.join(".") };
 }

@@ -6,7 +6,7 @@ import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
 import { FeedReply, Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, sees, seesOnly } from "../rule.ts";
+import { anyone, type Principal, canSee, visibleOwner } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -21,7 +21,7 @@ export const eventRoutes = [
         const more = items.length === query.limit || last < (await store.read.last_position(run_id));
         return { items, next_cursor: more ? last : null };
       }
-      const after = startOf(headers, query);
+      const after = getStart(headers, query);
       // 204 tells an EventSource not to reconnect.
       if (isTerminal(status) && (await store.read.events(run_id, after, 1)).length === 0) return new Reply(204);
       return new FeedReply(runFeed(store.read, run_id), after);
@@ -30,18 +30,18 @@ export const eventRoutes = [
   route("GET /events", {
     rule: { roles: anyone },
     async handle({ deps: { store, owners }, principal, query, headers, stream }) {
-      const only = seesOnly(principal);
+      const owner = visibleOwner(principal);
       if (stream) {
-        const runs = await visible(query.follow ?? [], principal, owners);
-        const partials = { name: query.stream === undefined ? null : nameOf(principal, query.stream), runs };
-        return new FeedReply(allFeed(store.read, only, owners), startOf(headers, query), partials);
+        const runs = await filterVisible(query.follow ?? [], principal, owners);
+        const partials = { name: query.stream === undefined ? null : scopeStreamName(principal, query.stream), runs };
+        return new FeedReply(allFeed(store.read, owner, owners), getStart(headers, query), partials);
       }
       const after = query.after ?? 0;
       const { events, reached } = await readFeed(
         store.read,
         after,
         { limit: query.limit, maxBytes: maxPageBytes },
-        only,
+        owner,
         owners,
       );
       return { items: events, next_cursor: reached > after ? reached : null };
@@ -53,28 +53,28 @@ export const followRoutes = [
   routeWith<SystemDeps>()("POST /events/follow", {
     rule: { roles: anyone },
     async handle({ deps, principal, body: { stream, follow } }) {
-      const runs = await visible(follow, principal, deps.owners);
-      if (!deps.hub.setPartials(nameOf(principal, stream), runs)) throw notFound("stream", "body.stream");
+      const runs = await filterVisible(follow, principal, deps.owners);
+      if (!deps.hub.setPartials(scopeStreamName(principal, stream), runs)) throw notFound("stream", "body.stream");
       return undefined;
     },
   }),
 ];
 
 /** Stream names are scoped to the token. */
-function nameOf(principal: Principal, stream: string): string {
+function scopeStreamName(principal: Principal, stream: string): string {
   return `${principal.kind === "token" ? principal.token_id : ""} ${stream}`;
 }
 
-async function visible(run_ids: readonly string[], principal: Principal, owners: OwnerLookup): Promise<string[]> {
+async function filterVisible(run_ids: readonly string[], principal: Principal, owners: OwnerLookup): Promise<string[]> {
   const visibleIds: string[] = [];
   for (const run_id of run_ids) {
     const owner = await owners(run_id);
-    if (owner !== null && sees(principal, owner)) visibleIds.push(run_id);
+    if (owner !== null && canSee(principal, owner)) visibleIds.push(run_id);
   }
   return visibleIds;
 }
 
 /** A reconnecting browser repeats the original URL, so Last-Event-ID takes precedence over `after`. */
-function startOf(headers: { "last-event-id"?: number | undefined }, query: { after?: number | undefined }): number {
+function getStart(headers: { "last-event-id"?: number | undefined }, query: { after?: number | undefined }): number {
   return headers["last-event-id"] ?? query.after ?? 0;
 }

@@ -20,18 +20,18 @@ export const fileRoutes = [
       const etag = `"${file.sha256}"`;
       if (headers["if-none-match"] === etag) return new Reply(304, undefined, { etag });
       const blob = await deps.store.blobs.open(file.sha256);
-      if (blob === null) throw missing(file);
-      return new BytesReply(blob.stream, headersOf(file, blob.size));
+      if (blob === null) throw missingContents(file);
+      return new BytesReply(blob.stream, buildHeaders(file, blob.size));
     },
   }),
 ];
 
 /** The contents are untrusted: a browser must not execute them, embed them in our pages or guess their type. */
-function headersOf({ path, sha256, media_type }: StoredFile, size: number): Record<string, string> {
+function buildHeaders({ path, sha256, media_type }: StoredFile, size: number): Record<string, string> {
   return {
     "content-type": safeTypes.get(media_type.toLowerCase()) ?? "application/octet-stream",
     "content-length": String(size),
-    "content-disposition": `attachment; filename*=UTF-8''${encoded(path.slice(path.lastIndexOf("/") + 1))}`,
+    "content-disposition": `attachment; filename*=UTF-8''${encodeFileName(path.slice(path.lastIndexOf("/") + 1))}`,
     etag: `"${sha256}"`,
     "cache-control": "private, no-cache",
     "content-security-policy": "default-src 'none'; sandbox",
@@ -51,14 +51,14 @@ const safeTypes = new Map([
 ]);
 
 /** Encodes by RFC 5987. Replaces backslashes, which are path separators on Windows. */
-function encoded(name: string): string {
+function encodeFileName(name: string): string {
   return encodeURIComponent(name.replaceAll("\\", "_")).replaceAll(
     /['()*!]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 }
 
-function missing({ path, sha256 }: StoredFile): Refusal {
+function missingContents({ path, sha256 }: StoredFile): Refusal {
   return new Refusal(503, "DROVER-STA-006", `The contents of ${path} (${sha256}) are missing from the file store.`, {
     next: "Restore the directory record/files of the state directory from a backup.",
   });

@@ -3,23 +3,23 @@ import type { Question } from "../../model/question.ts";
 import type { BodyOf } from "../../wire/contracts.ts";
 import type { AnswerDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
 import { toCursor } from "../../show/cursor.ts";
 
 const route = routeWith<AnswerDeps>();
 
-/** These need only the record. Without a coordinator, a run continues once one is running again. */
+/** Routes that need only the record. Without a coordinator, an answered run continues once one is running again. */
 export const questionRoutes = [
   route("GET /questions", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
-      const { before: after } = pageFrom("questions", limit, cursor);
-      const only = seesOnly(principal);
+      const { before: after } = parsePage("questions", limit, cursor);
+      const owner = visibleOwner(principal);
       const page = await deps.store.read.questions(
-        omitUndefined({ ...filter, created_by: only ?? undefined }),
+        omitUndefined({ ...filter, created_by: owner ?? undefined }),
         omitUndefined({ limit, after }),
       );
       const { items, next, count } = page;
@@ -29,7 +29,7 @@ export const questionRoutes = [
   route("POST /runs/{run_id}/resume", {
     rule: { roles: submitters, object: "run" },
     async handle({ deps, principal, object: { run_id } }) {
-      const [resumed] = await deps.store.apply([{ op: "resume_run", run_id, by: subjectOf(principal) }]);
+      const [resumed] = await deps.store.apply([{ op: "resume_run", run_id, by: getSubject(principal) }]);
       const run = await deps.store.read.run(run_id);
       if (run === null || (!resumed.ok && resumed.conflict === "not_found")) throw notFound("run", "path.run_id");
       if (resumed.ok) return run;
@@ -47,7 +47,7 @@ export const questionRoutes = [
     bodyLimit: 5 * 1024 * 1024,
     async handle({ deps, principal, object, body: { text } }) {
       const { run_id } = object;
-      const [sent] = await deps.store.apply([{ op: "send_input", run_id, text, by: subjectOf(principal) }]);
+      const [sent] = await deps.store.apply([{ op: "send_input", run_id, text, by: getSubject(principal) }]);
       if (sent.ok) return undefined;
       if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
       if (sent.conflict === "no_input")
@@ -63,8 +63,10 @@ export const questionRoutes = [
   route("GET /usage", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, ...filter } }) {
-      const only = seesOnly(principal);
-      return { items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: only ?? undefined }), limit) };
+      const owner = visibleOwner(principal);
+      return {
+        items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: owner ?? undefined }), limit),
+      };
     },
   }),
   route("POST /runs/{run_id}/permissions/{request_id}", {
@@ -73,21 +75,21 @@ export const questionRoutes = [
       const request_id = params["request_id"] ?? "";
       const question = await deps.store.read.question(run_id, request_id);
       if (question === null) throw notFound("question", "path.request_id");
-      if (question.decision !== null) throw decided(question);
-      await checkInput(question, body, deps, { caller: subjectOf(principal), signal });
-      const by = subjectOf(principal);
+      if (question.decision !== null) throw alreadyDecided(question);
+      await checkInput(question, body, deps, { caller: getSubject(principal), signal });
+      const by = getSubject(principal);
       const [answered] = await deps.store.apply([
-        { op: "answer_question", run_id, request_id, answer: decisionOf(body), by },
+        { op: "answer_question", run_id, request_id, answer: toDecision(body), by },
       ]);
       if (answered.ok) return answered.question;
-      throw "question" in answered ? decided(answered.question) : notFound("question", "path.request_id");
+      throw "question" in answered ? alreadyDecided(answered.question) : notFound("question", "path.request_id");
     },
   }),
 ];
 
 type Body = BodyOf<"POST /runs/{run_id}/permissions/{request_id}">;
 
-function decisionOf({ decision, input, remember, message }: Body): Decision {
+function toDecision({ decision, input, remember, message }: Body): Decision {
   return decision === "allow"
     ? { decision, ...omitUndefined({ input, remember }) }
     : { decision, ...omitUndefined({ message }) };
@@ -98,10 +100,10 @@ async function checkInput(
   { tool, input_schema }: Question,
   { input }: Body,
   deps: AnswerDeps,
-  asker: Parameters<AnswerDeps["checkInput"]>[2],
+  requester: Parameters<AnswerDeps["checkInput"]>[2],
 ): Promise<void> {
   if (input === undefined || input_schema === null) return;
-  const faults = await deps.checkInput(input_schema, input, asker);
+  const faults = await deps.checkInput(input_schema, input, requester);
   const [first] = faults;
   if (first === undefined) return;
   if (first.retry_after_seconds !== undefined) throw tooManyChecks(first.retry_after_seconds);
@@ -111,7 +113,7 @@ async function checkInput(
   });
 }
 
-function decided({ decision, answered_by, answered_at }: Question): Refusal {
+function alreadyDecided({ decision, answered_by, answered_at }: Question): Refusal {
   if (decision === "expired")
     return new Refusal(409, "DROVER-API-032", `The question expired at ${answered_at}, and its run has failed.`, {
       faults: [{ path: "path.request_id", message: "expired" }],

@@ -4,26 +4,32 @@ import { toCursor } from "../../show/cursor.ts";
 import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
-import { wholeRun } from "../whole-run.ts";
+import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { requireRun } from "../require-run.ts";
 
 const route = routeWith<RecordDeps>();
 
-/** Routes that need only the record. Stopping and draining reach runners and coordinators through it. */
+/** Routes that need only the record. Runners and coordinators learn from it which runs to stop and which runners drain. */
 export const recordRoutes = [
   route("GET /runs", {
     rule: { roles: anyone },
     handle: ({ deps: { store }, principal, query: { limit, cursor, search, ...filter } }) =>
       search === undefined
-        ? listRuns(store.read, omitUndefined(filter), pageFrom("runs", limit, cursor), seesOnly(principal))
-        : findRuns(store.read, search, omitUndefined(filter), pageFrom("search", limit, cursor), seesOnly(principal)),
+        ? listRuns(store.read, omitUndefined(filter), parsePage("runs", limit, cursor), visibleOwner(principal))
+        : findRuns(
+            store.read,
+            search,
+            omitUndefined(filter),
+            parsePage("search", limit, cursor),
+            visibleOwner(principal),
+          ),
   }),
   route("GET /runs/{run_id}", {
     rule: { roles: anyone, object: "run", attempt: true },
-    handle: ({ deps, object }) => wholeRun(deps.store.read, object.run_id),
+    handle: ({ deps, object }) => requireRun(deps.store.read, object.run_id),
   }),
   route("GET /executions", {
     rule: { roles: anyone },
@@ -31,8 +37,8 @@ export const recordRoutes = [
       listExecutions(
         deps.store.read,
         omitUndefined(filter),
-        pageFrom("executions", limit, cursor),
-        seesOnly(principal),
+        parsePage("executions", limit, cursor),
+        visibleOwner(principal),
         deps.owners,
       ),
   }),
@@ -45,7 +51,7 @@ export const recordRoutes = [
     async handle({ deps, principal, query }) {
       const until = query.until ?? new Date().toISOString();
       const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
-      return deps.store.read.stats(omitUndefined({ since, until, created_by: seesOnly(principal) ?? undefined }));
+      return deps.store.read.stats(omitUndefined({ since, until, created_by: visibleOwner(principal) ?? undefined }));
     },
   }),
   route("POST /runs/stop", {
@@ -60,13 +66,13 @@ export const recordRoutes = [
           deps.store.read,
           { ...omitUndefined(filter), status: open },
           page,
-          seesOnly(principal),
+          visibleOwner(principal),
         );
         if (items.length === 0) return stopped;
         const part = await stopRuns(
           deps.store,
           items.map((row) => row.run_id),
-          subjectOf(principal),
+          getSubject(principal),
         );
         stopped.cancelled.push(...part.cancelled);
         stopped.stopping.push(...part.stopping);
@@ -78,15 +84,15 @@ export const recordRoutes = [
   route("POST /runs/{run_id}/stop", {
     rule: { roles: submitters, object: "run", attempt: true },
     async handle({ deps, principal, object }) {
-      await stopRuns(deps.store, [object.run_id], subjectOf(principal));
-      return wholeRun(deps.store.read, object.run_id);
+      await stopRuns(deps.store, [object.run_id], getSubject(principal));
+      return requireRun(deps.store.read, object.run_id);
     },
   }),
   route("GET /runners", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor } }) {
-      const { before: after } = pageFrom("runners", limit, cursor);
-      const owner = seesOnly(principal) ?? undefined;
+      const { before: after } = parsePage("runners", limit, cursor);
+      const owner = visibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.runner_page(omitUndefined({ limit, after, owner }));
       const last = items.at(-1);
       return { items, next_cursor: more && last ? toCursor("runners", last.runner_id) : null };

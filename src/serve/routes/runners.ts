@@ -5,7 +5,7 @@ import type { ApiDeps, SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { type Principal, runners, subjectOf } from "../rule.ts";
+import { type Principal, runners, getSubject } from "../rule.ts";
 import { receiveFile } from "../receive-file.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
@@ -14,7 +14,7 @@ const portRoute = routeWith<SystemDeps>();
 
 const reportLimit = 20 * 1024 * 1024;
 const registerLimit = 2 * 1024 * 1024;
-/** Includes events and the files, which grow by a third as base64. */
+/** Covers events and files. Files grow by a third as base64. */
 const saveLimit = 40 * 1024 * 1024;
 
 /**
@@ -63,43 +63,43 @@ export const runnerPortRoutes = [
     rule: { roles: runners },
     bodyLimit: registerLimit,
     handle: (call) =>
-      overPort(call, async (port) => ({
-        ...(await port.register({ ...call.body, runner_key: call.body.runner_key ?? keyOf(call.body) })),
+      callPort(call, async (port) => ({
+        ...(await port.register({ ...call.body, runner_key: call.body.runner_key ?? deriveRunnerKey(call.body) })),
         poll_silence_ms: call.deps.pollSilenceMs,
       })),
   }),
   portRoute("POST /runner/poll", {
     rule: { roles: runners },
     held: true,
-    handle: (call) => overPort(call, (port) => port.poll(call.body, call.signal)),
+    handle: (call) => callPort(call, (port) => port.poll(call.body, call.signal)),
   }),
   portRoute("POST /runner/report", {
     rule: { roles: runners },
     bodyLimit: reportLimit,
     recordMs: reportMs,
-    handle: (call) => overPort(call, (port) => port.report(call.body)),
+    handle: (call) => callPort(call, (port) => port.report(call.body)),
   }),
   portRoute("POST /runner/files", {
     rule: { roles: runners },
-    handle: (call) => overPort(call, (port) => receiveFile(port, call.query, call.bytes, call.signal)),
+    handle: (call) => callPort(call, (port) => receiveFile(port, call.query, call.bytes, call.signal)),
   }),
   portRoute("POST /runner/sessions", {
     rule: { roles: runners },
-    handle: (call) => overPort(call, (port) => port.sessions(call.body)),
+    handle: (call) => callPort(call, (port) => port.sessions(call.body)),
   }),
   portRoute("POST /runner/session/load", {
     rule: { roles: runners },
-    handle: (call) => overPort(call, (port) => port.loadSession(call.body)),
+    handle: (call) => callPort(call, (port) => port.loadSession(call.body)),
   }),
   portRoute("POST /runner/session/save", {
     rule: { roles: runners },
     bodyLimit: saveLimit,
-    handle: (call) => overPort(call, (port) => port.saveSession(call.body)),
+    handle: (call) => callPort(call, (port) => port.saveSession(call.body)),
   }),
   portRoute("POST /runner/deregister", {
     rule: { roles: runners },
     handle: (call) =>
-      overPort(call, async (port) => {
+      callPort(call, async (port) => {
         await port.deregister(call.body);
         return {};
       }),
@@ -107,18 +107,23 @@ export const runnerPortRoutes = [
 ];
 
 /** Derives the key of a runner that sends none: the same host, directory, profile and name mean the same runner. */
-function keyOf({ hostname, project_dir, executor_profile, name = "" }: Omit<Registration, "runner_key">): string {
+function deriveRunnerKey({
+  hostname,
+  project_dir,
+  executor_profile,
+  name = "",
+}: Omit<Registration, "runner_key">): string {
   return hashToken(JSON.stringify([hostname, project_dir, executor_profile, name]));
 }
 
 /** Checks the signal before and after, so a runner that disconnected or lost its token is never given a run. */
-async function overPort<T>(
+async function callPort<T>(
   call: { deps: SystemDeps; principal: Principal; readonly signal: AbortSignal },
-  ask: (port: RunnerPort) => Promise<T>,
+  request: (port: RunnerPort) => Promise<T>,
 ): Promise<T> {
   const { signal } = call;
   try {
-    const result = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)));
+    const result = await request(call.deps.dispatcher.portFor(getSubject(call.principal)));
     signal.throwIfAborted();
     return result;
   } catch (error) {

@@ -2,13 +2,13 @@ import type { Run } from "../../model/run.ts";
 import type { RunRow } from "../../model/store.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { ApiDeps, SubmitResult, Who } from "../deps.ts";
+import type { ApiDeps, SubmitResult, Submitter } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, sees, subjectOf, submitters } from "../rule.ts";
-import { wholeRun } from "../whole-run.ts";
+import { anyone, type Principal, canSee, getSubject, submitters } from "../rule.ts";
+import { requireRun } from "../require-run.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -21,10 +21,10 @@ export const runRoutes = [
         await refuseForeignSession(principal.run, body.session_id, deps);
       const request: RunRequest = {
         ...body,
-        ...(await parentOf(principal, body.parent_run_id, deps)),
+        ...(await resolveParent(principal, body.parent_run_id, deps)),
         ...omitUndefined({ idempotency_key: headers["idempotency-key"] }),
       };
-      return submitted(await deps.submit(request, whoOf(call)));
+      return toSubmitReply(await deps.submit(request, toSubmitter(call)));
     },
   }),
   route("POST /runs/{run_id}/retry", {
@@ -39,7 +39,9 @@ export const runRoutes = [
           { next: "Stop it first, or wait until it ends." },
         );
       }
-      return submitted(await deps.submit(retryRequest(await wholeRun(deps.store.read, object.run_id)), whoOf(call)));
+      return toSubmitReply(
+        await deps.submit(buildRetryRequest(await requireRun(deps.store.read, object.run_id)), toSubmitter(call)),
+      );
     },
   }),
   route("GET /runs/{run_id}/why", {
@@ -55,13 +57,13 @@ function isWaiting(status: Run["status"]): boolean {
   return status === "pending" || status === "waiting" || status === "parked";
 }
 
-function submitted(result: SubmitResult): Reply<Run> {
+function toSubmitReply(result: SubmitResult): Reply<Run> {
   if (result.ok) return new Reply(result.repeated ? 200 : 201, result.run, { location: `/runs/${result.run.run_id}` });
   throw refusalFromFault(result.fault);
 }
 
 /** For an attempt token the parent is always its own run. Other callers may name any run they can see. */
-async function parentOf(
+async function resolveParent(
   principal: Principal,
   parent_run_id: string | undefined,
   deps: ApiDeps,
@@ -69,7 +71,7 @@ async function parentOf(
   if (principal.kind === "attempt") return { parent_run_id: principal.run.run_id, trigger_type: "agent" };
   if (parent_run_id === undefined) return {};
   const owner = await deps.owners(parent_run_id);
-  if (owner === null || !sees(principal, owner)) throw notFound("run", "body.parent_run_id");
+  if (owner === null || !canSee(principal, owner)) throw notFound("run", "body.parent_run_id");
   return { parent_run_id };
 }
 
@@ -86,12 +88,14 @@ async function refuseForeignSession(run: RunRow, session_id: string, { store: { 
   });
 }
 
-function whoOf(call: { principal: Principal; signal: AbortSignal }): Who {
+function toSubmitter(call: { principal: Principal; signal: AbortSignal }): Submitter {
   const { principal } = call;
   return {
-    subject: subjectOf(principal),
+    subject: getSubject(principal),
     role: principal.kind === "token" ? principal.role : "user",
-    ...(principal.kind === "attempt" ? { inside: insideOf(principal.run) } : {}),
+    ...(principal.kind === "attempt"
+      ? { inside: { run_id: principal.run.run_id, attempt: principal.run.attempt } }
+      : {}),
     // Created on demand, because few submissions have to wait.
     get signal() {
       return call.signal;
@@ -99,11 +103,7 @@ function whoOf(call: { principal: Principal; signal: AbortSignal }): Who {
   };
 }
 
-function insideOf({ run_id, attempt }: RunRow): NonNullable<Who["inside"]> {
-  return { run_id, attempt };
-}
-
-function retryRequest(run: Run): RunRequest {
+function buildRetryRequest(run: Run): RunRequest {
   return {
     agent_name: run.agent_name,
     parameters: run.parameters,

@@ -1,11 +1,11 @@
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -13,9 +13,9 @@ export const scheduleRoutes = [
   route("GET /schedules", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
-      const { before: after } = pageFrom("schedules", limit, cursor);
-      const only = seesOnly(principal);
-      const ownFilter = omitUndefined({ ...filter, created_by: only ?? undefined });
+      const { before: after } = parsePage("schedules", limit, cursor);
+      const owner = visibleOwner(principal);
+      const ownFilter = omitUndefined({ ...filter, created_by: owner ?? undefined });
       const items = await deps.store.read.schedules(ownFilter, omitUndefined({ limit, after }));
       const last = items.at(-1)?.schedule_id;
       // The page may be shorter than `limit` if the schedules are large, so check for one more.
@@ -28,7 +28,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body, signal }) {
       const role = principal.kind === "token" ? principal.role : "user";
-      const result = await deps.schedules.create(omitUndefined(body), { subject: subjectOf(principal), role, signal });
+      const result = await deps.schedules.create(omitUndefined(body), { subject: getSubject(principal), role, signal });
       if (!result.ok) throw refusalFromFault(result.fault);
       return new Reply(201, result.schedule, { location: `/schedules/${result.schedule.schedule_id}` });
     },
@@ -76,7 +76,7 @@ export const scheduleRoutes = [
   route("GET /schedules/{schedule_id}/history", {
     rule: { roles: anyone, object: "schedule" },
     async handle({ deps, object: { schedule_id }, query: { limit, cursor } }) {
-      const { before } = pageFrom("slots", limit, cursor);
+      const { before } = parsePage("slots", limit, cursor);
       const slots = await deps.store.read.slots(schedule_id, omitUndefined({ limit: limit + 1, before }));
       const items = slots.slice(0, limit);
       const last = items.at(-1);

@@ -2,10 +2,10 @@ import { listSessions } from "../../show/pages.ts";
 import { sessionTree } from "../../show/session-tree.ts";
 import type { RecordDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, seesOnly, submitters } from "../rule.ts";
+import { anyone, visibleOwner, submitters } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -13,14 +13,19 @@ export const sessionRoutes = [
   route("GET /sessions", {
     rule: { roles: anyone },
     handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
-      listSessions(deps.store.read, omitUndefined(filter), pageFrom("sessions", limit, cursor), seesOnly(principal)),
+      listSessions(
+        deps.store.read,
+        omitUndefined(filter),
+        parsePage("sessions", limit, cursor),
+        visibleOwner(principal),
+      ),
   }),
   route("GET /sessions/{session_id}", {
     rule: { roles: anyone, object: "session" },
     handle: async ({ deps, object, principal }) => ({
       ...object,
       versions: await deps.store.read.versions(object.session_id),
-      ...(await sessionTree(deps.store.read, object, seesOnly(principal))),
+      ...(await sessionTree(deps.store.read, object, visibleOwner(principal))),
     }),
   }),
   route("POST /sessions/{session_id}/bind", {

@@ -15,7 +15,7 @@ export const signInRoutes = [
   route("GET /me", {
     rule: { roles: anyone },
     async handle({ deps: { version, engine, startedAt }, principal }) {
-      const { subject, role, token_id } = bearerOf(principal);
+      const { subject, role, token_id } = requireTokenPrincipal(principal);
       const by = token_id === authOffId ? "auth_off" : isBrowserToken(token_id) ? "browser" : "bearer";
       return { subject, role, token_id, by, version, engine, started_at: startedAt.toISOString() } as const;
     },
@@ -23,7 +23,7 @@ export const signInRoutes = [
   route("POST /sign-in/links", {
     rule: { roles: anyone },
     async handle({ deps, principal }) {
-      const { subject, role, token_id } = bearerOf(principal);
+      const { subject, role, token_id } = requireTokenPrincipal(principal);
       if (token_id === authOffId) return created({ code: null, expires_at: null });
       // Otherwise a stolen cookie could be renewed forever.
       if (isBrowserToken(token_id))
@@ -66,8 +66,8 @@ export const signInRoutes = [
       // A browser on TLS must not send the cookie over plain HTTP. Loopback has no TLS.
       const secure = origin?.startsWith("https:") ? "; Secure" : "";
       if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`, secure);
-      const why = used.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[used.conflict];
-      throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${why}.`, {
+      const problem = used.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[used.conflict];
+      throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${problem}.`, {
         faults: [{ path: "body.code", message: used.conflict }],
         next: "Get a new one: drover ui",
       });
@@ -76,7 +76,7 @@ export const signInRoutes = [
   route("DELETE /sign-in", {
     rule: { roles: anyone },
     async handle({ deps, principal }) {
-      const { token_id } = bearerOf(principal);
+      const { token_id } = requireTokenPrincipal(principal);
       if (isBrowserToken(token_id)) {
         await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
         await deps.recheckTokens();
@@ -103,7 +103,7 @@ function isBrowserToken(token_id: string): boolean {
 }
 
 /** The rules above admit only tokens with a role. */
-function bearerOf(principal: Principal): Extract<Principal, { kind: "token" }> {
+function requireTokenPrincipal(principal: Principal): Extract<Principal, { kind: "token" }> {
   if (principal.kind === "token") return principal;
   throw new Refusal(403, "DROVER-API-011", "This needs a user's token.");
 }

@@ -1,4 +1,4 @@
-import { docsPage } from "../docs-page.ts";
+import { renderDocsPage } from "../docs-page.ts";
 import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { BackupReply, Reply, TextReply } from "../reply.ts";
@@ -11,7 +11,7 @@ export const systemRoutes = [
   route("GET /health", {
     rule: { open: true },
     async handle({ deps }) {
-      const error = await deps.recordFault();
+      const error = await deps.findRecordError();
       if (error !== null) throw error;
       return { status: "ok" as const, version: deps.version, protocol: 1 as const };
     },
@@ -20,8 +20,8 @@ export const systemRoutes = [
     rule: { open: true },
     bodyLimit: 1024,
     recordMs: 4000,
-    async handle({ deps, body, arrivedAt }) {
-      const proof = await deps.prove(body, arrivedAt);
+    async handle({ deps, body, localOrigin }) {
+      const proof = await deps.prove(body, localOrigin);
       if (proof === null) throw foreignOrigin(body.origin);
       return { proof };
     },
@@ -52,7 +52,7 @@ export const systemRoutes = [
   route("GET /docs", {
     rule: { open: true },
     async handle({ deps }) {
-      const { html, contentSecurityPolicy } = docsPage(deps.document());
+      const { html, contentSecurityPolicy } = renderDocsPage(deps.document());
       return new TextReply(html, {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": contentSecurityPolicy,

@@ -1,11 +1,11 @@
 import { rootTokenId, type Token, tokenRoles } from "../../model/token.ts";
 import { listTokens } from "../../show/pages.ts";
 import type { ApiDeps } from "../deps.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { admins, type Principal, sees, subjectOf, submitters, tokenOwner } from "../rule.ts";
+import { admins, type Principal, canSee, getSubject, submitters, tokenOwner } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 const route = routeWith<ApiDeps>();
@@ -14,8 +14,12 @@ export const tokenRoutes = [
   route("GET /tokens", {
     rule: { roles: submitters },
     async handle({ deps, principal, query: { limit, cursor } }) {
-      const page = pageFrom("tokens", limit, cursor);
-      return listTokens(deps.store.read, page, (token) => token.kind !== "link" && sees(principal, tokenOwner(token)));
+      const page = parsePage("tokens", limit, cursor);
+      return listTokens(
+        deps.store.read,
+        page,
+        (token) => token.kind !== "link" && canSee(principal, tokenOwner(token)),
+      );
     },
   }),
   route("POST /tokens", {
@@ -37,7 +41,7 @@ export const tokenRoutes = [
         role: body.role,
         subject: body.subject,
         label: body.label ?? null,
-        created_by: subjectOf(principal),
+        created_by: getSubject(principal),
         created_at: now.toISOString(),
         expires_at: body.expires_at === undefined ? null : checkExpiry(body.expires_at, now),
         revoked_at: null,
@@ -69,7 +73,7 @@ export const tokenRoutes = [
       const token: Token = {
         ...old,
         token_id: deps.newId(),
-        created_by: subjectOf(principal),
+        created_by: getSubject(principal),
         created_at: at,
         expires_at: newExpiry(old, principal, now),
         revoked_at: null,
@@ -90,7 +94,7 @@ export const tokenRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body: { subject } }) {
       // Done in one write, because a token could be rotated at the same moment, even at another coordinator.
-      const roles = tokenRoles.filter((role) => sees(principal, tokenOwner({ role, subject })));
+      const roles = tokenRoles.filter((role) => canSee(principal, tokenOwner({ role, subject })));
       const at = deps.now().toISOString();
       const [revoked] = await deps.store.apply([{ op: "revoke_subject", subject, roles, at }]);
       if (!revoked.ok) throw new Error(`the tokens of a subject were ${revoked.conflict}`);
@@ -110,8 +114,8 @@ export const tokenRoutes = [
 ];
 
 /**
- * For an admin, the new token lives as long as the old one was created for. Others keep the old expiry: otherwise a stolen
- * token could be extended forever.
+ * A token rotated by an admin gets the old one's lifetime again. Other callers keep the old expiry: otherwise a stolen token
+ * could be extended forever.
  */
 function newExpiry(old: Token, principal: Principal, now: Date): string | null {
   if (old.expires_at === null) return null;
@@ -123,9 +127,9 @@ function newExpiry(old: Token, principal: Principal, now: Date): string | null {
 /** Times are compared as text, so years must keep four digits even after some rotations. */
 function checkExpiry(expires_at: string, now: Date): string {
   const end = new Date(expires_at);
-  const ahead = end.getTime() - now.getTime();
-  if (ahead <= 0) throw invalidRequest("The expiry is in the past.", "body.expires_at", "must be in the future");
-  if (ahead > maxLifetimeMs)
+  const remainingMs = end.getTime() - now.getTime();
+  if (remainingMs <= 0) throw invalidRequest("The expiry is in the past.", "body.expires_at", "must be in the future");
+  if (remainingMs > maxLifetimeMs)
     throw invalidRequest("The expiry is too far in the future.", "body.expires_at", "at most 100 years from now");
   return end.toISOString();
 }

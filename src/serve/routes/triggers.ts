@@ -6,15 +6,15 @@ import { newSecret } from "../../trigger/secret-box.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { pageFrom } from "../page.ts";
+import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { anyone, type Principal, visibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
-/** The size of a hook's definition. A page of hooks is read and sent whole. */
+/** Limit for a hook's definition, because a page of hooks is read and sent in one piece. */
 const maxHookBytes = 64 * 1024;
 
 /** Managing hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
@@ -22,8 +22,8 @@ export const triggerRoutes = [
   route("GET /hooks", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor } }) {
-      const { before: after } = pageFrom("hooks", limit, cursor);
-      const owner = seesOnly(principal) ?? undefined;
+      const { before: after } = parsePage("hooks", limit, cursor);
+      const owner = visibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.hooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
       return { items: items.map(withoutSealed), next_cursor: last === undefined ? null : toCursor("hooks", last.name) };
@@ -33,13 +33,13 @@ export const triggerRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body: { secret = newSecret(), ...definition } }) {
       const at = deps.now().toISOString();
-      const hook: Hook = { ...definition, created_by: subjectOf(principal), created_at: at, updated_at: at };
-      if (bytesOf(hook) > maxHookBytes) throw tooLarge();
+      const hook: Hook = { ...definition, created_by: getSubject(principal), created_at: at, updated_at: at };
+      if (measureBytes(hook) > maxHookBytes) throw tooLarge();
       const sealed = deps.triggers.secrets.seal(`hook ${hook.name}`, secret);
-      const kept = await sealSecrets(deps, hook);
-      const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, secret: sealed, create: true }]);
+      const sealedHook = await sealSecrets(deps, hook);
+      const [put] = await deps.store.apply([{ op: "put_hook", hook: sealedHook, secret: sealed, create: true }]);
       if (!put.ok) throw notCreated("hook", hook.name, put.conflict);
-      return created({ ...withoutSealed(kept), secret });
+      return created({ ...withoutSealed(sealedHook), secret });
     },
   }),
   route("GET /hooks/{name}", {
@@ -53,29 +53,29 @@ export const triggerRoutes = [
       const before = changesTemplate ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
       const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
       // A hook that is already larger can still be disabled or made smaller.
-      if (bytesOf(hook) > Math.max(maxHookBytes, bytesOf(before))) throw tooLarge();
+      if (measureBytes(hook) > Math.max(maxHookBytes, measureBytes(before))) throw tooLarge();
       const secret = requestedSecret ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
-      const kept = changesTemplate ? await sealSecrets(deps, hook) : hook;
-      if (wouldExposeSecrets(object, kept, omitUndefined(changes))) throw sealedFor(object.agent_name);
-      const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, ...sealed, create: false }]);
+      const sealedHook = changesTemplate ? await sealSecrets(deps, hook) : hook;
+      if (wouldExposeSecrets(object, sealedHook, omitUndefined(changes))) throw sealedFor(object.agent_name);
+      const [put] = await deps.store.apply([{ op: "put_hook", hook: sealedHook, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
-      return { ...withoutSealed(kept), ...omitUndefined({ secret }) };
+      return { ...withoutSealed(sealedHook), ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
     async handle({ deps, object: { name } }) {
-      const [gone] = await deps.store.apply([{ op: "delete_hook", name }]);
-      if (!gone.ok) throw notFound("hook", "path.name");
+      const [deleted] = await deps.store.apply([{ op: "delete_hook", name }]);
+      if (!deleted.ok) throw notFound("hook", "path.name");
       return undefined;
     },
   }),
   route("GET /webhooks", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor } }) {
-      const { before: after } = pageFrom("webhooks", limit, cursor);
-      const owner = seesOnly(principal) ?? undefined;
+      const { before: after } = parsePage("webhooks", limit, cursor);
+      const owner = visibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.webhooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
       return { items, next_cursor: last === undefined ? null : toCursor("webhooks", last.name) };
@@ -88,7 +88,7 @@ export const triggerRoutes = [
       const webhook: Webhook = {
         ...definition,
         payload,
-        created_by: subjectOf(principal),
+        created_by: getSubject(principal),
         everyones: isAdmin(principal),
         created_at: deps.now().toISOString(),
       };
@@ -114,16 +114,16 @@ export const triggerRoutes = [
   route("DELETE /webhooks/{name}", {
     rule: { roles: submitters, object: "webhook" },
     async handle({ deps, object: { name } }) {
-      const [gone] = await deps.store.apply([{ op: "delete_webhook", name }]);
-      if (!gone.ok) throw notFound("webhook", "path.name");
+      const [deleted] = await deps.store.apply([{ op: "delete_webhook", name }]);
+      if (!deleted.ok) throw notFound("webhook", "path.name");
       return undefined;
     },
   }),
   route("GET /deliveries", {
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
-      const owner = seesOnly(principal) ?? undefined;
-      const page = pageFrom("deliveries", limit, cursor);
+      const owner = visibleOwner(principal) ?? undefined;
+      const page = parsePage("deliveries", limit, cursor);
       const { items, next } = await deps.store.read.deliveries(omitUndefined({ ...filter, owner }), page);
       return { items, next_cursor: next === null ? null : toCursor("deliveries", next) };
     },
@@ -153,9 +153,11 @@ function isAdmin(principal: Principal): boolean {
 }
 
 function checkUrl({ triggers }: ApiDeps, url: string): void {
-  const fault = triggers.addresses.checkUrl(url);
-  if (fault === null) return;
-  throw new Refusal(400, "DROVER-HOK-007", `body.url ${fault}.`, { faults: [{ path: "body.url", message: fault }] });
+  const problem = triggers.addresses.checkUrl(url);
+  if (problem === null) return;
+  throw new Refusal(400, "DROVER-HOK-007", `body.url ${problem}.`, {
+    faults: [{ path: "body.url", message: problem }],
+  });
 }
 
 function sealedFor(agent_name: string): Refusal {
@@ -165,8 +167,8 @@ function sealedFor(agent_name: string): Refusal {
   });
 }
 
-/** Without the encrypted copy of its secrets, which the owner does not see. */
-function bytesOf(hook: Hook): number {
+/** Does not count the encrypted copy of its secrets, which the owner does not see. */
+function measureBytes(hook: Hook): number {
   return Buffer.byteLength(JSON.stringify(withoutSealed(hook)));
 }
 
