@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { type AgentChecks, checkAgentEntry } from "../define/agent-entry.ts";
-import { readAgentText } from "../define/agent-file.ts";
+import { parseAgentText } from "../define/agent-file.ts";
 import { isAgentFile, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
-import { readYaml } from "../define/structured-text.ts";
+import { parseYaml } from "../define/structured-text.ts";
 import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
@@ -98,7 +98,7 @@ async function checkStdin(cwd: string, format: Format | null, checks: AgentCheck
     .toString("utf8")
     .replace(/^\uFEFF/, "");
   const file = `stdin.${format ?? detectFormat(content)}`;
-  const definition = readAgentText(file, content);
+  const definition = parseAgentText(file, content);
   if ("ok" in definition) return { agents: [], faults: definition.faults };
   // Relative paths in the definition are relative to the current directory.
   const { agent, faults } = await checkAgentEntry(resolve(cwd, file), definition, checks);
@@ -119,7 +119,7 @@ const frontMatter = /^\s*---[ \t]*\r?\n(?:[\s\S]*?\r?\n)?---[ \t]*(?:\r?\n|$)/;
 function detectFormat(content: string): Format {
   if (content.trimStart().startsWith("{")) return "json";
   if (frontMatter.test(content)) return "md";
-  const parsed = readYaml(content);
+  const parsed = parseYaml(content);
   return parsed.ok && typeof parsed.value === "object" && parsed.value !== null ? "yaml" : "md";
 }
 
