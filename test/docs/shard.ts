@@ -11,7 +11,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/chat.md",
   "docs/claude-sdk.md",
   "docs/clients.md",
-  "docs/commands.md",
   "docs/file-tools.md",
   "docs/import.md",
   "docs/library.md",
