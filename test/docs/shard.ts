@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { type Page, readPages } from "./page.ts";
 import { runPage } from "./run-page.ts";
 
-const shards = 1;
+const shards = 3;
 
 /** Pages that do not follow the conventions yet. Remove a page from this list when you rewrite it. */
 export const unconverted: ReadonlySet<string> = new Set([

@@ -1,0 +1,3 @@
+import { testPages } from "./shard.ts";
+
+testPages(1);
