@@ -143,7 +143,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     const agents = offered.flatMap((profile) => profile.agents);
     // an agent given by its file takes precedence over other agents of the same name
     if (target.spec) coordinator.agents.setFiles(agents);
-    else coordinator.agents.setOwn(agents);
+    else coordinator.agents.setLocal(agents);
     if (options.detach) {
       pin = (op) => pinToHost(op, offered, stateDirectory);
     } else {

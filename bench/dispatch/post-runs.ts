@@ -105,7 +105,7 @@ export async function noDatabaseRole(): Promise<void> {
     checkAgent: async () => ({ ok: true, agent: noop }),
     checkInput: async () => [],
     attemptTokens: createAttemptTokens(Buffer.alloc(32), null),
-    hub: createFeedHub({ onFault: () => undefined }),
+    hub: createFeedHub({ onError: () => undefined }),
     owners: async () => null,
     metrics: { observeRequest: watchRequests(registry), write: registry.write },
     findRecordError: async () => null,

@@ -1,7 +1,7 @@
 import type { AgentGate } from "../define/agent-gate.ts";
 import type { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { watchAgents } from "../define/watch-agents.ts";
-import type { AgentBook } from "../dispatch/agents.ts";
+import type { AgentRegistry } from "../dispatch/agent-registry.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import type { Scheduler } from "../trigger/scheduler.ts";
 
@@ -11,10 +11,10 @@ interface FollowOptions {
   agentGate?: AgentGate | null | undefined;
 }
 
-/** Keeps the agent book and the schedules in sync with the files of a directory. Resolves after the first read. */
+/** Keeps the agent registry and the schedules in sync with the files of a directory. Resolves after the first read. */
 export async function followAgents(
   directory: string,
-  agents: AgentBook,
+  agents: AgentRegistry,
   schemas: ReturnType<typeof openSchemaChecker>,
   scheduler: Scheduler | null,
   { onAgentFaults, agentGate }: FollowOptions,

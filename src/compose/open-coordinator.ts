@@ -6,7 +6,7 @@ import { checkAgent } from "../define/agent-file.ts";
 import { checkSchemas } from "../define/check-schemas.ts";
 import { createFireTimes } from "../define/fire-times.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
-import { type AgentBook, createAgentBook } from "../dispatch/agents.ts";
+import { type AgentRegistry, createAgentRegistry } from "../dispatch/agent-registry.ts";
 import { createDispatcher, type Dispatcher } from "../dispatch/dispatcher.ts";
 import { followAgents } from "./follow-agents.ts";
 import { createLowDiskCheck } from "./low-disk.ts";
@@ -35,7 +35,7 @@ import { reportOutagesOnce } from "../serve/report-outages-once.ts";
 import { createRecordProbe, type RecordProbe } from "../serve/record-probe.ts";
 import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
 import { createOwnerLookup } from "../show/owner-lookup.ts";
-import { partialMessage } from "../show/tail.ts";
+import { toPartialMessage } from "../show/tail.ts";
 import { checkToolInput } from "../submit/parameters.ts";
 import { createLargeBodies } from "../serve/bodies/large-bodies.ts";
 import { bodyThread } from "../serve/bodies/body-message.ts";
@@ -43,7 +43,7 @@ import { startThread } from "../define/start-thread.ts";
 import { createHeavyTurns } from "../serve/heavy-turns.ts";
 import { prepareRun, submitRun } from "../submit/submit.ts";
 import { createAddressRules } from "../trigger/addresses.ts";
-import { schedulesOf } from "../trigger/agent-schedules.ts";
+import { buildSchedules } from "../trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "../trigger/clock.ts";
 import { createScheduleEditor } from "../trigger/schedule-editor.ts";
 import type { Prepare } from "../trigger/fire.ts";
@@ -114,7 +114,7 @@ export interface OpenCoordinator {
   /** For runners inside this process. */
   port: RunnerPort;
   store: RecordStore;
-  agents: AgentBook;
+  agents: AgentRegistry;
   dispatcher: Dispatcher;
   hub: FeedHub;
   /** Ends streams and held polls, then closes the record. Idempotent. */
@@ -148,8 +148,10 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const fireTimes = createFireTimes();
-    const agents = createAgentBook(store, (agent, by) => schedulesOf(agent, "agent", by, clock.now(), fireTimes));
-    const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
+    const agents = createAgentRegistry(store, (agent, by) =>
+      buildSchedules(agent, "agent", by, clock.now(), fireTimes),
+    );
+    const hub = createFeedHub({ onError: (error) => onDefect(error, "events") });
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
       ...dispatchOptions(options, store, attemptTokens),
@@ -160,7 +162,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
           store.broadcast(JSON.stringify(partial));
         }
       },
-      onFault: (error) => onDefect(error, "dispatch"),
+      onError: (error) => onDefect(error, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
     const heavyTurns = createHeavyTurns();
@@ -179,7 +181,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       : null;
     if (options.agentsDirectory)
       stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
-    stops.push(store.changes((change) => hub.changed(change.runs)));
+    stops.push(store.changes((change) => hub.announce(change.runs)));
     // Another coordinator sent it, with `store.broadcast` above.
     stops.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as Partial)));
     stops.push(keepIndexed(store, (error) => onDefect(error, "search")));
@@ -235,10 +237,10 @@ export function createLocalClient({ deps, hub }: Pick<OpenCoordinator, "deps" | 
   return createApiClient(localTransport(api, hub));
 }
 
-type Partial = Parameters<typeof partialMessage>[0];
+type Partial = Parameters<typeof toPartialMessage>[0];
 
 function publishPartial(hub: FeedHub, partial: Partial): void {
-  hub.live(partial.run_id, partialMessage(partial));
+  hub.sendLive(partial.run_id, toPartialMessage(partial));
 }
 
 async function openRecord(

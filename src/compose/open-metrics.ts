@@ -5,7 +5,7 @@ import type { RecordStore } from "../record/record-store.ts";
 import { watchProcess } from "../show/metrics/process.ts";
 import { createRegistry, type Registry, type Sample } from "../show/metrics/registry.ts";
 import { type ObserveRequest, watchRequests } from "../show/metrics/requests.ts";
-import { timeOfRun, watchRuns } from "../show/metrics/runs.ts";
+import { parseSubmitTime, watchRuns } from "../show/metrics/runs.ts";
 import { watchStore } from "../show/metrics/store.ts";
 
 export interface CoordinatorMetrics {
@@ -75,7 +75,7 @@ function showRecord(registry: Registry, { engine }: RecordStore): void {
       return {
         drover_runs: runs.map(({ status, runs: value }) => ({ labels: { status }, value })),
         drover_oldest_pending_seconds:
-          oldest_pending === null ? 0 : Math.max(0, Date.now() - timeOfRun(oldest_pending)) / 1000,
+          oldest_pending === null ? 0 : Math.max(0, Date.now() - parseSubmitTime(oldest_pending)) / 1000,
         drover_runners: perState((row) => row.runners),
         drover_runner_slots: perState((row) => row.slots),
         drover_audit_rows_total: audit_rows,

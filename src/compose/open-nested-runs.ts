@@ -37,7 +37,7 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
         ({ loaded }) => !offered.some((profile) => profile.loaded.name === loaded.name),
       );
       const profiles = [...offered, ...additional];
-      coordinator.agents.setOwn(profiles.flatMap((profile) => profile.agents));
+      coordinator.agents.setLocal(profiles.flatMap((profile) => profile.agents));
       runner = await startRunner({
         ...options.runner,
         apiUrl: url,

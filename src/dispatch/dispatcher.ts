@@ -5,13 +5,13 @@ import type { Registration, ReportRequest, RunnerPort } from "../model/runner-po
 import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
-import { drainRunner, stopRuns } from "./by-record.ts";
+import { drainRunner, stopRuns } from "./control.ts";
 import { createRemoteClock } from "./remote-clock.ts";
-import { createPoll, type PollDeps, portConflict } from "./poll.ts";
+import { createPoll, type PollDeps, toPortError } from "./poll.ts";
 import { report } from "./report.ts";
-import { hashKey, runnerIdOf } from "./runner-id.ts";
+import { hashRunnerKey, createRunnerId } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
-import { repeatEvery, type Repeating } from "./repeat-every.ts";
+import { repeatEvery, type RepeatedTask } from "./repeat-every.ts";
 import { findGoneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
@@ -26,9 +26,9 @@ export interface DispatcherOptions {
   signAttempt: (run_id: string, attempt: number) => string;
   /** Decrypts the parameters and prompt of a run. */
   openSealed?: NonNullable<PollDeps["openSealed"]>;
-  /** Why no run may start now because of low disk space, or null. Called for every claim. */
+  /** Describes the low disk space because of which no run may start now, or returns null. Called for every claim. */
   lowDisk?: () => string | null;
-  /** Larger files are rejected. */
+  /** The coordinator rejects larger files. */
   maxFileBytes?: number;
   /** How often to check for changes by other processes that use the same database. */
   foreignEveryMs?: number;
@@ -36,7 +36,7 @@ export interface DispatcherOptions {
   retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
   onPartials?: (partials: ReportRequest["partials"]) => void;
   /** Reports failures of background work. The work is retried. */
-  onFault?: (error: unknown) => void;
+  onError?: (error: unknown) => void;
 }
 
 export interface Dispatcher {
@@ -62,7 +62,7 @@ export interface Dispatcher {
   readonly polls: number;
   /** Wakes one waiting runner that meets these demands or, without demands, all of them. */
   wake(demands?: Demands): void;
-  /** Starts listening to runners. No runner is declared lost within one lease from now. */
+  /** Starts accepting runners. For one lease from now, no runner is declared lost. */
   start(): Promise<void>;
   /** Ends all held polls and timers. Idempotent. */
   stop(): Promise<void>;
@@ -81,16 +81,16 @@ const defaultMaxFileBytes = 50 * 1024 * 1024;
 /** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
-  const onFault = options.onFault ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
+  const onError = options.onError ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
-  const timers: Repeating[] = [];
+  const timers: RepeatedTask[] = [];
   /** The result of the last rescue, on the store's clock. */
   let lastRescue: { since: number; at: number } | null = null;
   const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());
   const shortages = new Map<string, string>();
-  const poll = createPoll({ ...options, onFault, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
+  const poll = createPoll({ ...options, onError, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
   let checking: Promise<void> | null = null;
   let needsCheck = false;
   const unsubscribe = store.changes(onChange);
@@ -124,14 +124,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       store.checkForeignWrites();
       await rescue();
       timers.push(
-        repeatEvery(options.rescueEveryMs, rescue, onFault),
-        repeatEvery(options.foreignEveryMs ?? 250, checkForeignWrites, onFault),
-        repeatEvery(leaseMs * renewEvery, renewIdle, onFault),
+        repeatEvery(options.rescueEveryMs, rescue, onError),
+        repeatEvery(options.foreignEveryMs ?? 250, checkForeignWrites, onError),
+        repeatEvery(leaseMs * renewEvery, renewIdle, onError),
       );
       if (options.retention) {
         const { everyMs, prune } = options.retention;
         // also soon after the start; otherwise a coordinator that restarts every hour would never prune
-        timers.push(repeatEvery(everyMs, prune, onFault, Math.min(everyMs, 1000)));
+        timers.push(repeatEvery(everyMs, prune, onError, Math.min(everyMs, 1000)));
       }
     },
     async stop() {
@@ -150,19 +150,19 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
             "refused",
             "This coordinator supports only version 1 of the runner protocol. Update the coordinator or the runner, whichever is older.",
           );
-        const runner_id = runnerIdOf(registration);
+        const runner_id = createRunnerId(registration);
         const [result] = await store.apply([
           {
             op: "register_runner",
             runner_id,
-            key_hash: hashKey(registration.runner_key),
+            key_hash: hashRunnerKey(registration.runner_key),
             owner: owner ?? localOwner,
-            registration: withoutKey(registration),
+            registration: omitKey(registration),
             lease_ms: leaseMs,
           },
         ]);
-        if (!result.ok) throw portConflict(result.conflict);
-        // Polls of the previous epoch have nothing left to wait for.
+        if (!result.ok) throw toPortError(result.conflict);
+        // Ends the polls of the previous epoch.
         waiters.wakeRunner(runner_id);
         const store_id = await store.storeId();
         return { runner_id, epoch: result.epoch, lease_ms: leaseMs, store_id, max_file_bytes: maxFileBytes };
@@ -183,7 +183,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       async deregister({ runner_id, epoch }) {
         const [deregistered] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...ownerFilter }]);
         // An unknown runner has already deregistered; this is a repeated request.
-        if (!deregistered.ok && deregistered.conflict !== "unknown_runner") throw portConflict(deregistered.conflict);
+        if (!deregistered.ok && deregistered.conflict !== "unknown_runner") throw toPortError(deregistered.conflict);
         waiters.wakeRunner(runner_id);
       },
     };
@@ -212,7 +212,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     } catch (error) {
       // the next periodic check tries again
       needsCheck = true;
-      onFault(error);
+      onError(error);
     }
   }
 
@@ -224,7 +224,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     try {
       await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
     } catch (error) {
-      // Their leases will expire, so let them poll again: this coordinator answers with an error, or another one renews.
+      // Their leases will expire, so make them poll again: this coordinator responds with an error, or another one renews.
       waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
       throw error;
     }
@@ -251,7 +251,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 }
 
-function withoutKey({
+function omitKey({
   runner_key: _key,
   protocol: _protocol,
   ...rest

@@ -17,7 +17,7 @@ it("ends the polls whose leases it cannot renew, so that another coordinator can
   const fault = new HostError({ code: "DROVER-STA-008", message: "the database is away" });
   const other = serve(
     { ...host.store, apply: (ops) => (away ? Promise.reject(fault) : host.store.apply(ops)) },
-    { leaseMs: 400, pollHoldMs: 3_600_000, rescueEveryMs: 1e9, onFault: () => undefined },
+    { leaseMs: 400, pollHoldMs: 3_600_000, rescueEveryMs: 1e9, onError: () => undefined },
   );
   await other.dispatcher.start();
   const { runner_id, epoch } = await other.register({ name: "waits" });

@@ -13,25 +13,25 @@ export interface PollDeps {
   leaseMs: number;
   pollHoldMs: number;
   lowDisk: () => string | null;
-  /** Why runners accepted no runs in their last poll, by runner id. */
+  /** The reasons why runners accepted no runs in their last poll, by runner id. */
   shortages: Map<string, string>;
   signAttempt: (run_id: string, attempt: number) => string;
   /** Decrypts the parameters and prompt of a run. */
   openSealed?: (run_id: string, sealed: string) => ReturnType<Vault["open"]>;
-  onFault?: (error: unknown) => void;
+  onError?: (error: unknown) => void;
   /** An upper bound for the store's clock, or null if unknown. */
   storeNow: () => number | null;
   /** Ends all held polls. */
   stopped: AbortSignal;
 }
 
-/** How long after sending orders the same unacknowledged orders are not sent again. */
+/** How long to wait for an acknowledgement before sending the same orders again. */
 const resendOrdersMs = 200;
 
 /** How often a poll that waits because of low disk space checks the disk again. */
 const diskCheckMs = 3000;
 
-/** A poll with less of its lease left renews it at once instead of waiting for the periodic renewal. */
+/** A poll whose remaining lease is a smaller fraction renews it at once instead of waiting for the periodic renewal. */
 const minLeaseFraction = 0.6;
 
 interface Work {
@@ -42,7 +42,7 @@ interface Work {
 
 /**
  * Asks the store for work and orders, and again whenever there may be some. Claims are stored before they are returned,
- * so a lost answer can be repeated under the same claim_id. A poll without work and with a known claim_id writes
+ * so a poll with the same claim_id gets a lost response again. A poll without work and with a known claim_id writes
  * nothing, because there may be thousands of them.
  */
 export function createPoll(
@@ -55,7 +55,7 @@ export function createPoll(
   return async function poll(request, caller, owner) {
     const ownedRequest = owner === undefined ? request : { ...request, owner };
     const isOver = () => caller.aborted || stopped.aborted;
-    const until = performance.now() + deps.pollHoldMs;
+    const deadline = performance.now() + deps.pollHoldMs;
     // Register before querying, so that work which appears after the query wakes this poll.
     const waiter = waiters.add(request.runner_id, request.want);
     let unserved: Wake[] = [];
@@ -63,24 +63,26 @@ export function createPoll(
       for (let again = false; !isOver(); again = true) {
         const woken = again && waiter.notified;
         unserved = waiter.takeWakes();
-        const hold = deps.lowDisk();
-        const idle = woken ? null : await checkForWork(ownedRequest, hold, waiter, again);
+        const lowDiskReason = deps.lowDisk();
+        const idle = woken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, again);
         if (isOver()) break;
         if (idle === null) unserved.push(...waiter.takeWakes());
-        const work = idle ?? (await claim({ ...ownedRequest, ...(hold === null ? {} : { hold }) }, waiter, again));
+        const work =
+          idle ??
+          (await claim({ ...ownedRequest, ...(lowDiskReason === null ? {} : { hold: lowDiskReason }) }, waiter, again));
         waiter.want = work.draining ? 0 : request.want;
         waiter.takesResumed = !work.draining && request.shortage === undefined;
         if (!work.draining) unserved = unserved.slice(work.claims.length);
-        const isDue = work.claims.length > 0 || ordersAreDue(request.runner_id, work.orders);
+        const hasNews = work.claims.length > 0 || shouldSendOrders(request.runner_id, work.orders);
         // A runner that disconnected may have polled again before this claim was made.
-        if (isDue && caller.aborted) waiters.wakeRunner(request.runner_id);
-        if (isDue || performance.now() >= until) return toAnswer(request.runner_id, work);
+        if (hasNews && caller.aborted) waiters.wakeRunner(request.runner_id);
+        if (hasNews || performance.now() >= deadline) return toResponse(request.runner_id, work);
         // The store had nothing for this runner, so these wakes need not be passed on.
         if (!work.draining) unserved = [];
-        await pause(waiter, { orders: work.orders, wasLow: hold !== null, until }, caller);
+        await waitForWake(waiter, { orders: work.orders, wasLow: lowDiskReason !== null, until: deadline }, caller);
         // Not woken, so there is no work. If there is, the next poll with the same claim_id gets it.
-        if (!waiter.notified && performance.now() >= until)
-          return toAnswer(request.runner_id, { claims: [], orders: [] });
+        if (!waiter.notified && performance.now() >= deadline)
+          return toResponse(request.runner_id, { claims: [], orders: [] });
       }
       return { claims: [], orders: [] };
     } finally {
@@ -91,12 +93,14 @@ export function createPoll(
   /** Returns null if a claim is needed: there is work, or the claim_id or the lease has to be written. */
   async function checkForWork(
     request: OwnedRequest,
-    hold: string | null,
+    lowDiskReason: string | null,
     waiter: Waiter,
     again: boolean,
   ): Promise<Work | null> {
-    const poller = await deps.store.read.poller(hold === null ? request : { ...request, want: 0, shortage: hold });
-    if ("conflict" in poller) throw portConflict(poller.conflict);
+    const poller = await deps.store.read.poller(
+      lowDiskReason === null ? request : { ...request, want: 0, shortage: lowDiskReason },
+    );
+    if ("conflict" in poller) throw toPortError(poller.conflict);
     waiter.identify(poller);
     if (request.shortage === undefined) deps.shortages.delete(request.runner_id);
     else deps.shortages.set(request.runner_id, request.shortage);
@@ -112,13 +116,17 @@ export function createPoll(
     const [result] = await deps.store.apply([
       { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
     ]);
-    if (!result.ok) throw portConflict(result.conflict);
+    if (!result.ok) throw toPortError(result.conflict);
     if (!again) waiter.leaseEnds = now + deps.leaseMs;
     return result;
   }
 
   /** Waits until woken. The dispatcher renews the lease meanwhile. */
-  async function pause(waiter: Waiter, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
+  async function waitForWake(
+    waiter: Waiter,
+    { orders, wasLow, until }: WaitOptions,
+    caller: AbortSignal,
+  ): Promise<void> {
     const maxWaitMs = orders.length > 0 ? resendOrdersMs : wasLow ? diskCheckMs : Number.POSITIVE_INFINITY;
     for (;;) {
       await waiter.wait(Math.min(until - performance.now(), maxWaitMs), caller);
@@ -127,14 +135,14 @@ export function createPoll(
     }
   }
 
-  function ordersAreDue(runner_id: string, orders: readonly Order[]): boolean {
+  function shouldSendOrders(runner_id: string, orders: readonly Order[]): boolean {
     const last = orders.at(-1);
     if (last === undefined) return false;
     const previous = delivered.get(runner_id);
     return previous === undefined || last.no > previous.no || performance.now() - previous.at >= resendOrdersMs;
   }
 
-  function toAnswer(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollResponse {
+  function toResponse(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollResponse {
     const last = orders.at(-1);
     if (last === undefined) delivered.delete(runner_id);
     else delivered.set(runner_id, { no: last.no, at: performance.now() });
@@ -157,7 +165,7 @@ export function createPoll(
         throw new BugError("openSealed is missing, so sealed parameters cannot be decrypted");
       return { ...invocation, ...deps.openSealed(run_id, sealed) };
     } catch (error) {
-      deps.onFault?.(error);
+      deps.onError?.(error);
       return null;
     }
   }
@@ -165,7 +173,7 @@ export function createPoll(
 
 type OwnedRequest = PollRequest & { owner?: string };
 
-interface Pause {
+interface WaitOptions {
   /** Orders that were sent before and are not acknowledged. */
   orders: readonly Order[];
   /** The store was not queried because disk space was low. */
@@ -173,7 +181,7 @@ interface Pause {
   until: number;
 }
 
-export function portConflict(conflict: "unknown_runner" | "old_epoch" | "duplicate_runner"): PortError {
+export function toPortError(conflict: "unknown_runner" | "old_epoch" | "duplicate_runner"): PortError {
   const messages = {
     unknown_runner: "This runner is not registered with this coordinator. It must register again.",
     old_epoch: "A newer registration of the same runner has replaced this one.",

@@ -1,4 +1,4 @@
-export interface Repeating {
+export interface RepeatedTask {
   /** Aborts the signal of a call in progress and resolves when it has ended. */
   stop(): Promise<void>;
 }
@@ -7,26 +7,26 @@ export interface Repeating {
 export function repeatEvery(
   ms: number,
   task: (signal: AbortSignal) => Promise<unknown>,
-  onFault: (error: unknown) => void,
+  onError: (error: unknown) => void,
   firstMs = ms,
-): Repeating {
+): RepeatedTask {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
-  let currentCall: Promise<void> = Promise.resolve();
+  let pendingCall: Promise<void> = Promise.resolve();
   schedule(firstMs);
   return {
     async stop() {
       stopping.abort();
       if (timer !== null) clearTimeout(timer);
-      await currentCall;
+      await pendingCall;
     },
   };
 
   function schedule(pauseMs: number): void {
     if (stopping.signal.aborted) return;
     timer = setTimeout(() => {
-      currentCall = task(stopping.signal)
-        .then(undefined, onFault)
+      pendingCall = task(stopping.signal)
+        .then(undefined, onError)
         .then(() => schedule(ms));
     }, pauseMs);
     timer.unref();

@@ -3,7 +3,7 @@ import { toResultEvent } from "../model/outcome.ts";
 import type { ReportResponse, ReportRequest } from "../model/runner-port.ts";
 import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
 import { boundReport } from "./bound-report.ts";
-import { portConflict } from "./poll.ts";
+import { toPortError } from "./poll.ts";
 
 export interface ReportDeps {
   store: Pick<Store, "apply">;
@@ -38,30 +38,34 @@ export async function report(
   ]);
   const heartbeat = results.at(-1);
   if (heartbeat === undefined || !("op" in heartbeat) || heartbeat.op !== "heartbeat") {
-    throw portConflict(
+    throw toPortError(
       heartbeat !== undefined && "conflict" in heartbeat && heartbeat.conflict === "old_epoch"
         ? "old_epoch"
         : "unknown_runner",
     );
   }
-  const answer: ReportResponse = {
+  const response: ReportResponse = {
     acked: [],
     fenced: heartbeat.fenced.map(toAttempt),
     abandon: heartbeat.abandon.map(toAttempt),
   };
   // One result per write, in order, followed by the heartbeat's.
-  writes.forEach((write, index) => addResult(answer, write, results[index] as OpResult));
-  const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));
-  const held = new Set(
+  writes.forEach((write, index) => addResult(response, write, results[index] as OpResult));
+  const lostKeys = new Set([...response.fenced, ...response.abandon].map(attemptKey));
+  const heldKeys = new Set(
     request.held
       .map(toAttempt)
-      .map(keyOf)
-      .filter((key) => !lost.has(key)),
+      .map(attemptKey)
+      .filter((key) => !lostKeys.has(key)),
   );
-  const live = request.partials.filter((partial) => held.has(keyOf(partial)));
-  if (live.length > 0) deps.onPartials(live);
+  const livePartials = request.partials.filter((partial) => heldKeys.has(attemptKey(partial)));
+  if (livePartials.length > 0) deps.onPartials(livePartials);
   const overBudget = heartbeat.over_budget?.map(toAttempt);
-  return { ...answer, fenced: unique(answer.fenced), ...(overBudget === undefined ? {} : { over_budget: overBudget }) };
+  return {
+    ...response,
+    fenced: unique(response.fenced),
+    ...(overBudget === undefined ? {} : { over_budget: overBudget }),
+  };
 }
 
 function toWrites(
@@ -69,12 +73,18 @@ function toWrites(
   runner: FinishRun["runner"] & object,
   at: string,
 ): (AppendEvents | FinishRun)[] {
-  const finishes = new Map(request.finishes.map((finish) => [keyOf(finish), finish]));
+  const finishes = new Map(request.finishes.map((finish) => [attemptKey(finish), finish]));
   const batches = new Map<string, AppendEvents>();
   for (const { run_id, attempt, events } of request.events) {
-    const batch = batches.get(keyOf({ run_id, attempt }));
+    const batch = batches.get(attemptKey({ run_id, attempt }));
     if (batch === undefined)
-      batches.set(keyOf({ run_id, attempt }), { op: "append_events", run_id, attempt, events: [...events], runner });
+      batches.set(attemptKey({ run_id, attempt }), {
+        op: "append_events",
+        run_id,
+        attempt,
+        events: [...events],
+        runner,
+      });
     else batch.events.push(...events);
   }
   const writes: (AppendEvents | FinishRun)[] = [];
@@ -122,19 +132,19 @@ function toGiveBack(outcome: Outcome): NonNullable<FinishRun["give_back"]> | nul
   return outcome.status === "failed" && outcome.reason === "runner_lost" ? "as_failure" : null;
 }
 
-function addResult(answer: ReportResponse, { run_id, attempt }: Attempt, result: OpResult): void {
-  if (result.ok || result.conflict === "gap") answer.acked.push({ run_id, attempt, n: result.last_n });
-  else answer.fenced.push({ run_id, attempt });
+function addResult(response: ReportResponse, { run_id, attempt }: Attempt, result: OpResult): void {
+  if (result.ok || result.conflict === "gap") response.acked.push({ run_id, attempt, n: result.last_n });
+  else response.fenced.push({ run_id, attempt });
 }
 
 function unique(attempts: Attempt[]): Attempt[] {
-  return [...new Map(attempts.map((attempt) => [keyOf(attempt), attempt])).values()];
+  return [...new Map(attempts.map((attempt) => [attemptKey(attempt), attempt])).values()];
 }
 
 function toAttempt([run_id, attempt]: [string, number]): Attempt {
   return { run_id, attempt };
 }
 
-function keyOf({ run_id, attempt }: Attempt): string {
+function attemptKey({ run_id, attempt }: Attempt): string {
   return `${run_id}.${attempt}`;
 }

@@ -1,7 +1,7 @@
 import { PortError } from "../model/port-error.ts";
 import type { RunnerPort, UploadResponse, UploadRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
-import { portConflict } from "./poll.ts";
+import { toPortError } from "./poll.ts";
 
 export interface UploadDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
@@ -18,9 +18,9 @@ export async function upload(
   { store, maxFileBytes, lowDisk }: UploadDeps,
 ): Promise<UploadResponse> {
   const { runner_id, epoch, run_id, attempt, sha256, size } = request;
-  if (size > maxFileBytes) throw new PortError("refused", tooLarge(size, maxFileBytes));
-  const disk = lowDisk();
-  if (disk !== null) throw new PortError("away", `The coordinator accepts no files now: ${disk}.`);
+  if (size > maxFileBytes) throw new PortError("refused", describeTooLarge(size, maxFileBytes));
+  const lowDiskReason = lowDisk();
+  if (lowDiskReason !== null) throw new PortError("away", `The coordinator accepts no files now: ${lowDiskReason}.`);
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
   const add = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
   const [check] = await store.apply([{ ...add, only_check: true }]);
@@ -30,11 +30,11 @@ export async function upload(
   return { upload: added.ok ? "stored" : "fenced" };
 }
 
-function tooLarge(size: number, maxFileBytes: number): string {
+function describeTooLarge(size: number, maxFileBytes: number): string {
   return `The file has ${size} bytes, which is larger than the limit of this coordinator (${maxFileBytes}).`;
 }
 
-/** Answers registered runners only. */
+/** Refuses a runner that is not registered. */
 export async function findGoneSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,
@@ -42,7 +42,7 @@ export async function findGoneSessions(
 ): Promise<{ gone: string[] }> {
   const runner = await read.runner(runner_id);
   if (runner === null || runner.status === "lost" || (owner !== undefined && runner.owner !== owner))
-    throw portConflict("unknown_runner");
-  if (runner.epoch !== epoch) throw portConflict("old_epoch");
+    throw toPortError("unknown_runner");
+  if (runner.epoch !== epoch) throw toPortError("old_epoch");
   return { gone: await read.gone_sessions(session_ids) };
 }

@@ -14,8 +14,8 @@ export interface Waiters {
   wakeAll(): void;
   readonly runnerIds: readonly string[];
   /**
-   * Runners whose lease ends before this time on this process's clock. Leaves out waiters that are not identified yet: a
-   * poll under a foreign runner_id must not renew that runner's lease.
+   * Runners whose lease ends before this time on this process's clock. Excludes waiters that are not identified yet: a
+   * poll with another runner's id must not renew that runner's lease.
    */
   leasesEndingBefore(time: number): string[];
   setRenewed(runner_ids: readonly string[], until: number): void;

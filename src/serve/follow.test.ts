@@ -48,7 +48,7 @@ async function submit(token = coordinator.adminToken): Promise<string> {
 
 function speak(run_id: string, text: string): void {
   const partial = { run_id, attempt: 1, delta: { kind: "assistant", text } };
-  coordinator.hub.live(run_id, `event: partial\ndata: ${JSON.stringify(partial)}\n\n`);
+  coordinator.hub.sendLive(run_id, `event: partial\ndata: ${JSON.stringify(partial)}\n\n`);
 }
 
 async function setPartials(stream: string, runs: string[], token = coordinator.adminToken): Promise<number> {

@@ -23,7 +23,7 @@ export async function* pipeFeed(
       wake();
       return waiting < highWaterMark;
     },
-    get waiting() {
+    get bufferedBytes() {
       return waiting;
     },
     drained: () => (waiting < highWaterMark ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),

@@ -20,7 +20,7 @@ export function createSseSink(outgoing: ServerResponse, stalledMs?: number): Sse
   disconnectStalled(outgoing, stalledMs);
   return {
     write: (bytes) => outgoing.write(bytes),
-    get waiting() {
+    get bufferedBytes() {
       return outgoing.writableLength;
     },
     drained() {

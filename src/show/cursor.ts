@@ -1,4 +1,4 @@
-/** Cursors are opaque to callers and only valid for the list they came from. */
+/** Builds a cursor. Cursors are opaque to callers and only valid for the list that returned them. */
 export function toCursor(list: string, last: string): string {
   return Buffer.from(`${list}:${last}`).toString("base64url");
 }
@@ -7,6 +7,6 @@ export function toCursor(list: string, last: string): string {
 export function fromCursor(list: string, cursor: string): string | null {
   const text = Buffer.from(cursor, "base64url").toString("utf8");
   const last = text.slice(list.length + 1);
-  const ours = text.startsWith(`${list}:`) && /^[\w@.:-]{1,1500}$/.test(last) && toCursor(list, last) === cursor;
-  return ours ? last : null;
+  const isValid = text.startsWith(`${list}:`) && /^[\w@.:-]{1,1500}$/.test(last) && toCursor(list, last) === cursor;
+  return isValid ? last : null;
 }

@@ -7,10 +7,10 @@ export interface FeedHub {
   follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
   /** Changes the runs whose partials a named stream gets. Returns false if this process has no stream of that name. */
   setPartials(name: string, runs: readonly string[]): boolean;
-  /** Announces new events of these runs; null means of unknown runs. */
-  changed(run_ids: Iterable<string> | null): void;
+  /** Wakes the followers of runs that have new events. null means that any run may have some. */
+  announce(run_ids: Iterable<string> | null): void;
   /** Sends a message to the followers of a run that are up to date. It is not stored. */
-  live(run_id: string, message: string): void;
+  sendLive(run_id: string, message: string): void;
   readonly followers: number;
   /** Ends every stream. Idempotent. */
   stop(): void;
@@ -27,23 +27,23 @@ export interface FeedHubOptions {
   tickMs?: number;
   heartbeatMs?: number;
   /** Called when reading fails. The affected streams are closed so that their clients reconnect. */
-  onFault(error: unknown): void;
+  onError(error: unknown): void;
 }
 
-/** The size of the cache of pages shared by followers at the same position. */
+/** The size of the page cache, which followers at the same position share. */
 const maxCachedBytes = 8 * 1024 * 1024;
 
 /**
  * Reads each followed run once (and the feed of all runs once per user), however many clients follow it. Each event is
  * encoded once and sent to all followers that are up to date. A follower that is behind reads separately.
  */
-export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
+export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
   const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
-  const turn = createTurnQueue();
+  const waitForTurn = createTurnQueue();
   const pages = createPageCache<Batch>({
     maxBytes: maxCachedBytes,
-    bytesOf: ({ bytes }) => bytes.length,
+    measure: ({ bytes }) => bytes.length,
     // Events may follow an empty page at any moment.
     isCacheable: ({ empty }) => !empty,
   });
@@ -59,7 +59,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
       heartbeat ??= setInterval(sendHeartbeats, heartbeatMs).unref();
       let feed = feeds.get(source.key);
       if (!feed) {
-        feed = createFeed({ source, tickMs, turn, pages, onFault, onEmpty: () => remove(source.key) });
+        feed = createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpty: () => remove(source.key) });
         feeds.set(source.key, feed);
       }
       const following = feed.add(after, sink);
@@ -80,15 +80,15 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
       }
       return false;
     },
-    changed(run_ids) {
+    announce(run_ids) {
       if (feeds.size === 0) return;
       if (run_ids !== null) for (const run_id of run_ids) feeds.get(run_id)?.wake();
-      for (const feed of feeds.values()) if (run_ids === null || feed.ofAll) feed.wake();
+      for (const feed of feeds.values()) if (run_ids === null || feed.isGlobal) feed.wake();
     },
-    live(run_id, message) {
-      feeds.get(run_id)?.live(message);
+    sendLive(run_id, message) {
+      feeds.get(run_id)?.sendLive(message);
       for (const [sink, { runs }] of withPartials)
-        if (runs.has(run_id) && sink.waiting === 0) sink.write(Buffer.from(message));
+        if (runs.has(run_id) && sink.bufferedBytes === 0) sink.write(Buffer.from(message));
     },
     get followers() {
       let count = 0;

@@ -4,9 +4,9 @@ import type { PageCache } from "./page-cache.ts";
 import type { WaitForTurn } from "./turn-queue.ts";
 
 export interface FeedSource {
-  /** A run_id, or another name for a feed of all runs. */
+  /** A run_id, or another unique key for a feed of all runs. */
   key: string;
-  ofAll: boolean;
+  isGlobal: boolean;
   /** Returns about `maxBytes` of events after a position, and the position reached, which may be past the last event returned. */
   read(after: number, limit: number, maxBytes: number): Promise<{ events: StoredEvent[]; reached: number }>;
   /** The position of the last event stored. */
@@ -16,24 +16,24 @@ export interface FeedSource {
   isLast(event: StoredEvent): boolean;
 }
 
-/** Where a follower's bytes go. Writing never blocks: after `write` returns false, the feed waits for `drained`. */
+/** Receives the bytes for one follower. Writing never blocks: after `write` returns false, the feed waits for `drained`. */
 export interface Sink {
   /** Returns false if the sink is full. Write again only after `drained`. */
   write(bytes: Uint8Array): boolean;
   /** The bytes buffered in the sink. */
-  readonly waiting: number;
+  readonly bufferedBytes: number;
   drained(): Promise<void>;
   end(): void;
 }
 
 export interface Feed {
   readonly size: number;
-  readonly ofAll: boolean;
+  readonly isGlobal: boolean;
   add(after: number, sink: Sink): { stop(): void };
   wake(): void;
   sendHeartbeat(): void;
   /** Sends a message to followers that are up to date. Others never get it. */
-  live(message: string): void;
+  sendLive(message: string): void;
   stop(): void;
 }
 
@@ -41,9 +41,9 @@ interface FeedOptions {
   source: FeedSource;
   tickMs: number;
   /** Shared by all feeds. A follower that catches up waits for its turn before each page. */
-  turn: WaitForTurn;
+  waitForTurn: WaitForTurn;
   pages: PageCache<Batch>;
-  onFault(error: unknown): void;
+  onError(error: unknown): void;
   onEmpty(): void;
 }
 
@@ -51,16 +51,16 @@ interface Follower {
   sink: Sink;
   /** The position up to which it has been sent events. */
   position: number;
-  /** It reads for itself and gets no shared batches. */
-  apart: boolean;
-  /** Its sink accepted the last bytes but cannot take more yet. */
+  /** Whether it reads on its own and gets no shared batches. */
+  readsSeparately: boolean;
+  /** Whether its sink accepted the last bytes but cannot take more yet. */
   full: boolean;
-  gone: boolean;
+  removed: boolean;
   /** Whether its position was checked not to be past the end of the log. */
-  bounded: boolean;
+  isPositionChecked: boolean;
 }
 
-/** A page, encoded. */
+/** An encoded page. */
 export interface Batch {
   from: number;
   to: number;
@@ -72,14 +72,14 @@ export interface Batch {
 /** A shared page is in memory once, a separate page once per follower. */
 const sharedPage = { events: 256, bytes: 256 * 1024 };
 const separatePage = { events: 256, bytes: 64 * 1024 };
-/** A follower with more unsent bytes than this leaves the shared sends. It is a few pages of ordinary events. */
+/** A follower with more unsent bytes than this, a few pages of ordinary events, gets no more shared batches. */
 const maxUnsentBytes = 1024 * 1024;
 const heartbeat = Buffer.from(": still here\n\n");
-const endMark = Buffer.from("event: end\ndata: {}\n\n");
+const endMessage = Buffer.from("event: end\ndata: {}\n\n");
 
-export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: FeedOptions): Feed {
+export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpty }: FeedOptions): Feed {
   const followers = new Set<Follower>();
-  /** The position of the shared reader; null until the first follower has caught up by itself. */
+  /** The position of the shared reader. null until the first follower has caught up. */
   let position: number | null = null;
   let timer: NodeJS.Timeout | null = null;
   /** When the last batch was sent. An event after a pause is sent at once; events within a tick of the last batch are batched. */
@@ -88,28 +88,36 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   let isReadRequested = false;
 
   return {
-    ofAll: source.ofAll,
+    isGlobal: source.isGlobal,
     get size() {
       return followers.size;
     },
     add(after, sink) {
-      const follower: Follower = { sink, position: after, apart: true, full: false, gone: false, bounded: after === 0 };
+      const follower: Follower = {
+        sink,
+        position: after,
+        readsSeparately: true,
+        full: false,
+        removed: false,
+        isPositionChecked: after === 0,
+      };
       followers.add(follower);
       void catchUp(follower);
-      return { stop: () => drop(follower) };
+      return { stop: () => removeFollower(follower) };
     },
     wake,
     sendHeartbeat() {
-      for (const follower of followers) if (!follower.apart) send(follower, heartbeat);
+      for (const follower of followers) if (!follower.readsSeparately) sendBytes(follower, heartbeat);
     },
-    live(message) {
+    sendLive(message) {
       const bytes = Buffer.from(message);
-      for (const { apart, sink } of followers) if (!apart && sink.waiting === 0) sink.write(bytes);
+      for (const { readsSeparately, sink } of followers)
+        if (!readsSeparately && sink.bufferedBytes === 0) sink.write(bytes);
     },
     stop() {
       for (const follower of followers) {
         follower.sink.end();
-        drop(follower);
+        removeFollower(follower);
       }
     },
   };
@@ -127,10 +135,10 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     try {
       for (let more = true; more && position !== null && followers.size > 0;) {
         const batch = await readBatch(position, sharedPage);
-        // A follower that joined while no follower was sharing may have advanced it meanwhile.
+        // A follower that joined when none was sharing may have advanced the position meanwhile.
         if (position === batch.from) position = batch.to;
         for (const follower of followers)
-          if (!follower.apart && follower.position === batch.from) deliver(follower, batch);
+          if (!follower.readsSeparately && follower.position === batch.from) deliver(follower, batch);
         more = !batch.empty;
         if (more) sharedAt = monotonicMs();
       }
@@ -148,35 +156,35 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   /** Brings a new follower, or one whose sink was full, up to date. Holds at most one page in memory. */
   async function catchUp(follower: Follower): Promise<void> {
     try {
-      while (!follower.gone) {
-        await turn();
-        if (follower.gone) return;
+      while (!follower.removed) {
+        await waitForTurn();
+        if (follower.removed) return;
         const shared = position;
         const batch = await readSeparateBatch(follower.position);
-        if (follower.gone) return;
+        if (follower.removed) return;
         if (batch.empty) {
-          await limitToEnd(follower);
+          await clampToEnd(follower);
           return join(follower, shared);
         }
         deliver(follower, batch);
-        if (follower.gone) return;
+        if (follower.removed) return;
         if (follower.full) await follower.sink.drained();
         follower.full = false;
       }
     } catch (error) {
       follower.sink.end();
-      drop(follower);
-      onFault(error);
+      removeFollower(follower);
+      onError(error);
     }
   }
 
   /** Moves a follower back to the end of the log. A position beyond it would delay all followers that share the reader. */
-  async function limitToEnd(follower: Follower): Promise<void> {
-    if (follower.bounded) return;
+  async function clampToEnd(follower: Follower): Promise<void> {
+    if (follower.isPositionChecked) return;
     follower.position = Math.min(follower.position, await source.last());
-    follower.bounded = true;
+    follower.isPositionChecked = true;
     // Tells the client that it misses no events from now on, so it can read lists.
-    send(follower, heartbeat);
+    sendBytes(follower, heartbeat);
   }
 
   /**
@@ -184,42 +192,42 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
    * read, so up to there nothing is left for it to read, even if events were removed.
    */
   function join(follower: Follower, shared: number | null): void {
-    if (follower.gone) return;
+    if (follower.removed) return;
     if (shared !== null) follower.position = Math.max(follower.position, shared);
-    // If no follower shares, the shared position can advance without one missing events.
-    if (position === null || ![...followers].some(({ apart }) => !apart))
+    // If no follower is sharing, the shared position can advance without any follower missing events.
+    if (position === null || ![...followers].some(({ readsSeparately }) => !readsSeparately))
       position = Math.max(position ?? 0, follower.position);
-    if (position !== follower.position) return catchUpLater(follower);
-    follower.apart = false;
+    if (position !== follower.position) return retryCatchUp(follower);
+    follower.readsSeparately = false;
     // Events may have been stored since the last read.
     wake();
   }
 
-  /** The follower and the shared reader are slightly apart. Retries after a tick, because retrying at once would starve everything else. */
-  function catchUpLater(follower: Follower): void {
+  /** The follower and the shared reader are at different positions. Waits a tick, because retrying at once would starve everything else. */
+  function retryCatchUp(follower: Follower): void {
     wake();
     setTimeout(() => void catchUp(follower), tickMs);
   }
 
   function deliver(follower: Follower, batch: Batch): void {
     follower.position = batch.to;
-    if (batch.bytes.length > 0) send(follower, batch.bytes);
-    if (!batch.last || follower.gone) return;
-    follower.sink.write(endMark);
+    if (batch.bytes.length > 0) sendBytes(follower, batch.bytes);
+    if (!batch.last || follower.removed) return;
+    follower.sink.write(endMessage);
     follower.sink.end();
-    drop(follower);
+    removeFollower(follower);
   }
 
-  function send(follower: Follower, bytes: Uint8Array): void {
+  function sendBytes(follower: Follower, bytes: Uint8Array): void {
     if (follower.sink.write(bytes)) return;
-    if (follower.apart) {
+    if (follower.readsSeparately) {
       follower.full = true;
       return;
     }
     // A page is more than a socket takes at once, but all followers share its bytes, so buffering it costs little.
-    if (follower.sink.waiting <= maxUnsentBytes) return;
+    if (follower.sink.bufferedBytes <= maxUnsentBytes) return;
     // Too slow for the others: once its sink has drained, it catches up separately.
-    follower.apart = true;
+    follower.readsSeparately = true;
     void follower.sink.drained().then(() => catchUp(follower));
   }
 
@@ -240,8 +248,8 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
     };
   }
 
-  function drop(follower: Follower): void {
-    follower.gone = true;
+  function removeFollower(follower: Follower): void {
+    follower.removed = true;
     // A second stop must not end a feed that others have joined since.
     if (!followers.delete(follower) || followers.size > 0) return;
     if (timer) clearTimeout(timer);
@@ -251,10 +259,10 @@ export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: Fe
   }
 
   function endAll(error: unknown): void {
-    onFault(error);
+    onError(error);
     for (const follower of followers) {
       follower.sink.end();
-      drop(follower);
+      removeFollower(follower);
     }
   }
 }

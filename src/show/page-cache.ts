@@ -8,12 +8,12 @@ export interface PageCache<Page> {
 
 interface Options<Page> {
   maxBytes: number;
-  bytesOf(page: Page): number;
+  measure(page: Page): number;
   /** Whether reading the page again would give the same result. */
   isCacheable(page: Page): boolean;
 }
 
-export function createPageCache<Page>({ maxBytes, bytesOf, isCacheable }: Options<Page>): PageCache<Page> {
+export function createPageCache<Page>({ maxBytes, measure, isCacheable }: Options<Page>): PageCache<Page> {
   const cached = new Map<string, Page>();
   const reading = new Map<string, Promise<Page>>();
   let bytes = 0;
@@ -41,7 +41,7 @@ export function createPageCache<Page>({ maxBytes, bytesOf, isCacheable }: Option
   function add(key: string, page: Page): void {
     drop(key);
     cached.set(key, page);
-    bytes += bytesOf(page);
+    bytes += measure(page);
     for (const oldest of cached.keys()) {
       if (bytes <= maxBytes) return;
       drop(oldest);
@@ -50,7 +50,7 @@ export function createPageCache<Page>({ maxBytes, bytesOf, isCacheable }: Option
 
   function drop(key: string): void {
     const page = cached.get(key);
-    if (page !== undefined) bytes -= bytesOf(page);
+    if (page !== undefined) bytes -= measure(page);
     cached.delete(key);
   }
 }

@@ -10,26 +10,26 @@ export interface ListPage<T> {
   next_cursor: string | null;
 }
 
-/** The user whose objects are visible; null for everyone's. */
-type Only = string | null;
+/** The user whose objects are visible. null means that all are. */
+type Owner = string | null;
 
-/** How many rows one request scans for visible ones. The cursor continues from there. */
+/** How many rows one request scans for visible ones. The next request continues from the cursor. */
 const maxScanned = 5000;
 
-export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<ListPage<RunRow>> {
-  if (excludesOwn(filter, only)) return { items: [], next_cursor: null };
-  const own = only === null ? filter : { ...filter, created_by: only };
-  const items = await read.runs(own, { ...page, bounded: true });
+export async function listRuns(read: Reads, filter: RunFilter, page: Page, owner: Owner): Promise<ListPage<RunRow>> {
+  if (excludesOwner(filter, owner)) return { items: [], next_cursor: null };
+  const ownFilter = owner === null ? filter : { ...filter, created_by: owner };
+  const items = await read.runs(ownFilter, { ...page, bounded: true });
   const last = items.at(-1)?.run_id;
   if (last === undefined) return { items, next_cursor: null };
   // The page may be shorter than `limit` if the runs are large, so look for one more.
-  const hasMore = items.length === page.limit || (await read.runs(own, { limit: 1, before: last })).length > 0;
+  const hasMore = items.length === page.limit || (await read.runs(ownFilter, { limit: 1, before: last })).length > 0;
   return { items, next_cursor: hasMore ? toCursor("runs", last) : null };
 }
 
 /** Whether the filter names another user, whose objects this caller does not see. */
-function excludesOwn({ created_by }: { created_by?: string }, only: Only): boolean {
-  return only !== null && created_by !== undefined && created_by !== only;
+function excludesOwner({ created_by }: { created_by?: string }, owner: Owner): boolean {
+  return owner !== null && created_by !== undefined && created_by !== owner;
 }
 
 export async function findRuns(
@@ -37,12 +37,12 @@ export async function findRuns(
   text: string,
   filter: RunFilter,
   page: Page,
-  only: Only,
+  owner: Owner,
 ): Promise<ListPage<FoundRun> & { indexing: boolean }> {
-  if (excludesOwn(filter, only)) return { items: [], next_cursor: null, indexing: false };
+  if (excludesOwner(filter, owner)) return { items: [], next_cursor: null, indexing: false };
   const { items, next, indexing } = await read.search(
     text,
-    only === null ? filter : { ...filter, created_by: only },
+    owner === null ? filter : { ...filter, created_by: owner },
     page,
   );
   return { items, next_cursor: next === null ? null : toCursor("search", next), indexing };
@@ -52,24 +52,24 @@ export async function listSessions(
   read: SessionReads,
   filter: SessionFilter,
   page: Page,
-  only: Only,
+  owner: Owner,
 ): Promise<ListPage<Session>> {
-  if (excludesOwn(filter, only)) return { items: [], next_cursor: null };
-  const rows = await read.sessions(only === null ? filter : { ...filter, created_by: only }, page);
-  return fullPage("sessions", rows, page.limit, (row) => row.session_id);
+  if (excludesOwner(filter, owner)) return { items: [], next_cursor: null };
+  const rows = await read.sessions(owner === null ? filter : { ...filter, created_by: owner }, page);
+  return toPage("sessions", rows, page.limit, (row) => row.session_id);
 }
 
 export function listExecutions(
   read: Reads,
   filter: { run_id?: string; open?: boolean },
   page: Page,
-  only: Only,
+  owner: Owner,
   owners: OwnerLookup,
 ): Promise<ListPage<Execution>> {
-  return visiblePage("executions", page, {
+  return readVisiblePage("executions", page, {
     read: (part) => read.executions(filter, { ...part, bounded: true }),
-    idOf: (row) => row.start.execution_id,
-    isVisible: async (row) => only === null || (await owners(row.run_id)) === only,
+    getId: (row) => row.start.execution_id,
+    isVisible: async (row) => owner === null || (await owners(row.run_id)) === owner,
   });
 }
 
@@ -78,24 +78,24 @@ export function listTokens(
   page: Page,
   isVisible: (token: Token) => boolean,
 ): Promise<ListPage<Token>> {
-  return visiblePage("tokens", page, {
+  return readVisiblePage("tokens", page, {
     read: (part) => read.tokens(part),
-    idOf: (token) => token.token_id,
+    getId: (token) => token.token_id,
     isVisible: async (token) => isVisible(token),
   });
 }
 
 interface VisibleRows<T> {
   read(page: Page): Promise<T[]>;
-  idOf(row: T): string;
+  getId(row: T): string;
   isVisible(row: T): Promise<boolean>;
 }
 
-/** For lists the store cannot filter by owner: reads until the page is full of rows the caller may see. */
-async function visiblePage<T>(
+/** For lists that the store cannot filter by owner: reads until the page is full of rows that the caller may see. */
+async function readVisiblePage<T>(
   list: string,
   page: Page,
-  { read, idOf, isVisible }: VisibleRows<T>,
+  { read, getId, isVisible }: VisibleRows<T>,
 ): Promise<ListPage<T>> {
   const items: T[] = [];
   let before = page.before;
@@ -110,7 +110,7 @@ async function visiblePage<T>(
           return { items, next_cursor: toCursor(list, before) };
         items.push(row);
       }
-      before = idOf(row);
+      before = getId(row);
       if (items.length === page.limit) return { items, next_cursor: toCursor(list, before) };
     }
     scanned += rows.length;
@@ -128,7 +128,7 @@ export async function readFeed(
   read: Reads,
   after: number,
   { limit, maxBytes }: { limit: number; maxBytes: number },
-  only: Only,
+  owner: Owner,
   owners: OwnerLookup,
 ): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
@@ -138,7 +138,7 @@ export async function readFeed(
     for (const row of rows) {
       if (events.length === limit) break;
       reached = row.cursor;
-      if (only === null || (await owners(row.run_id)) === only) events.push(row);
+      if (owner === null || (await owners(row.run_id)) === owner) events.push(row);
     }
     scanned += rows.length;
     if (rows.length < limit) break;
@@ -146,7 +146,7 @@ export async function readFeed(
   return { events, reached };
 }
 
-function fullPage<T>(list: string, items: T[], limit: number, idOf: (item: T) => string): ListPage<T> {
+function toPage<T>(list: string, items: T[], limit: number, getId: (item: T) => string): ListPage<T> {
   const last = items.at(-1);
-  return { items, next_cursor: last === undefined || items.length < limit ? null : toCursor(list, idOf(last)) };
+  return { items, next_cursor: last === undefined || items.length < limit ? null : toCursor(list, getId(last)) };
 }

@@ -1,8 +1,8 @@
 import type { Session, SessionNode, SessionReads } from "../model/session.ts";
 
-/** The most sessions returned besides the requested one. Each costs several reads. */
+/** Sessions returned besides the requested one. Each needs several reads. */
 const maxNodes = 100;
-/** The most runs returned per session, newest first. */
+/** Runs returned per session, newest first. */
 const maxRuns = 100;
 
 export interface SessionTree {
@@ -12,13 +12,13 @@ export interface SessionTree {
   descendants: SessionNode[];
 }
 
-/** `only` is the user whose sessions the caller may see; null for all. */
-export async function sessionTree(
+/** `owner` is the user whose sessions the caller may see. null means all. */
+export async function readSessionTree(
   read: Pick<SessionReads, "session" | "forks" | "versions">,
   session: Session,
-  only: string | null,
+  owner: string | null,
 ): Promise<SessionTree> {
-  const isVisible = ({ created_by }: Session): boolean => only === null || created_by === only;
+  const isVisible = ({ created_by }: Session): boolean => owner === null || created_by === owner;
   const ancestors: Session[] = [];
   for (let current = session; current.forked_from !== null && ancestors.length < maxNodes;) {
     const parent = await read.session(current.forked_from);
@@ -27,18 +27,18 @@ export async function sessionTree(
     current = parent;
   }
   const descendants: Session[] = [];
-  for (const parent of withDescendants(session, descendants)) {
+  for (const parent of iterateTree(session, descendants)) {
     const remaining = maxNodes - ancestors.length - descendants.length;
     if (remaining <= 0) break;
     descendants.push(...(await read.forks(parent.session_id, remaining)).filter(isVisible));
   }
-  const nodes = (sessions: Session[]): Promise<SessionNode[]> =>
+  const readNodes = (sessions: Session[]): Promise<SessionNode[]> =>
     Promise.all(sessions.map((node) => readNode(read, node)));
-  return { ancestors: await nodes(ancestors), descendants: await nodes(descendants) };
+  return { ancestors: await readNodes(ancestors), descendants: await readNodes(descendants) };
 }
 
 /** Yields the session, then the sessions added to `descendants` during the iteration. */
-function* withDescendants(session: Session, descendants: readonly Session[]): Iterable<Session> {
+function* iterateTree(session: Session, descendants: readonly Session[]): Iterable<Session> {
   yield session;
   for (let index = 0; index < descendants.length; index += 1) yield descendants[index]!;
 }

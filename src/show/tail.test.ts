@@ -10,7 +10,7 @@ import { openStore, type SqliteStore } from "../record/open.ts";
 import { createFeedHub } from "./feed-hub.ts";
 import type { FeedSource, Sink } from "./feed.ts";
 import { createOwnerLookup } from "./owner-lookup.ts";
-import { allFeed, runFeed } from "./tail.ts";
+import { globalFeedSource, runFeedSource } from "./tail.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -21,10 +21,10 @@ test("delivers every event once and in order to every follower, however slow or 
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const readers = Array.from({ length: 20 }, (_, index) => reader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0));
-  for (const one of readers.slice(0, 10)) hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+  for (const one of readers.slice(0, 10)) hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 50; batch += 1) {
     await append("run-1", batch * 40, 40);
-    if (batch === 25) for (const one of readers.slice(10)) hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+    if (batch === 25) for (const one of readers.slice(10)) hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
   }
   await finish("run-1", 2000);
   for (const one of readers) {
@@ -41,11 +41,11 @@ test("tells a follower that starts at the end its position at once, and sends ev
   let heard = "";
   const sink: Sink = {
     write: (bytes) => ((heard += Buffer.from(bytes).toString()), true),
-    waiting: 0,
+    bufferedBytes: 0,
     drained: () => Promise.resolve(),
     end: () => undefined,
   };
-  hub.follow(allFeed(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
+  hub.follow(globalFeedSource(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
   await expect.poll(() => heard).toBe(": still here\n\n");
   await append("run-1", 0, 1);
   await expect.poll(() => heard).toContain("data: ");
@@ -64,19 +64,19 @@ test("loses nothing if reads are slow and overtake each other", async () => {
       event,
     });
   const source: FeedSource = {
-    ...runFeed(noReads, "r"),
+    ...runFeedSource(noReads, "r"),
     async read(after, limit) {
       const events = log.slice(after, after + limit);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
       return { events, reached: after + events.length };
     },
   };
-  const hub = createFeedHub({ tickMs: 1, onFault: (error) => expect(error).toBeUndefined() });
+  const hub = createFeedHub({ tickMs: 1, onError: (error) => expect(error).toBeUndefined() });
   const readers = Array.from({ length: 60 }, (_, index) => reader(index % 3 === 0 ? 2 : 0));
   const waiting = [...readers];
   for (let n = 0; n < 300; n += 1) {
     add({ type: "output", stream: "stdout", text: String(n) });
-    hub.changed(["r"]);
+    hub.announce(["r"]);
     const next = n % 5 === 0 ? waiting.pop() : undefined;
     if (next) hub.follow(source, 0, next.sink);
     await new Promise((resolve) => setTimeout(resolve, 1));
@@ -90,7 +90,7 @@ test("loses nothing if reads are slow and overtake each other", async () => {
     result_text: null,
     result_data: null,
   });
-  hub.changed(["r"]);
+  hub.announce(["r"]);
   for (const one of readers) expect((await one.ended).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
 
@@ -99,8 +99,8 @@ test("neither delays others nor uses up memory for a follower that never reads",
   await start("run-1");
   const stuck = reader(Infinity);
   const quick = reader(0);
-  hub.follow(runFeed(store.read, "run-1"), 0, stuck.sink);
-  hub.follow(runFeed(store.read, "run-1"), 0, quick.sink);
+  hub.follow(runFeedSource(store.read, "run-1"), 0, stuck.sink);
+  hub.follow(runFeedSource(store.read, "run-1"), 0, quick.sink);
   for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
   await finish("run-1", 2000);
   expect(await quick.ended).toHaveLength(2001);
@@ -114,8 +114,8 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
   const owners = createOwnerLookup(store.read);
   const ann = reader(0);
   const admin = reader(0);
-  hub.follow(allFeed(store.read, "ann", owners), 0, ann.sink);
-  hub.follow(allFeed(store.read, null, owners), 0, admin.sink);
+  hub.follow(globalFeedSource(store.read, "ann", owners), 0, ann.sink);
+  hub.follow(globalFeedSource(store.read, null, owners), 0, admin.sink);
   for (let batch = 0; batch < 10; batch += 1) {
     await append("run-a", batch, 1);
     await append("run-b", batch, 1);
@@ -133,7 +133,7 @@ test("sends many events stored at once in few batches", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const one = reader(0);
-  hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+  hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
   await finish("run-1", 2000);
   expect(await one.ended).toHaveLength(2001);
@@ -141,10 +141,10 @@ test("sends many events stored at once in few batches", async () => {
 });
 
 test("sends an event after a pause at once", async () => {
-  const hub = createFeedHub({ tickMs: 2 ** 30, onFault: (error) => expect(error).toBeUndefined() });
+  const hub = createFeedHub({ tickMs: 2 ** 30, onError: (error) => expect(error).toBeUndefined() });
   let log: StoredEvent[] = [];
   const source: FeedSource = {
-    ...runFeed(noReads, "r"),
+    ...runFeedSource(noReads, "r"),
     read: async (after) => {
       const events = log.filter(({ seq }) => seq > after);
       return { events, reached: events.at(-1)?.seq ?? after };
@@ -154,10 +154,10 @@ test("sends an event after a pause at once", async () => {
   const one = reader(0);
   hub.follow(source, 0, one.sink);
   // by now it has found nothing more to read and shares the reader
-  hub.changed(["r"]);
+  hub.announce(["r"]);
   await new Promise((resolve) => setImmediate(resolve));
   log = [stored(1)];
-  hub.changed(["r"]);
+  hub.announce(["r"]);
   await expect.poll(() => one.seen().map(({ seq }) => seq)).toEqual([1]);
   hub.stop();
 });
@@ -171,7 +171,7 @@ test("shares pages among readers that are a page behind", async () => {
     events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)),
   };
   const readers = Array.from({ length: 20 }, () => reader(1, 64 * 1024));
-  for (const { sink } of readers) hub.follow(runFeed(read, "run-1"), 0, sink);
+  for (const { sink } of readers) hub.follow(runFeedSource(read, "run-1"), 0, sink);
   await append("run-1", 0, 1);
   await expect.poll(() => readers.every(({ seen }) => seen().length === 1)).toBe(true);
   const before = reads;
@@ -197,7 +197,11 @@ test("sends new events to a follower that claims a position past the end, withou
     },
   });
   const owners = createOwnerLookup(store.read);
-  const sources = [runFeed(store.read, "run-1"), allFeed(store.read, null, owners), allFeed(store.read, "ann", owners)];
+  const sources = [
+    runFeedSource(store.read, "run-1"),
+    globalFeedSource(store.read, null, owners),
+    globalFeedSource(store.read, "ann", owners),
+  ];
   const followed = sources.map((source) => {
     const [ahead, ordinary] = [reader(0), reader(0)];
     hub.follow(counted(source), 900_000_000, ahead.sink);
@@ -221,7 +225,7 @@ test("lets a follower continue whose events were removed", async () => {
   let log = [1, 2, 3, 4].map(stored);
   let reads = 0;
   const source: FeedSource = {
-    ...runFeed(noReads, "r"),
+    ...runFeedSource(noReads, "r"),
     last: async () => log.at(-1)?.seq ?? 0,
     async read(after, limit) {
       reads += 1;
@@ -230,7 +234,7 @@ test("lets a follower continue whose events were removed", async () => {
       return { events, reached: events.at(-1)?.seq ?? after };
     },
   };
-  const hub = createFeedHub({ tickMs: 1, onFault: (error) => expect(error).toBeUndefined() });
+  const hub = createFeedHub({ tickMs: 1, onError: (error) => expect(error).toBeUndefined() });
   const [early, late] = [reader(0), reader(0)];
   hub.follow(source, 0, early.sink);
   await expect.poll(() => early.seen().length).toBe(4);
@@ -240,7 +244,7 @@ test("lets a follower continue whose events were removed", async () => {
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(reads - before).toBeLessThan(10);
   log = [stored(5)];
-  hub.changed(["r"]);
+  hub.announce(["r"]);
   for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq).toBe(5);
   expect(late.seen()).toHaveLength(1);
   hub.stop();
@@ -255,8 +259,8 @@ async function setUp() {
   const directory = mkdtempSync(join(tmpdir(), "drover-show-"));
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   const faults: unknown[] = [];
-  const hub = createFeedHub({ tickMs: 2, onFault: (error) => faults.push(error) });
-  const unlisten = store.changes((change) => hub.changed(change.foreign ? null : change.runs));
+  const hub = createFeedHub({ tickMs: 2, onError: (error) => faults.push(error) });
+  const unlisten = store.changes((change) => hub.announce(change.foreign ? null : change.runs));
   cleanups.push(async () => {
     hub.stop();
     unlisten();
@@ -327,7 +331,7 @@ function reader(slowMs: number, waiting = Infinity) {
       text += Buffer.from(bytes).toString();
       return slowMs === 0;
     },
-    waiting,
+    bufferedBytes: waiting,
     drained: () =>
       slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs)),
     end: () => finish(seen()),

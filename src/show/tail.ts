@@ -5,11 +5,11 @@ import type { FeedSource } from "./feed.ts";
 import type { OwnerLookup } from "./owner-lookup.ts";
 import { readFeed } from "./pages.ts";
 
-/** A run's log as a feed. Positions are `seq` numbers, and the result is the last event. */
-export function runFeed(read: Reads, run_id: string): FeedSource {
+/** The log of one run. Positions are `seq` numbers, and the result is the last event. */
+export function runFeedSource(read: Reads, run_id: string): FeedSource {
   return {
     key: run_id,
-    ofAll: false,
+    isGlobal: false,
     async read(after, limit, maxBytes) {
       const events = await read.events(run_id, after, limit, maxBytes);
       return { events, reached: events.at(-1)?.seq ?? after };
@@ -21,19 +21,19 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
 }
 
 /** The events of all runs a caller may see. Positions are cursors, and the feed never ends. */
-export function allFeed(read: Reads, only: string | null, owners: OwnerLookup): FeedSource {
+export function globalFeedSource(read: Reads, owner: string | null, owners: OwnerLookup): FeedSource {
   return {
-    key: only === null ? "*" : `*${only}`,
-    ofAll: true,
-    read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, only, owners),
+    key: owner === null ? "*" : `*${owner}`,
+    isGlobal: true,
+    read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, owner, owners),
     last: () => read.last_position(null),
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,
   };
 }
 
-/** Has no id, because a client cannot resume from it: partials are not in the log. */
-export function partialMessage(partial: ReportRequest["partials"][number]): string {
+/** The message has no id, because a client cannot resume from it: partials are not in the log. */
+export function toPartialMessage(partial: ReportRequest["partials"][number]): string {
   return `event: partial\ndata: ${JSON.stringify(partial)}\n\n`;
 }
 

@@ -8,13 +8,13 @@ export function createTurnQueue(): WaitForTurn {
   return () =>
     new Promise((resolve) => {
       waiting.push(resolve);
-      if (waiting.length === 1) setImmediate(step);
+      if (waiting.length === 1) setImmediate(resolveNext);
     });
 
-  function step(): void {
+  function resolveNext(): void {
     waiting[next]!();
     next += 1;
-    if (next < waiting.length) return void setImmediate(step);
+    if (next < waiting.length) return void setImmediate(resolveNext);
     waiting = [];
     next = 0;
   }

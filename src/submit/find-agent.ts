@@ -12,12 +12,12 @@ export interface AgentCatalog {
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
 
-/** An agent and the runner that brings it. `runner` is null for an agent from a file or the API. */
+/** An agent and the runner that offers it. `runner` is null for an agent from a file or the API. */
 export interface FoundAgent extends ListedAgent {
   runner: RunnerFacts | null;
 }
 
-/** Finds the requested agent. If several runners bring an agent of that name, picks one whose runner meets the demands. */
+/** Finds the requested agent. If several runners offer an agent of that name, picks one whose runner meets the demands. */
 export async function findAgent(
   request: RunRequest,
   agents: AgentCatalog,
@@ -42,13 +42,13 @@ export async function findAgent(
   return submitFault(
     409,
     "DROVER-API-021",
-    `More than one runner brings the agent ${agent_name}.`,
+    `More than one runner offers the agent ${agent_name}.`,
     names.map((name) => ({ path: "body.agent_name", message: name })),
     `Use one of these names: ${names.join(", ")}.`,
   );
 }
 
-function unknownAgent(name: string, all: readonly string[]): SubmitFault {
+function unknownAgent(name: string, knownNames: readonly string[]): SubmitFault {
   if (name === "exec")
     return submitFault(
       404,
@@ -57,17 +57,22 @@ function unknownAgent(name: string, all: readonly string[]): SubmitFault {
       [{ path: "body.agent_name", message: "not an agent" }],
       'Run a command with: drover exec "COMMAND"',
     );
-  const near = suggest(name, new Set(all));
-  const message = `There is no agent ${name}.${near === undefined ? "" : ` Did you mean ${near}?`}`;
+  const suggestion = suggest(name, new Set(knownNames));
+  const message = `There is no agent ${name}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`;
   const next =
-    all.length === 0
-      ? "Start a runner that brings agents, or put one into the agents directory."
+    knownNames.length === 0
+      ? "Start a runner that offers agents, or put an agent file into the agents directory."
       : "List the agents: drover agents list";
   return submitFault(
     404,
     "DROVER-SUB-001",
     message,
-    [{ path: "body.agent_name", message: near === undefined ? "unknown" : `unknown; did you mean ${near}?` }],
+    [
+      {
+        path: "body.agent_name",
+        message: suggestion === undefined ? "unknown" : `unknown; did you mean ${suggestion}?`,
+      },
+    ],
     next,
   );
 }

@@ -2,7 +2,7 @@ import { afterAll, expect, it } from "vitest";
 import { newId, sampleAgent } from "../../test/fixtures/dispatch/host.ts";
 import { eachEngine } from "../../test/fixtures/record/each-engine.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
-import { createAgentBook } from "../dispatch/agents.ts";
+import { createAgentRegistry } from "../dispatch/agent-registry.ts";
 import { type RunRequest, runRequestSchema } from "../model/run-request.ts";
 import { submitRun, type Submitter } from "./submit.ts";
 
@@ -12,7 +12,7 @@ afterAll(() => schemas.stop());
 eachEngine("runs that commands inside a run ask for", (record) => {
   const ask = async (request: Partial<RunRequest>, inside?: Submitter["inside"], subject = "ann") => {
     const { store } = record;
-    const agents = createAgentBook(store);
+    const agents = createAgentRegistry(store);
     agents.setFiles([sampleAgent()]);
     const { idempotency_key, ...body } = request;
     const whole = {

@@ -11,8 +11,8 @@ const locationKeys = ["hostname", "place_id", "project_dir", "executor_profile",
 
 /**
  * Combines the demands of the agent, the request and the session. All must hold, so two different values are a conflict.
- * An agent brought by a runner is pinned to that runner; any other agent goes to runners with its executor. A session
- * goes to the state directory that holds its conversation, its work directory and its HOME.
+ * An agent that a runner offers is pinned to that runner; any other agent needs a runner with its executor. A session needs
+ * the state directory that has its conversation, its work directory and its HOME.
  */
 export function mergeDemands(
   { agent, runner_id, runner }: FoundAgent,
@@ -31,15 +31,15 @@ export function mergeDemands(
     return submitFault(
       409,
       "DROVER-SUB-005",
-      "The session cannot be continued mismatches.",
+      "The session cannot be continued with these demands, because it is stored elsewhere.",
       faults,
-      "Leave these demands out.",
+      "Remove these demands from the request.",
     );
   }
-  const agentLocation = { ...agentDemands, ...(runner && locationOf(runner)) };
+  const agentLocation = { ...agentDemands, ...(runner && toLocation(runner)) };
   const conflicts = locationKeys.filter((name) => differs(sessionDemands[name], agentLocation[name]));
   if (location !== null && conflicts.length > 0)
-    return locationConflict(agent.name, location, conflicts, agentLocation);
+    return describeLocationConflict(agent.name, location, conflicts, agentLocation);
   const clashes = locationKeys.filter((name) => differs(agentDemands[name], requested[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
@@ -49,35 +49,35 @@ export function mergeDemands(
     return submitFault(
       409,
       "DROVER-SUB-005",
-      `The demands conflict with those of the agent ${agent.name}.`,
+      `The demands of the request conflict with the demands of the agent ${agent.name}.`,
       faults,
-      "Leave these demands out.",
+      "Remove these demands from the request.",
     );
   }
-  const merged: Demands = { ...impliedDemands(agent, runner_id), ...sessionDemands, ...agentDemands, ...requested };
+  const merged: Demands = { ...deriveDemands(agent, runner_id), ...sessionDemands, ...agentDemands, ...requested };
   const tags = [...new Set([...(agent.demands?.tags ?? []), ...(requested.tags ?? [])])].sort();
   const { tags: _, ...rest } = merged;
   const all: Demands = tags.length === 0 ? rest : { ...rest, tags };
-  return newDemandsSchema.safeParse(all).success ? all : tooLong(agent.name);
+  return newDemandsSchema.safeParse(all).success ? all : describeTooLong(agent.name);
 }
 
-/** Each source may be within the limits and their tags together not. Agents from files and fleets are checked only here. */
-function tooLong(agent_name: string): SubmitFault {
+/** The request and the agent may each be within the limits, but not together. Agents from files and fleets are checked only here. */
+function describeTooLong(agent_name: string): SubmitFault {
   return submitFault(
     400,
     "DROVER-SUB-005",
-    `The demands of this run and of the agent ${agent_name} are too long together.`,
+    `The demands of the request and of the agent ${agent_name} are too long together.`,
     [{ path: "body.demands", message: "at most 64 tags, 255 characters each, and 4,096 for project_dir" }],
     "Use fewer or shorter demands.",
   );
 }
 
-function locationOf({ hostname, executor_profile, place_id }: RunnerFacts): Demands {
+function toLocation({ hostname, executor_profile, place_id }: RunnerFacts): Demands {
   return { hostname, executor_profile, place_id: place_id ?? "none" };
 }
 
 /** The agent and the session are in different locations, so no change to the request can help. */
-function locationConflict(
+function describeLocationConflict(
   agent_name: string,
   { demands: sessionDemands, runner_id, directory }: SessionLocation,
   conflicts: readonly (typeof locationKeys)[number][],
@@ -111,7 +111,7 @@ function differs(a: string | undefined, b: string | undefined): boolean {
   return a !== undefined && b !== undefined && a !== b;
 }
 
-function impliedDemands(agent: Agent, runner_id: string | null): Demands {
+function deriveDemands(agent: Agent, runner_id: string | null): Demands {
   if (runner_id !== null) return {};
   const type = agent.executor ?? (agent.type === "procedural" ? "procedural" : undefined);
   return type === undefined ? {} : { executor_type: type };

@@ -7,7 +7,7 @@ import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { CheckResult } from "../define/json-schema/protocol.ts";
 import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
 
-/** A fault in the parameters, at a JSON pointer into them. */
+/** An invalid parameter. `path` is a JSON pointer into the parameters. */
 export interface ParameterFault extends SchemaFault {
   code: ErrorCode;
   /** Set if the checker was too busy: when to retry. */
@@ -18,23 +18,23 @@ const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, reje
 /** As large as the output from which `result_data` is parsed. */
 const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, rejectForbiddenKeys: false };
 
-/** Returns all faults of a run's parameters. An empty list means that they are valid. */
+/** Returns one fault per invalid parameter. An empty list means that all are valid. */
 export async function checkParameters(
   agent: Agent,
   parameters: Readonly<Record<string, unknown>>,
   schemas: SchemaChecker,
   requester?: Requester,
-  turn?: () => Promise<void>,
+  waitForTurn?: () => Promise<void>,
 ): Promise<ParameterFault[]> {
-  await turn?.();
+  await waitForTurn?.();
   const measured = measureValue(parameters, parameterLimits);
   if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault }];
   const faults: ParameterFault[] = [];
-  await turn?.();
+  await waitForTurn?.();
   if (agent.parameters_schema && agent.parameters_validation === "strict") {
     faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits, requester)));
   }
-  await turn?.();
+  await waitForTurn?.();
   if (agent.type === "procedural") {
     for (const fault of checkArguments(parameters, agent.list_style)) faults.push({ code: "DROVER-PAR-002", ...fault });
   }
@@ -46,7 +46,7 @@ export async function checkOutput(schema: object, value: unknown, schemas: Schem
   return toFaults(await schemas.check(schema, value, outputLimits));
 }
 
-/** Checks an edited tool input, which replaces the input the run asked to use. Paths are in dotted form. */
+/** Checks a tool input that a person has edited. The paths in the result are in dotted form. */
 export async function checkToolInput(
   schema: object,
   value: unknown,
@@ -54,13 +54,14 @@ export async function checkToolInput(
   requester?: Requester,
 ): Promise<ParameterFault[]> {
   const measured = measureValue(value, parameterLimits);
-  if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault, path: dotted(measured.fault.path) }];
+  if ("fault" in measured)
+    return [{ code: "DROVER-PAR-003", ...measured.fault, path: toDottedPath(measured.fault.path) }];
   const faults = toFaults(await schemas.check(schema, value, parameterLimits, requester));
-  return faults.map((fault) => ({ ...fault, path: dotted(fault.path) }));
+  return faults.map((fault) => ({ ...fault, path: toDottedPath(fault.path) }));
 }
 
-/** Converts a JSON pointer to the dotted form used for fault paths. */
-export function dotted(pointer: string): string {
+/** Converts a JSON pointer to the dotted form of paths in error responses. */
+export function toDottedPath(pointer: string): string {
   return pointerSteps(pointer)
     .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))
     .join("");
@@ -68,7 +69,11 @@ export function dotted(pointer: string): string {
 
 function toFaults({ faults, reason, retryAfterSeconds }: CheckResult): ParameterFault[] {
   const retry = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
-  return faults.map((fault) => ({ code: reason === undefined ? "DROVER-PAR-001" : codes[reason], ...fault, ...retry }));
+  return faults.map((fault) => ({
+    code: reason === undefined ? "DROVER-PAR-001" : codeByReason[reason],
+    ...fault,
+    ...retry,
+  }));
 }
 
-const codes = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;
+const codeByReason = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;

@@ -4,10 +4,10 @@ import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 /**
  * Refuses a request that was copied from a recorded run and has redaction marks in place of secrets. A prompt may quote
- * such a mark, so in the prompt it only counts for a retry.
+ * such a mark, so the prompt is only checked for a retry.
  */
-export function redactedInputFault({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
-  const paths = [...marksIn(parameters, "body.parameters")];
+export function findRedactedInput({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
+  const paths = [...findMarks(parameters, "body.parameters")];
   if (retry_of !== undefined && prompt !== undefined && hasRedactionMark(prompt)) paths.push("body.prompt");
   if (paths.length === 0) return null;
   return submitFault(
@@ -21,9 +21,9 @@ export function redactedInputFault({ parameters, prompt, retry_of, agent_name }:
   );
 }
 
-function* marksIn(value: unknown, path: string): Generator<string> {
+function* findMarks(value: unknown, path: string): Generator<string> {
   if (typeof value === "string" && isRedactionMark(value)) yield path;
   if (typeof value !== "object" || value === null) return;
   for (const [key, part] of Object.entries(value))
-    yield* marksIn(part, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
+    yield* findMarks(part, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
 }

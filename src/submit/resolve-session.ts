@@ -6,7 +6,7 @@ import type { Session } from "../model/session.ts";
 import type { Store } from "../model/store.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
-/** The session of a new run, and what the run inherits from the session it continues. */
+/** The session of a new run, with the values that the run inherits from the session it continues. */
 export interface ResolvedSession {
   session_id: string;
   forked_from: string | null;
@@ -32,7 +32,7 @@ interface Deps {
 export async function resolveSession(
   request: RunRequest,
   agent: Agent,
-  who: { subject: string; role: string },
+  submitter: { subject: string; role: string },
   deps: Deps,
 ): Promise<ResolvedSession | SubmitFault> {
   const { mode, session_id } = request;
@@ -41,17 +41,13 @@ export async function resolveSession(
       400,
       "DROVER-SUB-003",
       "Only a fork can start at an earlier turn.",
-      [{ path: "body.fork_at_turn", message: `given with mode ${mode}` }],
-      "Leave fork_at_turn out, or set mode to fork.",
+      [{ path: "body.fork_at_turn", message: `not allowed with mode ${mode}` }],
+      "Omit fork_at_turn, or set mode to fork.",
     );
   if (mode === "start") {
     if (session_id === undefined)
       return { session_id: deps.newId(), forked_from: null, project_dir: null, location: null };
-    return sessionFault(
-      400,
-      "A run with mode start gets a new session.",
-      "leave it out, or set mode to resume or fork",
-    );
+    return sessionFault(400, "A run with mode start gets a new session.", "omit it, or set mode to resume or fork");
   }
   if (agent.type === "procedural") {
     return submitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
@@ -60,7 +56,7 @@ export async function resolveSession(
   }
   if (session_id === undefined) return sessionFault(400, `A ${mode} needs the session it continues.`, "missing");
   const session = await deps.store.read.session(session_id);
-  const mayContinue = session !== null && (who.role === "admin" || session.created_by === who.subject);
+  const mayContinue = session !== null && (submitter.role === "admin" || session.created_by === submitter.subject);
   if (!mayContinue)
     return sessionFault(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
   if (session.agent_name !== agent.name)
@@ -70,14 +66,14 @@ export async function resolveSession(
       "belongs to another agent",
       `Ask ${session.agent_name} to continue it, or start a new session of ${agent.name}.`,
     );
-  const expired = expiryFault(agent, session, deps.now());
+  const expired = checkExpiry(agent, session, deps.now());
   if (expired !== null) return expired;
   const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
     return sessionFault(
       409,
       "The session has not started: there is nothing to fork from.",
-      "none of its runs was claimed yet",
+      "no runner has claimed a run of it yet",
     );
   const ids =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
@@ -115,9 +111,9 @@ export function sessionDemands({ hostname, executor_profile, place_id, runner_id
   return Object.fromEntries(Object.entries(demands).filter(([, value]) => value !== null));
 }
 
-const startNewSession = "Start a new session: leave session_id out, with mode start.";
+const startNewSession = "Start a new session: set mode to start and omit session_id.";
 
-function expiryFault(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
+function checkExpiry(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
   const seconds = sessionTimeoutSeconds(agent);
   if (seconds === null || now.getTime() - Date.parse(last_used_at) <= seconds * 1000) return null;
   return submitFault(
@@ -129,6 +125,6 @@ function expiryFault(agent: Agent, { session_id, last_used_at }: Session, now: D
   );
 }
 
-function sessionFault(status: number, message: string, fault: string, next?: string): SubmitFault {
-  return submitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }], next);
+function sessionFault(status: number, message: string, detail: string, next?: string): SubmitFault {
+  return submitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: detail }], next);
 }

@@ -14,8 +14,8 @@ export async function checkRunLimits(
   inside: boolean,
   read: Pick<Store["read"], "run_row" | "runs">,
 ): Promise<SubmitFault | null> {
-  const nesting = await findNestingFault(parent_run_id, read);
-  if (nesting !== null || !inside || parent_run_id === undefined) return nesting;
+  const nestingFault = await checkNesting(parent_run_id, read);
+  if (nestingFault !== null || !inside || parent_run_id === undefined) return nestingFault;
   const children = await read.runs({ parent_run_id, status: unfinished }, { limit: maxChildren });
   if (children.length < maxChildren) return null;
   return submitFault(
@@ -27,7 +27,7 @@ export async function checkRunLimits(
   );
 }
 
-async function findNestingFault(
+async function checkNesting(
   parent_run_id: string | undefined,
   read: Pick<Store["read"], "run_row">,
 ): Promise<SubmitFault | null> {

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../model/errors.ts";
 
-/** Why a request was refused, in the shape of an HTTP response. */
+/** Describes why a request was refused, with the fields of the HTTP response. */
 export interface SubmitFault {
   status: number;
   code: ErrorCode;

@@ -180,7 +180,7 @@ it("says where a session's runner was if only another runner brings its agent, a
   expect(fault.next).toContain("in /began/here");
   expect(await refused(host.ask({ ...resume, demands: { hostname: "elsewhere" } }))).toMatchObject({
     faults: [{ path: "body.demands.hostname" }],
-    next: "Leave these demands out.",
+    next: "Remove these demands from the request.",
   });
   host.agents.setFiles([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
   expect(await refused(host.ask(resume))).toMatchObject({

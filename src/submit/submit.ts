@@ -12,8 +12,8 @@ import { findAgent, type AgentCatalog, type FoundAgent } from "./find-agent.ts";
 import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
 import { checkRunLimits } from "./run-limits.ts";
 import { mergeDemands } from "./merge-demands.ts";
-import { checkParameters, dotted, type ParameterFault } from "./parameters.ts";
-import { redactedInputFault } from "./redacted-input.ts";
+import { checkParameters, toDottedPath, type ParameterFault } from "./parameters.ts";
+import { findRedactedInput } from "./redacted-input.ts";
 import { fail, submitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
@@ -24,8 +24,8 @@ export interface SubmitDeps {
   newId: NewId;
   /** Without a vault, secrets are stored in clear text. */
   vault?: Vault;
-  /** Large requests await this before each step, so that several of them do not block other callers. */
-  turn?: () => Promise<void>;
+  /** Large requests wait for their turn before each step, so that several of them do not block other callers. */
+  waitForTurn?: () => Promise<void>;
 }
 
 /** Who submits a run. Admins may continue any session, others only their own. */
@@ -38,47 +38,48 @@ export interface Submitter {
   signal?: AbortSignal;
 }
 
-export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false; fault: SubmitFault };
+export type SubmitResult = { ok: true; run: Run; repeated: boolean } | { ok: false; fault: SubmitFault };
 
-/** Turns a request into a pending run, or reports why it is refused. */
-export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
-  const prepared = await prepareRun(request, who, deps);
+/** Stores a pending run for the request, or returns the fault if it is refused. */
+export async function submitRun(request: RunRequest, submitter: Submitter, deps: SubmitDeps): Promise<SubmitResult> {
+  const prepared = await prepareRun(request, submitter, deps);
   return prepared.ok ? storeRun(prepared.create, deps) : prepared;
 }
 
-export type Prepared = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
+export type PrepareResult = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
 
 /** Builds the operation that stores the run, for callers that store something else in the same transaction. Writes nothing. */
 export async function prepareRun(
   original: RunRequest,
-  who: Submitter,
+  submitter: Submitter,
   deps: Omit<SubmitDeps, "store"> & { store: Pick<Store, "read"> },
-): Promise<Prepared> {
+): Promise<PrepareResult> {
   const request = withSecrets(original, deps.vault);
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isSubmitFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
-  const limitFault = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
+  const limitFault = await checkRunLimits(request.parent_run_id, submitter.inside !== undefined, deps.store.read);
   if (limitFault !== null) return { ok: false, fault: limitFault };
-  const webhookFault = await findUnknownWebhook(request, who, deps);
+  const webhookFault = await findUnknownWebhook(request, submitter, deps);
   if (webhookFault !== null) return { ok: false, fault: webhookFault };
-  const session = await resolveSession(request, agent, who, deps);
+  const session = await resolveSession(request, agent, submitter, deps);
   if (isSubmitFault(session)) return { ok: false, fault: session };
-  const turn = deps.turn !== undefined && isLargeValue(request.parameters) ? deps.turn : noTurn;
-  await turn();
-  const redactionFault = redactedInputFault(request);
+  const waitForTurn =
+    deps.waitForTurn !== undefined && isLargeValue(request.parameters) ? deps.waitForTurn : continueAtOnce;
+  await waitForTurn();
+  const redactionFault = findRedactedInput(request);
   if (redactionFault !== null) return { ok: false, fault: redactionFault };
   const requester = {
-    caller: who.subject,
+    caller: submitter.subject,
     get signal() {
-      return who.signal;
+      return submitter.signal;
     },
   };
-  const faults = await checkParameters(agent, request.parameters, deps.schemas, requester, turn);
+  const faults = await checkParameters(agent, request.parameters, deps.schemas, requester, waitForTurn);
   if (faults.length > 0) {
     const [first] = faults;
-    if (first?.retry_after_seconds !== undefined) return { ok: false, fault: busyFault(first) };
-    const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
+    if (first?.retry_after_seconds !== undefined) return { ok: false, fault: toBusyFault(first) };
+    const paths = faults.map(({ path, message }) => ({ path: `body.parameters${toDottedPath(path)}`, message }));
     const next = "Pass the parameters that the agent's parameters_schema, or its section ## Parameters, describes.";
     return fail(
       400,
@@ -92,16 +93,16 @@ export async function prepareRun(
   if (isSubmitFault(demands)) return { ok: false, fault: demands };
   const { runner_id } = listed;
   const timeout = request.timeout_seconds ?? (await readOriginalTimeout(request, deps));
-  const key = request.idempotency_key;
+  const idempotencyKey = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
-  await turn();
-  const run = toRun(request, who, agent, demands, session, deps);
+  await waitForTurn();
+  const run = toRun(request, submitter, agent, demands, session, deps);
   const { sealed, ...redacted } =
     deps.vault?.conceal(runOwner(run.run_id), agent.parameters_schema, {
       parameters: run.parameters,
       prompt: run.prompt,
     }) ?? {};
-  const hash = sealed === undefined ? plainFingerprint : deps.vault!.fingerprint;
+  const hash = sealed === undefined ? hashText : deps.vault!.fingerprint;
   return {
     ok: true,
     create: {
@@ -112,19 +113,21 @@ export async function prepareRun(
       ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
       ...(timeout === null ? {} : { timeout_seconds: timeout }),
       ...(sealed === undefined ? {} : { sealed }),
-      ...(key === undefined
+      ...(idempotencyKey === undefined
         ? {}
-        : { idempotency: { subject: keyOwner(who), key, fingerprint: fingerprint(request, hash) } }),
-      ...(who.inside === undefined ? {} : { inside: who.inside }),
+        : {
+            idempotency: { subject: keyOwner(submitter), key: idempotencyKey, fingerprint: hashRequest(request, hash) },
+          }),
+      ...(submitter.inside === undefined ? {} : { inside: submitter.inside }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
       ...(request.settles === undefined ? {} : { settles: request.settles }),
     },
   };
 }
 
-const noTurn = (): Promise<void> => Promise.resolve();
+const continueAtOnce = (): Promise<void> => Promise.resolve();
 
-/** A run has its own keys, so it can neither read nor use up those of its owner. The leading space cannot occur in a subject. */
+/** A run has its own idempotency keys, so it can neither read nor use up the keys of its owner. No subject starts with a space. */
 function keyOwner({ subject, inside }: Submitter): string {
   return inside === undefined ? subject : ` run ${inside.run_id}`;
 }
@@ -136,7 +139,7 @@ function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefine
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
 }
 
-function busyFault({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
+function toBusyFault({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
   const next = `Try again in ${retry_after_seconds} s, with fewer runs at a time.`;
   const detail = "The parameters cannot be checked now: this caller has requested too many slow checks.";
   return { ...submitFault(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
@@ -167,7 +170,7 @@ function withModel(listed: FoundAgent | SubmitFault, model: string | undefined):
   ]);
 }
 
-async function storeRun(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
+async function storeRun(create: CreateRun, deps: SubmitDeps): Promise<SubmitResult> {
   const { run } = create;
   const [result] = await deps.store.apply([create]);
   if (!result.ok && result.conflict === "not_found") {
@@ -198,7 +201,7 @@ async function storeRun(create: CreateRun, deps: SubmitDeps): Promise<Submitted>
 
 function toRun(
   request: RunRequest,
-  who: Submitter,
+  submitter: Submitter,
   agent: Agent,
   demands: Demands,
   session: ResolvedSession,
@@ -207,7 +210,7 @@ function toRun(
   return newRun({
     run_id: deps.newId(),
     agent_name: agent.name,
-    created_by: who.subject,
+    created_by: submitter.subject,
     mode: request.mode,
     parameters: request.parameters,
     prompt: request.prompt ?? null,
@@ -247,12 +250,12 @@ async function readOriginalTimeout(
 }
 
 /** Equal requests have equal fingerprints, whatever the order of their keys. */
-function fingerprint(request: RunRequest, hash: (text: string) => string): string {
-  // The idempotency key is part of the request, but both requests under comparison share it.
+function hashRequest(request: RunRequest, hash: (text: string) => string): string {
+  // The request includes the idempotency key, which is the same for both requests that are compared.
   return hash(JSON.stringify(sortKeys(request)));
 }
 
-function plainFingerprint(text: string): string {
+function hashText(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 

@@ -3,7 +3,7 @@ import { RequestError } from "../model/errors.ts";
 
 /** Decides where webhooks may be sent, by the IP address of the connection and not by the host name. */
 export interface AddressRules {
-  /** Returns why a URL cannot be registered, or null if nothing is wrong before its host is resolved. */
+  /** Returns the problem of a URL that cannot be registered, or null. Does not resolve its host. */
   checkUrl(text: string): string | null;
   /** `hostname` is the one in the URL, for names that the operator allows. */
   mayConnect(hostname: string, address: string): boolean;

@@ -9,8 +9,8 @@ type AgentSource = SyncSchedules["source"];
 /** The owner of schedules in agent files: the holder of the coordinator's own token. */
 export const fileOwner = "admin";
 
-/** The schedules that an agent defines. Every coordinator gives them the same ids. */
-export function schedulesOf(
+/** Builds the schedules that an agent defines. Every coordinator gives them the same ids. */
+export function buildSchedules(
   agent: Agent,
   source: AgentSource,
   created_by: string,
@@ -35,8 +35,8 @@ export function schedulesOf(
 const batchSize = 50;
 
 /**
- * Returns the operations that update the record to match this coordinator's agent files. `gone` are the agents it read
- * before and that no longer exist. "unknown" means that it is the only coordinator, so every agent not in its files is gone.
+ * Returns the operations that update the record to match this coordinator's agent files. `gone` lists the agents that it has
+ * read before and that no longer exist. "unknown" means that it is the only coordinator, so every agent not in its files is gone.
  */
 export function syncFileSchedules(
   agents: readonly Agent[],
@@ -44,13 +44,13 @@ export function syncFileSchedules(
   now: number,
   fireTimes: GetFireTimes,
 ): SyncSchedules[] {
-  const toSchedules = (agent: Agent): NewSchedule[] => schedulesOf(agent, "file", fileOwner, now, fireTimes);
+  const build = (agent: Agent): NewSchedule[] => buildSchedules(agent, "file", fileOwner, now, fireTimes);
   const op = { op: "sync_schedules", source: "file" } as const;
-  if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(toSchedules) }];
+  if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(build) }];
   const ops: SyncSchedules[] = gone.length === 0 ? [] : [{ ...op, agents: gone, schedules: [] }];
   for (let start = 0; start < agents.length; start += batchSize) {
     const batch = agents.slice(start, start + batchSize);
-    ops.push({ ...op, agents: batch.map(({ name }) => name), schedules: batch.flatMap(toSchedules) });
+    ops.push({ ...op, agents: batch.map(({ name }) => name), schedules: batch.flatMap(build) });
   }
   return ops;
 }

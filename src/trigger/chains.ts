@@ -19,8 +19,8 @@ export interface ChainDeps {
 const batchSize = 50;
 
 /**
- * Submits the runs that follow finished ones. Several coordinators may try at once: each run and the mark that it was
- * submitted are stored in one transaction. A run that is refused is stored as a failed child.
+ * Submits the runs that follow finished runs. Several coordinators may try at once: each run is stored in the same
+ * transaction as the mark that it was submitted. A run that is refused is stored as a failed child run.
  */
 export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promise<void> {
   for (;;) {

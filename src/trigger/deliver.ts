@@ -108,9 +108,9 @@ async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signa
 
 async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<PostResult> {
   const { secrets, rules, now, timeoutMs, resolve, version } = options;
-  const fault = rules.checkUrl(delivery.url);
-  if (fault !== null) return { error: `The address ${fault}.` };
-  const body = Buffer.from(JSON.stringify(createBody(delivery)));
+  const problem = rules.checkUrl(delivery.url);
+  if (problem !== null) return { error: `The webhook's address ${problem}.` };
+  const body = Buffer.from(JSON.stringify(buildBody(delivery)));
   const secret = secrets.open(`webhook ${delivery.webhook}`, delivery.secret);
   return post(new URL(delivery.url), {
     body,
@@ -131,7 +131,7 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
 /** A notification contains only the start of long texts. GET /runs/{run_id} returns them whole. */
 const maxTextLength = 4000;
 
-function createBody({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
+function buildBody({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
   const truncate = (text: string | null | undefined): string | null => text?.slice(0, maxTextLength) ?? null;
   const notification = {
     delivery_id,

@@ -4,11 +4,11 @@ import type { RunRequest } from "../model/run-request.ts";
 import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../model/schedule.ts";
 import type { FireSchedule } from "../model/schedule-ops.ts";
 import type { CreateRun } from "../model/store.ts";
-import type { Prepared, Submitter } from "../submit/submit.ts";
+import type { PrepareResult, Submitter } from "../submit/submit.ts";
 import type { SubmitFault } from "../submit/submit-fault.ts";
 import { planSlots } from "./plan-slots.ts";
 
-export type Prepare = (request: RunRequest, who: Submitter) => Promise<Prepared>;
+export type Prepare = (request: RunRequest, submitter: Submitter) => Promise<PrepareResult>;
 
 export interface FireDeps {
   prepare: Prepare;
@@ -45,7 +45,7 @@ export async function decideSlots(schedule: StoredSchedule, now: number, deps: F
 
 const disabled: Skip = { why: "disabled", detail: null };
 
-/** An error that does not come from the record concerns only this schedule: it is recorded, and the other schedules still fire. */
+/** An error that does not come from the record affects only this schedule: the slot is skipped, and other schedules still fire. */
 async function prepareRunOrSkip(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
@@ -57,22 +57,22 @@ async function prepareRunOrSkip(
   } catch (error) {
     if (error instanceof HostError) throw error;
     deps.onError(error);
-    return { why: "refused", detail: `Drover failed: ${String(error)}` };
+    return { why: "refused", detail: `Preparing the run failed: ${String(error)}` };
   }
 }
 
-/** Continues the session of the previous run if the schedule says so and it is possible. Otherwise starts a new one. */
+/** Continues the session of the previous run if the schedule has resume_session and the session can be continued. Otherwise starts a new session. */
 export async function prepareScheduled(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
   prepare: Prepare,
-): Promise<Prepared> {
+): Promise<PrepareResult> {
   const { agent_name, created_by, definition, session_id } = schedule;
-  const who: Submitter = { subject: created_by, role: "user" };
+  const submitter: Submitter = { subject: created_by, role: "user" };
   const start = toRunRequest(agent_name, definition, trigger);
-  if (!definition.resume_session || session_id === null) return prepare(start, who);
-  const resumed = await prepare({ ...start, mode: "resume", session_id }, who);
-  return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, who) : resumed;
+  if (!definition.resume_session || session_id === null) return prepare(start, submitter);
+  const resumed = await prepare({ ...start, mode: "resume", session_id }, submitter);
+  return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, submitter) : resumed;
 }
 
 /** The session is gone, expired or belongs to another agent, so it cannot be continued. */

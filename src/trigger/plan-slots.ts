@@ -2,7 +2,7 @@ import type { FireTimes } from "../define/fire-times.ts";
 
 /** A slot may fire this much late. After that it counts as missed. */
 export const graceMs = 60_000;
-/** The most slots decided by one operation. */
+/** Slots decided by one operation. */
 const maxSlots = 500;
 
 export interface SlotPlan {
@@ -10,7 +10,7 @@ export interface SlotPlan {
   missed: number[];
   /** The newest due slot; null if there are more slots than can be decided at once. */
   newest: { slot: number; inTime: boolean } | null;
-  /** The slot after these, which may already be due. */
+  /** The first slot after the planned ones. It may already be due. */
   next: number | null;
 }
 

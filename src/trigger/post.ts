@@ -17,13 +17,13 @@ export interface PostOptions {
 export type PostResult = { status: number; excerpt: string } | { error: string };
 
 const defaultTimeoutMs = 10_000;
-/** How much of a response is read, and how much of that is kept. */
+/** How much of a response is read, and how much of that becomes the excerpt. */
 const maxReadBytes = 64 * 1024;
-const maxKeptBytes = 1024;
+const maxExcerptBytes = 1024;
 
 /**
  * Sends one POST to an address that the rules allow. The address is checked in the connection's own DNS lookup, so a
- * second lookup cannot return a different one. Follows no redirect, uses no proxy and keeps no connection.
+ * second lookup cannot return a different one. Does not follow redirects, use a proxy or reuse connections.
  */
 export function post(url: URL, options: PostOptions): Promise<PostResult> {
   const { headers, body, rules, signal, timeoutMs = defaultTimeoutMs } = options;
@@ -36,26 +36,26 @@ export function post(url: URL, options: PostOptions): Promise<PostResult> {
     const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(url, {
       method: "POST",
       agent: false,
-      lookup: checkedLookup(options),
+      lookup: createCheckedLookup(options),
       headers: { ...headers, "content-length": String(body.length), connection: "close" },
     });
-    const settle = (posted: PostResult): void => {
+    const settle = (result: PostResult): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", stop);
-      resolve(posted);
+      resolve(result);
       request.destroy();
     };
     const stop = (): void => settle({ error: stoppedMessage });
     const timer = setTimeout(() => settle({ error: `No response within ${timeoutMs / 1000} s.` }), timeoutMs);
     signal.addEventListener("abort", stop, { once: true });
-    listen(request, settle);
+    handleEvents(request, settle);
     request.end(body);
   });
 }
 
 const stoppedMessage = "The coordinator stopped before the receiver answered.";
 
-function listen(request: ClientRequest, settle: (posted: PostResult) => void): void {
+function handleEvents(request: ClientRequest, settle: (result: PostResult) => void): void {
   request.on("error", (error: NodeJS.ErrnoException) => settle({ error: describeError(error) }));
   // A server that switches to another protocol has not accepted the delivery.
   request.on("upgrade", (_, socket) => {
@@ -65,31 +65,31 @@ function listen(request: ClientRequest, settle: (posted: PostResult) => void): v
   request.on("response", (response) => readResponse(response, settle));
 }
 
-/** The status decides, even if the rest of the response is lost. */
-function readResponse(response: IncomingMessage, settle: (posted: PostResult) => void): void {
+/** The status decides whether the delivery succeeded, even if the rest of the response is lost. */
+function readResponse(response: IncomingMessage, settle: (result: PostResult) => void): void {
   const chunks: Buffer[] = [];
   let size = 0;
-  const result = (): PostResult => ({
+  const buildResult = (): PostResult => ({
     status: response.statusCode ?? 0,
-    excerpt: Buffer.concat(chunks).subarray(0, maxKeptBytes).toString("utf8"),
+    excerpt: Buffer.concat(chunks).subarray(0, maxExcerptBytes).toString("utf8"),
   });
-  response.on("error", () => settle(result()));
-  response.on("close", () => settle(result()));
+  response.on("error", () => settle(buildResult()));
+  response.on("close", () => settle(buildResult()));
   // A slow response must not occupy a delivery for long.
-  const timer = setTimeout(() => settle(result()), bodyTimeoutMs);
+  const timer = setTimeout(() => settle(buildResult()), bodyTimeoutMs);
   response.on("close", () => clearTimeout(timer));
   response.on("data", (bytes: Buffer) => {
-    if (size < maxKeptBytes) chunks.push(bytes.subarray(0, maxKeptBytes));
+    if (size < maxExcerptBytes) chunks.push(bytes.subarray(0, maxExcerptBytes));
     size += bytes.length;
-    if (size > maxReadBytes) settle(result());
+    if (size > maxReadBytes) settle(buildResult());
   });
 }
 
-/** Starts when the status has arrived. */
+/** How long to wait for the body after the status has arrived. */
 const bodyTimeoutMs = 2000;
 
 /** A DNS lookup that fails unless all addresses of the name are allowed. */
-function checkedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunction {
+function createCheckedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunction {
   return (hostname, { all, family }, done) => {
     resolve(hostname, (error, addresses) => {
       const matching = addresses.filter(
@@ -99,19 +99,22 @@ function checkedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunc
         return done(error ?? new Error(`${hostname} has no address.`), all === true ? [] : "");
       // The message must not reveal internal addresses.
       if (!addresses.every(({ address }) => rules.mayConnect(hostname, address)))
-        return done(new NotAllowed(`${hostname} resolves to an address that ${notAllowed}`), all === true ? [] : "");
+        return done(
+          new AddressNotAllowedError(`${hostname} resolves to an address that ${notAllowed}`),
+          all === true ? [] : "",
+        );
       if (all === true) return done(null, matching);
       return done(null, matching[0]!.address, matching[0]!.family);
     });
   };
 }
 
-class NotAllowed extends Error {}
+class AddressNotAllowedError extends Error {}
 
 function resolveAll(hostname: string, done: (error: Error | null, addresses: LookupAddress[]) => void): void {
   systemLookup(hostname, { all: true }, (error, addresses) => done(error, addresses ?? []));
 }
 
 function describeError(error: NodeJS.ErrnoException): string {
-  return error instanceof NotAllowed ? error.message : (error.code ?? error.message).slice(0, 500);
+  return error instanceof AddressNotAllowedError ? error.message : (error.code ?? error.message).slice(0, 500);
 }

@@ -1,4 +1,4 @@
-/** A token bucket per name: `burst` calls at once, refilled at `perMinute`. */
+/** Creates a token bucket per name: `burst` calls at once, refilled at `perMinute`. */
 export function createRateLimit({ burst, perMinute }: { burst: number; perMinute: number }, clock: () => number) {
   const buckets = new Map<string, { tokens: number; at: number }>();
   const perMs = perMinute / 60_000;

@@ -10,7 +10,7 @@ import type { SubmitFault } from "../submit/submit-fault.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import type { SecretBox } from "./secret-box.ts";
 import { openTemplate } from "./template-secrets.ts";
-import { toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
+import { signatureToleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
 
 export interface ReceiveDeps {
   store: Pick<Store, "read">;
@@ -24,7 +24,7 @@ export interface ReceiveDeps {
 }
 
 /** A delivery as received, before its signature is checked. */
-export interface Incoming {
+export interface IncomingDelivery {
   name: string;
   headers: {
     "drover-signature"?: string | undefined;
@@ -37,7 +37,7 @@ export interface Incoming {
   parse(body: Uint8Array): unknown;
 }
 
-export type Received =
+export type ReceiveResult =
   | { ok: true; run_id: string | null; skipped?: string }
   | { ok: false; fault: SubmitFault; retry_after_seconds?: number };
 
@@ -47,25 +47,25 @@ export interface Receiver {
    * signature has been checked at this point, so if too many bodies are being read, the oldest is abandoned: an
    * unauthenticated sender cannot lock others out.
    */
-  enter(abandon: () => void): () => void;
-  receive(incoming: Incoming): Promise<Received>;
+  startBody(abandon: () => void): () => void;
+  receive(incoming: IncomingDelivery): Promise<ReceiveResult>;
 }
 
 const maxConcurrentBodies = 64;
-/** How long the key of a timestamped delivery is kept to detect replays. Much longer than the tolerance, to be safe against clock differences. */
-const keepTimestampedMs = 12 * toleranceMs;
+/** How long the key of a timestamped delivery is stored to detect replays. Much longer than the tolerance, in case clocks differ. */
+const timestampedKeyMs = 12 * signatureToleranceMs;
 /** GitHub's signature has no timestamp, so only the stored key detects a replay. */
-const keepGithubMs = 400 * 24 * 60 * 60 * 1000;
+const githubKeyMs = 400 * 24 * 60 * 60 * 1000;
 const ratePerHook = { burst: 60, perMinute: 120 };
 
-/** Handles POST /hooks/{name}. A sender without a valid signature learns nothing, not even whether the hook exists. */
+/** Handles POST /hooks/{name}. Reveals nothing to a sender without a valid signature, not even whether the hook exists. */
 export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDeps): Receiver {
   const takeToken = createRateLimit(ratePerHook, () => now().getTime());
   const unknownSecret = randomBytes(32).toString("hex");
   const activeBodies = new Set<() => void>();
   return {
     receive,
-    enter(abandon) {
+    startBody(abandon) {
       const [abandonOldest] = activeBodies;
       if (abandonOldest !== undefined && activeBodies.size >= maxConcurrentBodies) {
         activeBodies.delete(abandonOldest);
@@ -76,7 +76,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     },
   };
 
-  async function receive(incoming: Incoming): Promise<Received> {
+  async function receive(incoming: IncomingDelivery): Promise<ReceiveResult> {
     const { name, headers, body } = incoming;
     const stored = await store.read.hook(name);
     const hook = stored?.hook.enabled === true ? stored.hook : null;
@@ -85,13 +85,13 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
       hook?.scheme === "github"
         ? verifyGithub(headers["x-hub-signature-256"], secret, body)
         : verifyTimestamped(headers["drover-signature"], secret, body, now());
-    if (hook === null || (!verified.ok && verified.why === "wrong"))
+    if (hook === null || (!verified.ok && verified.reason === "wrong"))
       return refuse(401, "DROVER-HOK-001", invalidSignature);
-    if (!verified.ok) return refuse(401, "DROVER-HOK-002", tooOld);
+    if (!verified.ok) return refuse(401, "DROVER-HOK-002", staleSignature);
     const waitMs = takeToken(name);
     if (waitMs > 0) {
       const seconds = Math.ceil(waitMs / 1000);
-      return { ...refuse(429, "DROVER-HOK-005", tooMany(seconds)), retry_after_seconds: seconds };
+      return { ...refuse(429, "DROVER-HOK-005", describeTooMany(seconds)), retry_after_seconds: seconds };
     }
     if (body.length > hook.max_body_kb * 1024)
       return refuse(
@@ -100,11 +100,11 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
         `The body is larger than the ${hook.max_body_kb} KB that this hook accepts.`,
       );
     const document = incoming.parse(body);
-    const skipped = skipReason(hook, headers["x-github-event"], document);
+    const skipped = findSkipReason(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
     const { parameters, prompt } = openTemplate(hook.agent_name, hook, vault);
     const { values, missing } = resolveValues(parameters, document);
-    if (missing.length > 0) return missingValuesFault(missing);
+    if (missing.length > 0) return refuseMissingValues(missing);
     const submitted = await submit(
       {
         agent_name: hook.agent_name,
@@ -114,7 +114,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
         mode: "start",
         priority: 0,
         trigger_type: "webhook",
-        settles: { hook: name, ...replayKeys(hook, headers["x-github-delivery"], verified.key, now()) },
+        settles: { hook: name, ...buildReplayKeys(hook, headers["x-github-delivery"], verified.key, now()) },
       },
       { subject: hook.created_by, role: "user" },
     );
@@ -124,23 +124,23 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
 
 /** The same limit as in a run request. */
 const maxPromptLength = 1_000_000;
-const invalidSignature = "There is no hook of that name with that signature.";
-const tooOld =
+const invalidSignature = "There is no hook with that name, or the signature is not valid for it.";
+const staleSignature =
   "The signature is valid, but its timestamp differs from this coordinator's clock by more than five minutes.";
-const tooMany = (seconds: number): string =>
+const describeTooMany = (seconds: number): string =>
   `This hook accepts ${ratePerHook.perMinute} deliveries a minute; try again in ${seconds} s.`;
 
-function replayKeys(
+function buildReplayKeys(
   { scheme }: Hook,
   delivery: string | undefined,
   key: string,
   now: Date,
 ): { keys: string[]; until: number } {
-  if (scheme === "drover") return { keys: [key], until: now.getTime() + keepTimestampedMs };
-  return { keys: [key, ...(delivery ? [`delivery ${delivery}`] : [])], until: now.getTime() + keepGithubMs };
+  if (scheme === "drover") return { keys: [key], until: now.getTime() + timestampedKeyMs };
+  return { keys: [key, ...(delivery ? [`delivery ${delivery}`] : [])], until: now.getTime() + githubKeyMs };
 }
 
-function skipReason({ scheme, events, only }: Hook, event: string | undefined, document: unknown): string | null {
+function findSkipReason({ scheme, events, only }: Hook, event: string | undefined, document: unknown): string | null {
   if (scheme === "github" && (events === null ? event === "ping" : !events.includes(event ?? "")))
     return `The hook ignores the event ${(event ?? "(none)").slice(0, 100)}.`;
   for (const [pointer, values] of Object.entries(only ?? {})) {
@@ -151,7 +151,7 @@ function skipReason({ scheme, events, only }: Hook, event: string | undefined, d
   return null;
 }
 
-function missingValuesFault(missing: readonly { name: string; from: string }[]): Received {
+function refuseMissingValues(missing: readonly { name: string; from: string }[]): ReceiveResult {
   const faults = missing.map(({ name, from }) => ({
     path: `body${from}`,
     message: `missing; the parameter ${name} takes its value from here`,
@@ -164,6 +164,6 @@ function refuse(
   code: ErrorCode,
   message: string,
   faults: SubmitFault["faults"] = [],
-): Extract<Received, { ok: false }> {
+): Extract<ReceiveResult, { ok: false }> {
   return { ok: false, fault: { status, code, message, faults } };
 }

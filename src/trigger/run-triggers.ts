@@ -40,10 +40,10 @@ export function runTriggers(options: TriggerOptions): Triggers {
   function poll(): void {
     if (stopping.signal.aborted) return;
     isPollRequested = true;
-    polling ??= pollWhileRequested().finally(() => (polling = null));
+    polling ??= pollUntilDone().finally(() => (polling = null));
   }
 
-  async function pollWhileRequested(): Promise<void> {
+  async function pollUntilDone(): Promise<void> {
     while (isPollRequested && !stopping.signal.aborted) {
       isPollRequested = false;
       await pollOnce().catch(onError);

@@ -33,7 +33,7 @@ type NewDefinition = ScheduleDefinition & { agent_name: string };
 /** The operations users perform on schedules. */
 export interface ScheduleEditor {
   show(schedule: StoredSchedule): Schedule;
-  create(definition: NewDefinition, who: Submitter): Promise<EditResult<{ schedule: Schedule }>>;
+  create(definition: NewDefinition, submitter: Submitter): Promise<EditResult<{ schedule: Schedule }>>;
   change(schedule: StoredSchedule, changes: ScheduleChanges): Promise<EditResult<{ schedule: Schedule }>>;
   remove(schedule: StoredSchedule): Promise<SubmitFault | null>;
   run(schedule: StoredSchedule): Promise<EditResult<{ run: Run }>>;
@@ -52,28 +52,28 @@ export function createScheduleEditor({
 }: ScheduleEditorOptions): ScheduleEditor {
   return {
     show,
-    async create({ agent_name, ...definition }, who) {
-      const checked = await check(agent_name, definition, who);
+    async create({ agent_name, ...definition }, submitter) {
+      const checked = await check(agent_name, definition, submitter);
       if (!checked.ok) return checked;
       const stored = sealTemplate(agent_name, definition, checked.schema, vault);
-      const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const };
-      return put({ ...base, definition: stored, ...firstTimes(definition) }, definition.enabled);
+      const base = { schedule_id: newId(), agent_name, created_by: submitter.subject, source: "api" as const };
+      return put({ ...base, definition: stored, ...computeFirstTimes(definition) }, definition.enabled);
     },
     async change(schedule, changes) {
       const { enabled = schedule.enabled, ...others } = changes;
       if (schedule.source !== "api" && Object.keys(others).length > 0)
-        return { ok: false, fault: definedByAgent(schedule, Object.keys(others)) };
+        return { ok: false, fault: toDefinedByAgentFault(schedule, Object.keys(others)) };
       const { agent_name } = schedule;
       const opened = openTemplate(agent_name, schedule.definition, vault);
       const definition = mergeChanges(opened, schedule.source === "api" ? changes : {});
-      const who: Submitter = { subject: schedule.created_by, role: "user" };
+      const submitter: Submitter = { subject: schedule.created_by, role: "user" };
       // A disabled schedule may be invalid.
-      const checked = schedule.source === "api" ? await check(agent_name, definition, who) : null;
+      const checked = schedule.source === "api" ? await check(agent_name, definition, submitter) : null;
       if (enabled && checked?.ok === false) return checked;
       const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
-      const timing = isRetimed ? timingFault(definition) : null;
-      if (timing !== null) return { ok: false, fault: timing };
-      const times = isRetimed ? firstTimes(definition) : {};
+      const timingFault = isRetimed ? findTimingFault(definition) : null;
+      if (timingFault !== null) return { ok: false, fault: timingFault };
+      const times = isRetimed ? computeFirstTimes(definition) : {};
       const schema = checked?.ok === true ? checked.schema : undefined;
       const hasNewInput = changes.parameters !== undefined || changes.prompt !== undefined;
       const stored = hasNewInput
@@ -90,15 +90,15 @@ export function createScheduleEditor({
       return put({ ...schedule, definition: stored, ...times }, enabled, schedule.rev);
     },
     async remove(schedule) {
-      if (schedule.source !== "api" && (await isDefined(schedule))) return definedByAgent(schedule, []);
+      if (schedule.source !== "api" && (await isDefined(schedule))) return toDefinedByAgentFault(schedule, []);
       const [deleted] = await store.apply([{ op: "delete_schedule", schedule_id: schedule.schedule_id }]);
       return deleted.ok ? null : notFound();
     },
     run,
     preview(timing, from, count) {
-      const fault = timingFault(timing);
+      const fault = findTimingFault(timing);
       if (fault !== null) return { ok: false, fault };
-      return { ok: true, next: nextSlots(timing, now(), from ?? now(), count) };
+      return { ok: true, next: listNextSlots(timing, now(), from ?? now(), count) };
     },
   };
 
@@ -108,12 +108,12 @@ export function createScheduleEditor({
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due comes first, even if it is late.
     const following =
-      due_at === null ? [] : nextSlots(definition, Date.parse(anchor), Date.parse(due_at), nextSlotCount - 1);
+      due_at === null ? [] : listNextSlots(definition, Date.parse(anchor), Date.parse(due_at), nextSlotCount - 1);
     const next = due_at === null || !enabled ? [] : [due_at, ...following];
     return { ...rest, ...definition, cron, every, prompt, attended, enabled, next };
   }
 
-  function nextSlots(timing: Timing, anchor: number, from: number, count: number): string[] {
+  function listNextSlots(timing: Timing, anchor: number, from: number, count: number): string[] {
     const times = fireTimes(timing, anchor);
     const next: string[] = [];
     for (let at = times.next(from); at !== null && next.length < count; at = times.next(at))
@@ -121,20 +121,20 @@ export function createScheduleEditor({
     return next;
   }
 
-  function firstTimes(timing: Timing): Pick<NewSchedule, "anchor" | "due_at"> {
+  function computeFirstTimes(timing: Timing): Pick<NewSchedule, "anchor" | "due_at"> {
     const anchor = now();
-    return { anchor: new Date(anchor).toISOString(), due_at: nextSlots(timing, anchor, anchor, 1)[0] ?? null };
+    return { anchor: new Date(anchor).toISOString(), due_at: listNextSlots(timing, anchor, anchor, 1)[0] ?? null };
   }
 
-  /** Applies the checks that submitting its runs would apply: agent, parameters, demands. */
+  /** Checks the schedule as if one of its runs were submitted: agent, parameters, demands. */
   async function check(
     agent_name: string,
     definition: ScheduleDefinition,
-    who: Submitter,
+    submitter: Submitter,
   ): Promise<EditResult<{ schema: object | undefined }>> {
-    const timing = timingFault(definition);
-    if (timing !== null) return { ok: false, fault: timing };
-    const prepared = await prepare(toRunRequest(agent_name, definition, "schedule"), who);
+    const timingFault = findTimingFault(definition);
+    if (timingFault !== null) return { ok: false, fault: timingFault };
+    const prepared = await prepare(toRunRequest(agent_name, definition, "schedule"), submitter);
     if (!prepared.ok) return prepared;
     const { agent } = prepared.create;
     if (definition.resume_session && agent?.type === "procedural")
@@ -144,7 +144,7 @@ export function createScheduleEditor({
     return { ok: true, schema: agent?.parameters_schema };
   }
 
-  function timingFault(timing: Timing): SubmitFault | null {
+  function findTimingFault(timing: Timing): SubmitFault | null {
     const faults = checkTiming(timing, now());
     const [first] = faults;
     if (first === undefined) return null;
@@ -160,7 +160,7 @@ export function createScheduleEditor({
     const [stored] = await store.apply([
       { op: "put_schedule", schedule: { ...schedule, enabled }, ...(rev === undefined ? {} : { rev }) },
     ]);
-    if (!stored.ok) return { ok: false, fault: describeConflict(stored.conflict, schedule) };
+    if (!stored.ok) return { ok: false, fault: toConflictFault(stored.conflict, schedule) };
     const saved = await store.read.schedule(schedule.schedule_id);
     return saved === null ? { ok: false, fault: notFound() } : { ok: true, schedule: show(saved) };
   }
@@ -178,12 +178,12 @@ export function createScheduleEditor({
       ]);
       if (!fired.ok)
         return fired.conflict === "session" ? run({ ...schedule, session_id: null }) : { ok: false, fault: notFound() };
-      // Otherwise another run has taken this millisecond as its slot.
+      // Otherwise another manual run has this millisecond as its slot, so try the next one.
       if (fired.run_id !== null) return { ok: true, run: create.run };
     }
   }
 
-  /** Whether the agent still defines this schedule. An agent that was removed or changed leaves its row behind. */
+  /** Whether the agent still defines this schedule. The row stays after the agent was removed or changed. */
   async function isDefined({ agent_name, definition, created_by }: StoredSchedule): Promise<boolean> {
     const prepared = await prepare(toRunRequest(agent_name, definition, "schedule"), {
       subject: created_by,
@@ -205,7 +205,10 @@ function mergeChanges(definition: ScheduleDefinition, changes: ScheduleChanges):
   ) as ScheduleDefinition;
 }
 
-function definedByAgent({ agent_name, source, definition }: StoredSchedule, keys: readonly string[]): SubmitFault {
+function toDefinedByAgentFault(
+  { agent_name, source, definition }: StoredSchedule,
+  keys: readonly string[],
+): SubmitFault {
   const where = source === "file" ? "the agent's file" : `the agent: PUT /agents/${agent_name}`;
   return submitFault(
     409,
@@ -216,7 +219,7 @@ function definedByAgent({ agent_name, source, definition }: StoredSchedule, keys
   );
 }
 
-function describeConflict(
+function toConflictFault(
   conflict: "not_found" | "changed" | "name_taken" | "session",
   schedule: NewSchedule,
 ): SubmitFault {

@@ -19,14 +19,14 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler {
-  /** Sets the current agents of files. A missing agent keeps its schedules unless all files are valid. */
+  /** Sets the agents that the files define now. While a file is invalid, missing agents keep their schedules. */
   setFiles(agents: readonly Agent[], allValid: boolean): void;
   start(): void;
   /** Resolves when work in progress is stored. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** The most due schedules read at once. */
+/** Due schedules read at once. */
 const maxDue = 100;
 /** Schedules per transaction. Other writers wait for it. */
 const batchSize = 25;
@@ -43,7 +43,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   let knownAgents: readonly string[] | null = null;
   let isStale = true;
   let wake = (): void => undefined;
-  let working: Promise<void> = Promise.resolve();
+  let workLoop: Promise<void> = Promise.resolve();
   let unsubscribe = (): void => undefined;
   return {
     setFiles(agents, allValid) {
@@ -54,13 +54,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       unsubscribe = store.changes((change) => {
         if (change.schedules || change.foreign) invalidate();
       });
-      working = work();
+      workLoop = work();
     },
     async stop() {
       unsubscribe();
       stopping.abort();
       wake();
-      await working;
+      await workLoop;
     },
   };
 

@@ -36,6 +36,6 @@ export function createSecretBox(key: Uint8Array, purpose = "drover webhook secre
   };
 }
 
-export function newSecret(): string {
+export function createSecret(): string {
   return `whsec_${randomBytes(32).toString("base64url")}`;
 }

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { createSecretBox, newSecret } from "./secret-box.ts";
-import { createSignature, toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
+import { createSecretBox, createSecret } from "./secret-box.ts";
+import { createSignature, signatureToleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
 
 const secret = "whsec_0123456789abcdef";
 const body = Buffer.from('{"text":"grüße"}');
@@ -59,15 +59,15 @@ test("refuses a valid signature for another secret, body or time", () => {
 test("tolerates five minutes in either direction, and no more", () => {
   const exact = new Date("2026-03-01T12:00:00.000Z");
   const header = createSignature(secret, body, exact);
-  for (const off of [toleranceMs, -toleranceMs])
+  for (const off of [signatureToleranceMs, -signatureToleranceMs])
     expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
-  for (const off of [toleranceMs + 1, -toleranceMs - 1])
+  for (const off of [signatureToleranceMs + 1, -signatureToleranceMs - 1])
     expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
 });
 
 test("seals a secret differently each time, readable only with its own key and name", () => {
   const box = createSecretBox(randomBytes(32));
-  const made = newSecret();
+  const made = createSecret();
   const sealed = box.seal("hook a", made);
   expect(box.open("hook a", sealed)).toBe(made);
   expect(sealed).not.toContain(made.slice(6));

@@ -9,7 +9,7 @@ interface RunTemplate {
   sealed?: string | undefined;
 }
 
-/** The template as stored, with secrets sealed. `schema` is the agent's, which may mark parameters as secret. */
+/** Returns the template with its secrets sealed, for storing. `schema` is the agent's, which may mark parameters as secret. */
 export function sealTemplate<T extends RunTemplate>(
   agent_name: string,
   template: T,
@@ -23,7 +23,7 @@ export function sealTemplate<T extends RunTemplate>(
     ...template,
     parameters: concealed.parameters,
     sealed: concealed.sealed,
-    ...withPrompt(template, concealed.prompt),
+    ...promptFields(template, concealed.prompt),
   };
 }
 
@@ -31,7 +31,7 @@ export function sealTemplate<T extends RunTemplate>(
 export function openTemplate<T extends RunTemplate>(agent_name: string, template: T, vault: Vault | undefined): T {
   if (template.sealed === undefined || vault === undefined) return template;
   const { parameters, prompt } = vault.open(templateOwner(agent_name), template.sealed);
-  return { ...withoutSealed(template), parameters, ...withPrompt(template, prompt) };
+  return { ...withoutSealed(template), parameters, ...promptFields(template, prompt) };
 }
 
 /** Removes the encrypted part, which is not shown to people. */
@@ -42,8 +42,8 @@ export function withoutSealed<T extends RunTemplate>(template: T): T {
 }
 
 /**
- * Whether a change would show sealed values: input that the change does not replace must look the same as before. The
- * agent may have been replaced or removed, or may no longer mark its parameters as secret.
+ * Whether a change would show sealed values. Parameters and prompt that the change does not replace must look the same as
+ * before. They may differ if the agent was replaced or removed, or no longer marks its parameters as secret.
  */
 export function wouldExposeSecrets(
   before: RunTemplate,
@@ -55,7 +55,7 @@ export function wouldExposeSecrets(
   return exposesParameters || (changes.prompt === undefined && (after.prompt ?? null) !== (before.prompt ?? null));
 }
 
-/** A template without a prompt stays without one. */
-function withPrompt({ prompt: previous }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
+/** Adds a prompt only if the template has one. */
+function promptFields({ prompt: previous }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
   return previous === undefined || previous === null ? {} : { prompt };
 }

@@ -15,7 +15,9 @@ export const receiveRoutes = [
     async handle({ deps, params: { name = "" }, headers, bytes, signal }) {
       const { receiver } = deps.triggers;
       const waiting = new AbortController();
-      const leave = receiver.enter(() => waiting.abort(tooMany(1, "Too many deliveries are being received at once.")));
+      const leave = receiver.startBody(() =>
+        waiting.abort(tooMany(1, "Too many deliveries are being received at once.")),
+      );
       try {
         const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, waiting.signal);
         leave(); // the body is in memory; only reading bodies is limited

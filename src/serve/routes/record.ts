@@ -1,4 +1,4 @@
-import { drainRunner, stopRuns } from "../../dispatch/by-record.ts";
+import { drainRunner, stopRuns } from "../../dispatch/control.ts";
 import { isTerminal, runStatuses } from "../../model/states.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";

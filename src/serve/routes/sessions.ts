@@ -1,5 +1,5 @@
 import { listSessions } from "../../show/pages.ts";
-import { sessionTree } from "../../show/session-tree.ts";
+import { readSessionTree } from "../../show/session-tree.ts";
 import type { RecordDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
@@ -25,7 +25,7 @@ export const sessionRoutes = [
     handle: async ({ deps, object, principal }) => ({
       ...object,
       versions: await deps.store.read.versions(object.session_id),
-      ...(await sessionTree(deps.store.read, object, visibleOwner(principal))),
+      ...(await readSessionTree(deps.store.read, object, visibleOwner(principal))),
     }),
   }),
   route("POST /sessions/{session_id}/bind", {

@@ -2,7 +2,7 @@ import type { Hook } from "../../model/hook.ts";
 import { maxTriggersPerOwner } from "../../model/trigger-ops.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
-import { newSecret } from "../../trigger/secret-box.ts";
+import { createSecret } from "../../trigger/secret-box.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
@@ -31,7 +31,7 @@ export const triggerRoutes = [
   }),
   route("POST /hooks", {
     rule: { roles: submitters },
-    async handle({ deps, principal, body: { secret = newSecret(), ...definition } }) {
+    async handle({ deps, principal, body: { secret = createSecret(), ...definition } }) {
       const at = deps.now().toISOString();
       const hook: Hook = { ...definition, created_by: getSubject(principal), created_at: at, updated_at: at };
       if (measureBytes(hook) > maxHookBytes) throw tooLarge();
@@ -54,7 +54,7 @@ export const triggerRoutes = [
       const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
       // A hook that is already larger can still be disabled or made smaller.
       if (measureBytes(hook) > Math.max(maxHookBytes, measureBytes(before))) throw tooLarge();
-      const secret = requestedSecret ?? (rotate_secret === true ? newSecret() : undefined);
+      const secret = requestedSecret ?? (rotate_secret === true ? createSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const sealedHook = changesTemplate ? await sealSecrets(deps, hook) : hook;
       if (wouldExposeSecrets(object, sealedHook, omitUndefined(changes))) throw sealedFor(object.agent_name);
@@ -83,7 +83,7 @@ export const triggerRoutes = [
   }),
   route("POST /webhooks", {
     rule: { roles: submitters },
-    async handle({ deps, principal, body: { secret = newSecret(), payload = null, ...definition } }) {
+    async handle({ deps, principal, body: { secret = createSecret(), payload = null, ...definition } }) {
       checkUrl(deps, definition.url);
       const webhook: Webhook = {
         ...definition,
@@ -103,7 +103,7 @@ export const triggerRoutes = [
     async handle({ deps, object, body: { secret: requestedSecret, rotate_secret, ...changes } }) {
       if (changes.url !== undefined) checkUrl(deps, changes.url);
       const webhook = webhookSchema.parse({ ...object, ...omitUndefined(changes) });
-      const secret = requestedSecret ?? (rotate_secret === true ? newSecret() : undefined);
+      const secret = requestedSecret ?? (rotate_secret === true ? createSecret() : undefined);
       const { secrets } = deps.triggers;
       const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
       const [put] = await deps.store.apply([{ op: "put_webhook", webhook, ...sealed, create: false }]);

@@ -1,4 +1,4 @@
-import { createLabelTexts } from "./labels.ts";
+import { createLabelFormatter } from "./labels.ts";
 
 export interface Histogram {
   observe(value: number, ...labels: string[]): void;
@@ -16,33 +16,33 @@ export function createHistogram(
   labels: readonly string[],
 ): Histogram & { lines(): string[] } {
   const series = new Map<string, Buckets>();
-  const keyOf = createLabelTexts(labels);
-  if (labels.length === 0) series.set("", empty());
+  const formatKey = createLabelFormatter(labels);
+  if (labels.length === 0) series.set("", createBuckets());
   return {
     observe(value, ...values) {
-      const key = keyOf(values);
+      const key = formatKey(values);
       let buckets = series.get(key);
-      if (buckets === undefined) series.set(key, (buckets = empty()));
-      let at = 0;
-      while (at < bounds.length && value > bounds[at]!) at += 1;
-      buckets.counts[at]! += 1;
+      if (buckets === undefined) series.set(key, (buckets = createBuckets()));
+      let bucket = 0;
+      while (bucket < bounds.length && value > bounds[bucket]!) bucket += 1;
+      buckets.counts[bucket]! += 1;
       buckets.sum += value;
     },
-    lines: () => [...series].flatMap(([key, buckets]) => linesOf(key, buckets)),
+    lines: () => [...series].flatMap(([key, buckets]) => formatSeries(key, buckets)),
   };
 
-  function empty(): Buckets {
+  function createBuckets(): Buckets {
     return { counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 };
   }
 
   /** Prometheus buckets are cumulative: each includes all lower ones. */
-  function linesOf(key: string, { counts, sum }: Buckets): string[] {
-    let upTo = 0;
-    const others = key === "" ? "{" : `${key.slice(0, -1)},`;
+  function formatSeries(key: string, { counts, sum }: Buckets): string[] {
+    let cumulative = 0;
+    const labelStart = key === "" ? "{" : `${key.slice(0, -1)},`;
     const lines = counts.map((count, index) => {
-      upTo += count;
-      return `${name}_bucket${others}le="${bounds[index] ?? "+Inf"}"} ${upTo}`;
+      cumulative += count;
+      return `${name}_bucket${labelStart}le="${bounds[index] ?? "+Inf"}"} ${cumulative}`;
     });
-    return [...lines, `${name}_sum${key} ${sum}`, `${name}_count${key} ${upTo}`];
+    return [...lines, `${name}_sum${key} ${sum}`, `${name}_count${key} ${cumulative}`];
   }
 }

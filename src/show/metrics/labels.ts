@@ -1,17 +1,18 @@
-/** Converts label values to the text after a metric's name. Caches the texts: there are few sets of values, used often. */
-export function createLabelTexts(names: readonly string[]): (values: readonly string[]) => string {
+/** Returns a function that formats label values as the text after a metric's name. It caches the texts, because few sets of values are used often. */
+export function createLabelFormatter(names: readonly string[]): (values: readonly string[]) => string {
   const cache = new Map<string, string>();
   return (values) => {
     if (values.length !== names.length) throw new Error(`labels [${names.join(", ")}] got ${values.length} values`);
     if (values.length === 0) return "";
     const joined = values.join("\u0000");
-    let key = cache.get(joined);
-    if (key === undefined) cache.set(joined, (key = labelText(values.map((value, index) => [names[index]!, value]))));
-    return key;
+    let text = cache.get(joined);
+    if (text === undefined)
+      cache.set(joined, (text = formatLabels(values.map((value, index) => [names[index]!, value]))));
+    return text;
   };
 }
 
-export function labelText(labels: readonly (readonly [name: string, value: string])[]): string {
+export function formatLabels(labels: readonly (readonly [name: string, value: string])[]): string {
   const parts = labels.map(
     ([name, value]) => `${name}="${value.replaceAll(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
   );

@@ -25,7 +25,7 @@ export function watchProcess(registry: Registry, info: Readonly<Record<string, s
       const { rss, heapUsed } = process.memoryUsage();
       const loopDelay = quantiles.map((quantile) => ({
         labels: { quantile: String(quantile) },
-        value: delayOf(quantile === 1 ? delays.max : delays.percentile(quantile * 100), delays.count),
+        value: toDelaySeconds(quantile === 1 ? delays.max : delays.percentile(quantile * 100), delays.count),
       }));
       delays.reset();
       return {
@@ -42,6 +42,6 @@ export function watchProcess(registry: Registry, info: Readonly<Record<string, s
 }
 
 /** Node measures the time between two samples, so a sample without delay is as long as the resolution. */
-function delayOf(nanoseconds: number, samples: number): number {
+function toDelaySeconds(nanoseconds: number, samples: number): number {
   return samples === 0 ? 0 : Math.max(0, Math.round(nanoseconds / 1e3) / 1e6 - resolutionMs / 1000);
 }

@@ -1,7 +1,7 @@
 import { createHistogram, type Histogram } from "./histogram.ts";
-import { createLabelTexts, labelText } from "./labels.ts";
+import { createLabelFormatter, formatLabels } from "./labels.ts";
 
-/** Metrics of this process in the text format of Prometheus. */
+/** The metrics of this process. `write` returns them in the text format of Prometheus. */
 export interface Registry {
   /** `labels` are names; each `add` gives their values. A counter without labels starts at 0. */
   counter(name: string, help: string, labels?: readonly string[]): Counter;
@@ -30,7 +30,7 @@ export interface Sample {
 type Reading<Name extends string> = Readonly<Record<Name, number | readonly Sample[]>>;
 type Readings<Name extends string> = Reading<Name> | Promise<Reading<Name>>;
 
-/** `onFault` is called when metrics could not be read. */
+/** `onError` is called when metrics could not be read. */
 export function createRegistry(onError: (error: unknown) => void): Registry {
   const names = new Set<string>();
   const writers: (() => Promise<string>)[] = [];
@@ -40,11 +40,11 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
       register(name);
       const series = new Map<string, number>();
       if (labels.length === 0) series.set("", 0);
-      writers.push(async () => familyText(name, "counter", help, counterLines(name, series)));
-      const keyOf = createLabelTexts(labels);
+      writers.push(async () => formatFamily(name, "counter", help, formatCounter(name, series)));
+      const formatKey = createLabelFormatter(labels);
       return {
         add(by, ...values) {
-          const key = keyOf(values);
+          const key = formatKey(values);
           series.set(key, (series.get(key) ?? 0) + by);
         },
       };
@@ -52,7 +52,7 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
     histogram(name, help, bounds, labels = []) {
       register(name);
       const histogram = createHistogram(name, bounds, labels);
-      writers.push(async () => familyText(name, "histogram", help, histogram.lines()));
+      writers.push(async () => formatFamily(name, "histogram", help, histogram.lines()));
       return histogram;
     },
     collect(families, read) {
@@ -62,7 +62,7 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
       writers.push(async () => {
         const reading = await readOrReport(read);
         const texts = entries.map(([name, { type, help }]) =>
-          familyText(name, type, help, reading === null ? [] : sampleLines(name, reading[name])),
+          formatFamily(name, type, help, reading === null ? [] : formatSamples(name, reading[name])),
         );
         return texts.join("");
       });
@@ -87,15 +87,15 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
   }
 }
 
-function counterLines(name: string, series: ReadonlyMap<string, number>): string[] {
+function formatCounter(name: string, series: ReadonlyMap<string, number>): string[] {
   return [...series].map(([key, value]) => `${name}${key} ${value}`);
 }
 
-function sampleLines(name: string, reading: number | readonly Sample[]): string[] {
+function formatSamples(name: string, reading: number | readonly Sample[]): string[] {
   if (typeof reading === "number") return [`${name} ${reading}`];
-  return reading.map(({ labels, value }) => `${name}${labelText(Object.entries(labels))} ${value}`);
+  return reading.map(({ labels, value }) => `${name}${formatLabels(Object.entries(labels))} ${value}`);
 }
 
-function familyText(name: string, type: string, help: string, lines: readonly string[]): string {
+function formatFamily(name: string, type: string, help: string, lines: readonly string[]): string {
   return `${[`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines].join("\n")}\n`;
 }

@@ -8,7 +8,7 @@ export interface RunMetrics {
   committed(change: Change): void;
 }
 
-interface Claimed {
+interface Claim {
   attempt: number;
   at: number;
   started: boolean;
@@ -58,7 +58,7 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
     ["op"],
   );
   const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease expired.");
-  const claimed = new Map<string, Claimed>();
+  const openClaims = new Map<string, Claim>();
 
   for (const status of ["completed", "cancelled"]) ended.add(0, status, "");
   for (const reason of failureReasons) ended.add(0, "failed", reason);
@@ -69,60 +69,60 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
     applied(op, result) {
       if (!result.ok) {
         // `finished`: the run finished in another way meanwhile
-        const late = result.conflict === "fenced" || result.conflict === "finished";
-        if (late && "runner" in op) fenced.add(1, op.op);
+        const isLate = result.conflict === "fenced" || result.conflict === "finished";
+        if (isLate && "runner" in op) fenced.add(1, op.op);
         return;
       }
       if (op.op === "create_run") {
         if (op.agent !== undefined && !("repeated" in result)) submitted.add(1);
       } else if (op.op === "append_events" || op.op === "finish_run") {
         events.add(op.events.length);
-        if (!("repeated" in result)) noteStart(op.run_id, op.attempt, op.events[0]);
+        if (!("repeated" in result)) recordStart(op.run_id, op.attempt, op.events[0]);
       } else if ("op" in result && result.op === "claim_runs") {
-        for (const { run_id, attempt } of result.claims) noteClaim(run_id, attempt);
+        for (const { run_id, attempt } of result.claims) recordClaim(run_id, attempt);
       } else if ("op" in result && result.op === "rescue") lostRunners.add(result.lost_runners.length);
     },
     committed(change) {
       for (const { run_id, status, reason } of change.ended ?? []) {
         ended.add(1, status, reason ?? "");
-        const claim = claimed.get(run_id);
+        const claim = openClaims.get(run_id);
         if (claim === undefined) continue;
         duration.observe(Math.max(0, now() - claim.at) / 1000, status);
-        claimed.delete(run_id);
+        openClaims.delete(run_id);
       }
       for (const { run_id, lost } of change.requeued ?? []) {
         requeued.add(1, lost ? "lost" : "returned");
-        claimed.delete(run_id);
+        openClaims.delete(run_id);
       }
     },
   };
 
-  /** Repeating the answer to a claim does not count as a new claim. */
-  function noteClaim(run_id: string, attempt: number): void {
-    if (claimed.get(run_id)?.attempt === attempt) return;
+  /** A repeated response to the same claim does not count again. */
+  function recordClaim(run_id: string, attempt: number): void {
+    if (openClaims.get(run_id)?.attempt === attempt) return;
     claims.add(1);
     if (attempt === 1) observeWait(queued, run_id, now());
-    claimed.set(run_id, { attempt, at: now(), started: false });
-    if (claimed.size <= maxClaims) return;
-    const [oldest] = claimed.keys();
-    if (oldest !== undefined) claimed.delete(oldest);
+    openClaims.set(run_id, { attempt, at: now(), started: false });
+    if (openClaims.size <= maxClaims) return;
+    const [oldest] = openClaims.keys();
+    if (oldest !== undefined) openClaims.delete(oldest);
   }
 
-  function noteStart(run_id: string, attempt: number, first: NumberedEvent | undefined): void {
-    if (attempt !== 1 || first?.n !== 1) return;
-    const claim = claimed.get(run_id);
+  function recordStart(run_id: string, attempt: number, firstEvent: NumberedEvent | undefined): void {
+    if (attempt !== 1 || firstEvent?.n !== 1) return;
+    const claim = openClaims.get(run_id);
     if (claim?.started) return;
     if (claim !== undefined) claim.started = true;
-    observeWait(started, run_id, Date.parse(first.at));
+    observeWait(started, run_id, Date.parse(firstEvent.at));
   }
 
   function observeWait(histogram: typeof queued, run_id: string, until: number): void {
-    const waited = (until - timeOfRun(run_id)) / 1000;
+    const waited = (until - parseSubmitTime(run_id)) / 1000;
     if (Number.isFinite(waited)) histogram.observe(Math.max(0, waited));
   }
 }
 
-/** When a run was submitted: the first 48 bits of a version 7 UUID are its timestamp. */
-export function timeOfRun(run_id: string): number {
+/** Returns when a run was submitted: the first 48 bits of a version 7 UUID are its timestamp. */
+export function parseSubmitTime(run_id: string): number {
   return Number.parseInt(run_id.slice(0, 8) + run_id.slice(9, 13), 16);
 }

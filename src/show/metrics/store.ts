@@ -5,7 +5,7 @@ import type { RunMetrics } from "./runs.ts";
 
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Wraps a store to count its writes, without adding latency. */
+/** Wraps a store to count and time its writes, without adding latency. */
 export function watchStore<S extends Store>(
   store: S,
   registry: Registry,
@@ -39,20 +39,20 @@ export function watchStore<S extends Store>(
   return { ...store, apply };
 
   function apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }> {
-    const from = performance.now();
+    const startedAt = performance.now();
     const applied = store.apply(ops);
     applied
       .then(
         // There is one result per operation, in order.
-        (results) => stored(ops, results as readonly StoreResult[], from),
-        (error: unknown) => recordFailure(error, from),
+        (results) => recordSuccess(ops, results as readonly StoreResult[], startedAt),
+        (error: unknown) => recordFailure(error, startedAt),
       )
       .catch(onError);
     return applied;
   }
 
-  function stored(ops: readonly Op[], results: readonly StoreResult[], from: number): void {
-    duration.observe((performance.now() - from) / 1000);
+  function recordSuccess(ops: readonly Op[], results: readonly StoreResult[], startedAt: number): void {
+    duration.observe((performance.now() - startedAt) / 1000);
     outage.end();
     if (counted !== announced) commits.add(1);
     counted = announced;
@@ -63,18 +63,18 @@ export function watchStore<S extends Store>(
   }
 
   /** Only a HostError means that the database failed. The caller of `apply` gets every error. */
-  function recordFailure(error: unknown, from: number): void {
+  function recordFailure(error: unknown, startedAt: number): void {
     if (!(error instanceof HostError)) return;
     faults.add(1, error.code);
-    outage.since(from);
+    outage.start(startedAt);
   }
 }
 
 /** The coordinator writes at least once a second, so an outage and its end are noticed quickly. */
-function watchOutage(registry: Registry): { since(from: number): void; end(): void } {
+function watchOutage(registry: Registry): { start(startedAt: number): void; end(): void } {
   let since: number | null = null;
   let seconds = 0;
-  const lasting = (): number => (since === null ? 0 : (performance.now() - since) / 1000);
+  const currentSeconds = (): number => (since === null ? 0 : (performance.now() - since) / 1000);
   registry.collect(
     {
       drover_store_up: { type: "gauge", help: "1 if the database accepted the last write, else 0." },
@@ -83,14 +83,14 @@ function watchOutage(registry: Registry): { since(from: number): void; end(): vo
         help: "Total time during which the database accepted no writes.",
       },
     },
-    () => ({ drover_store_up: since === null ? 1 : 0, drover_store_down_seconds_total: seconds + lasting() }),
+    () => ({ drover_store_up: since === null ? 1 : 0, drover_store_down_seconds_total: seconds + currentSeconds() }),
   );
   return {
-    since(from) {
-      since ??= from;
+    start(startedAt) {
+      since ??= startedAt;
     },
     end() {
-      seconds += lasting();
+      seconds += currentSeconds();
       since = null;
     },
   };

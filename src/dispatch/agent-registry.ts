@@ -6,7 +6,7 @@ import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
 /** All agents: defined in files, created through the API, or offered by runners. */
-export interface AgentBook {
+export interface AgentRegistry {
   /**
    * Sorted by name, then by precedence. At most `limit` agents, fewer if they are large. `next` is the start of the next
    * page, or null after the last one.
@@ -19,17 +19,17 @@ export interface AgentBook {
   put(agent: Agent, by: string): Promise<void>;
   /** Returns false if the API has created no agent of that name. */
   remove(name: string): Promise<boolean>;
-  /** Sets the agents of the coordinator's directory. `faults` maps agents whose file is now invalid to the error. */
-  setFiles(agents: readonly Agent[], faults?: ReadonlyMap<string, string>): void;
+  /** Sets the agents of the coordinator's directory. `errors` maps the agents whose file has become invalid to the error in it. */
+  setFiles(agents: readonly Agent[], errors?: ReadonlyMap<string, string>): void;
   /** Sets the agents of the runner in this process. Other processes cannot use them. */
-  setOwn(agents: readonly Agent[]): void;
+  setLocal(agents: readonly Agent[]): void;
 }
 
-/** `schedulesOf` returns the schedules that an agent defines. They are stored together with the agent. */
-export function createAgentBook(
+/** `buildSchedules` returns the schedules that an agent defines. They are stored together with the agent. */
+export function createAgentRegistry(
   store: Pick<Store, "apply" | "read">,
-  schedulesOf: (agent: Agent, by: string) => NewSchedule[] = () => [],
-): AgentBook {
+  buildSchedules: (agent: Agent, by: string) => NewSchedule[] = () => [],
+): AgentRegistry {
   let files = new Map<string, ListedAgent>();
   let localAgents = new Map<string, ListedAgent>();
 
@@ -45,7 +45,7 @@ export function createAgentBook(
       });
       const all = [...unstored, ...stored.items];
       all.sort((a, b) => compareAgentPositions(toAgentPosition(a), toAgentPosition(b)));
-      const items = all.slice(0, Math.min(countThatFit(all), page.limit));
+      const items = all.slice(0, Math.min(countFitting(all), page.limit));
       const last = items.at(-1);
       const isLast = items.length === all.length && !stored.more;
       return { items, next: isLast || last === undefined ? null : toAgentPosition(last) };
@@ -63,7 +63,7 @@ export function createAgentBook(
       return fromApi ?? localAgents.get(query) ?? pickOnly(matches);
     },
     async put(agent, by) {
-      const schedules = schedulesOf(agent, by);
+      const schedules = buildSchedules(agent, by);
       await store.apply([
         { op: "put_agent", agent, by },
         { op: "sync_schedules", source: "agent", agents: [agent.name], schedules },
@@ -76,15 +76,15 @@ export function createAgentBook(
       ]);
       return removed.ok;
     },
-    setFiles(agents, faults) {
+    setFiles(agents, errors) {
       files = new Map(
         agents.map((agent) => {
-          const fault = faults?.get(agent.name) ?? null;
-          return [agent.name, { agent, source: "file", runner_id: null, owner: null, fault }];
+          const error = errors?.get(agent.name) ?? null;
+          return [agent.name, { agent, source: "file", runner_id: null, owner: null, fault: error }];
         }),
       );
     },
-    setOwn(agents) {
+    setLocal(agents) {
       localAgents = new Map(
         agents.map((agent) => [agent.name, { agent, source: "runner", runner_id: null, owner: null, fault: null }]),
       );
@@ -107,8 +107,8 @@ const maxNames = 5000;
 /** Maximum size of one page as JSON, in characters. */
 const maxPageLength = 512 * 1024;
 
-/** How many agents fit on a page, but at least one. */
-function countThatFit(agents: readonly ListedAgent[]): number {
+/** How many agents fit on a page, at least one. */
+function countFitting(agents: readonly ListedAgent[]): number {
   let remaining = maxPageLength;
   const end = agents.findIndex(({ agent }, index) => (remaining -= estimateJsonSize(agent)) < 0 && index > 0);
   return end < 0 ? agents.length : end;

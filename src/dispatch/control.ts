@@ -5,7 +5,7 @@ import type { StopReason } from "../model/states.ts";
 /** Runs per transaction. All other writers wait for it. */
 const maxRunsPerBatch = 50;
 
-/** Stops runs through the record, where the process that holds them finds the order. */
+/** Stops runs by writing to the record. A coordinator passes the order on to the runners that hold them. */
 export async function stopRuns(
   store: Pick<Store, "apply">,
   run_ids: readonly string[],
