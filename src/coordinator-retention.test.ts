@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { recordDirectory } from "./model/state-layout.ts";
-import { finishOf, sampleRun } from "../test/fixtures/record/sample.ts";
+import { buildFinish, sampleRun } from "../test/fixtures/record/sample.ts";
 import { startTestCoordinator } from "../test/coordinator.ts";
 import { openStore } from "./record/open.ts";
 import { first } from "./record/query.ts";
@@ -18,7 +18,7 @@ it("stops while retention still has much to remove, and leaves the rest to the n
   try {
     const runs = Array.from({ length: many }, () => sampleRun());
     await store.apply(runs.map((run) => ({ op: "create_run", run, events: [] })));
-    await store.apply(runs.map(({ run_id }) => finishOf(run_id)));
+    await store.apply(runs.map(({ run_id }) => buildFinish(run_id)));
     await vi.waitFor(async () => expect(await count()).toBeLessThan(many), { timeout: 60_000, interval: 1 });
     expect(await count()).toBeGreaterThan(many / 2);
     await coordinator.stop();

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { blobsDirectory, recordDirectory } from "../src/model/state-layout.ts";
-import { sha256Of } from "../test/fixtures/dispatch/claimed.ts";
+import { hashBytes } from "../test/fixtures/dispatch/claimed.ts";
 import { everyFile } from "../test/fixtures/e2e/canaries.ts";
 import type { Place } from "./place.ts";
 
@@ -23,7 +23,7 @@ export async function partsOf(place: Place): Promise<string[]> {
   const unfinished = readdirSync(directory).filter((name) => name.length > 2);
   return files
     .filter((file) => !unfinished.some((name) => file.includes(name)))
-    .filter((file) => sha256Of(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))
+    .filter((file) => hashBytes(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))
     .map((file) => `${file} is not what its name says`);
 }
 
@@ -41,7 +41,7 @@ async function wrongBlobs(url: string): Promise<string[]> {
         [upload_id],
       );
       const bytes = Buffer.concat(parts.rows.map((part) => part.bytes));
-      if (bytes.length !== Number(size) || sha256Of(bytes) !== sha256) wrong.push(`the content ${sha256} is another`);
+      if (bytes.length !== Number(size) || hashBytes(bytes) !== sha256) wrong.push(`the content ${sha256} is another`);
     }
     return wrong;
   } finally {

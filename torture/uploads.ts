@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { createClient } from "../src/wire/client.ts";
-import { type ClaimedRun, claimOverHttp, sha256Of } from "../test/fixtures/dispatch/claimed.ts";
+import { type ClaimedRun, claimOverHttp, hashBytes } from "../test/fixtures/dispatch/claimed.ts";
 import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
 import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -79,7 +79,7 @@ function as({ token }: Place, url: string) {
 async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise<void> {
   const bytes = Buffer.from(`hostile ${round}`);
   await run.upload(bytes);
-  const file = { type: "file", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/plain" } as const;
+  const file = { type: "file", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/plain" } as const;
   await run.append(...hostilePaths.map((path) => ({ ...file, path })));
   seen.hostile += hostilePaths.length;
 }
@@ -88,9 +88,9 @@ async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise
 async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(5000);
   const tries: Record<string, () => Promise<unknown>> = {
-    "another hash": () => run.upload(bytes, { sha256: sha256Of(randomBytes(8)) }),
-    "too short": () => run.upload(bytes.subarray(0, 4000), { sha256: sha256Of(bytes), size: 5000 }),
-    "too long": () => run.upload(Buffer.concat([bytes, bytes]), { sha256: sha256Of(bytes), size: 5000 }),
+    "another hash": () => run.upload(bytes, { sha256: hashBytes(randomBytes(8)) }),
+    "too short": () => run.upload(bytes.subarray(0, 4000), { sha256: hashBytes(bytes), size: 5000 }),
+    "too long": () => run.upload(Buffer.concat([bytes, bytes]), { sha256: hashBytes(bytes), size: 5000 }),
     "too large": () => run.upload(bytes, { size: 1e12 }),
     "no hash": () => run.upload(bytes, { sha256: "../../../etc/passwd" }),
     "a stale attempt": () => run.upload(bytes, { attempt: 7 }),
@@ -103,14 +103,20 @@ async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
     if (answer.includes("stored")) seen.broken.push(`${what} was stored`);
     seen.lies += 1;
   }
-  await run.append({ type: "file", path: "never", size: 5, sha256: sha256Of(Buffer.from("never")), media_type: "a/b" });
+  await run.append({
+    type: "file",
+    path: "never",
+    size: 5,
+    sha256: hashBytes(Buffer.from("never")),
+    media_type: "a/b",
+  });
 }
 
 async function cutOff({ token }: Place, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(3_000_000);
   await sendSome(url, token, run, bytes, Math.floor(Math.random() * bytes.length));
   seen.cuts += 1;
-  await run.append({ type: "file", path: "cut", size: bytes.length, sha256: sha256Of(bytes), media_type: "a/b" });
+  await run.append({ type: "file", path: "cut", size: bytes.length, sha256: hashBytes(bytes), media_type: "a/b" });
 }
 
 /** Sends `most` bytes and breaks the connection. */
@@ -120,7 +126,7 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, ma
     epoch: String(run.runner.epoch),
     run_id: run.run_id,
     attempt: String(run.attempt),
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     size: String(bytes.length),
   });
   return new Promise((resolve) => {
@@ -151,7 +157,7 @@ async function killedInUpload(place: Place, at: number, seen: Seen): Promise<voi
     type: "file",
     path: "killed",
     size: bytes.length,
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     media_type: "a/b",
   } as const;
   await again(() => run.append(file));
@@ -194,7 +200,7 @@ async function compare(
   for (const [path, bytes] of kept) {
     const hash = createHash("sha256");
     for await (const chunk of (await client.runs.file(run_id, path)).stream) hash.update(chunk);
-    if (hash.digest("hex") === sha256Of(bytes)) seen.kept += 1;
+    if (hash.digest("hex") === hashBytes(bytes)) seen.kept += 1;
     else seen.broken.push(`${path} of ${run_id} came back otherwise`);
   }
 }

@@ -73,7 +73,7 @@ describe("a held poll", () => {
     expect(answers).toHaveLength(3);
   });
 
-  it("is woken by a stop, a requeue, a free place under max_concurrent and the end of a drain", async () => {
+  it("is woken by a stop, a requeue, a run that may start under max_concurrent, and the end of a drain", async () => {
     const [a, b] = [await host.register({ name: "a" }), await host.register({ name: "b" })];
     const run_id = await host.submit();
     await poll(a);
@@ -118,12 +118,12 @@ describe("a held poll", () => {
 
   it("loses nothing when its runner disconnects: the same claim_id returns the same claims", async () => {
     const runner = await host.register();
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "same", want: 1, ack_order: 0 };
-    const given = host.port.poll(request, gone.signal);
+    const lostPoll = host.port.poll(request, disconnected.signal);
     const run_id = host.submit();
-    gone.abort();
-    await given;
+    disconnected.abort();
+    await lostPoll;
     const { claims } = await host.port.poll(request, never);
     expect(claims).toMatchObject([{ run_id: await run_id, attempt: 1 }]);
   });
@@ -178,9 +178,9 @@ describe("a held poll", () => {
 it("reports that a run waits because a runner with free slots is short of descriptors", async () => {
   const runner = await host.register();
   const run_id = await host.submit();
-  const asked = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "short", want: 0, ack_order: 0 };
+  const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "short", want: 0, ack_order: 0 };
   const over = new AbortController();
-  const held = host.port.poll({ ...asked, shortage: "60 of 64 files are open" }, over.signal);
+  const held = host.port.poll({ ...request, shortage: "60 of 64 files are open" }, over.signal);
   const why = [{ demand: "descriptors", detail: `Runner ${runner.runner_id}: 60 of 64 files are open.` }];
   await expect.poll(() => host.dispatcher.why(run_id)).toEqual(why);
   const other = await host.register({ name: "other" });
@@ -189,7 +189,7 @@ it("reports that a run waits because a runner with free slots is short of descri
   over.abort();
   await held;
   expect(await host.dispatcher.why(run_id)).toEqual(why);
-  expect((await host.port.poll({ ...asked, want: 1 }, never)).claims).toMatchObject([{ run_id }]);
+  expect((await host.port.poll({ ...request, want: 1 }, never)).claims).toMatchObject([{ run_id }]);
 });
 
 it("assigns 1,000 runs to 50 competing runners, each run once", async () => {

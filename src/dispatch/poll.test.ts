@@ -25,7 +25,7 @@ afterEach(async () => {
   await host.dispose();
 });
 
-const pollOf = (changes: Partial<PollDeps> = {}) =>
+const openPoll = (changes: Partial<PollDeps> = {}) =>
   createPoll({
     store: host.store,
     waiters,
@@ -47,10 +47,10 @@ const leaseLeft = async () => {
   return "conflict" in poller ? null : poller.lease_until - clock.now().getTime();
 };
 const nothing = { claims: [], orders: [] };
-const known = () => waiters.leasesEndingBefore(Number.POSITIVE_INFINITY);
+const identified = () => waiters.leasesEndingBefore(Number.POSITIVE_INFINITY);
 
 it("stores a claim_id once and writes nothing for later polls with it", async () => {
-  const poll = pollOf({ pollHoldMs: 1 });
+  const poll = openPoll({ pollHoldMs: 1 });
   const before = written();
   expect(await poll(request, never)).toEqual(nothing);
   const since = written();
@@ -64,9 +64,9 @@ it("stores a claim_id once and writes nothing for later polls with it", async ()
 });
 
 it("misses no run that arrives while it queries the store", async () => {
-  await pollOf({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, never);
   let run_id = "";
-  const poll = pollOf({
+  const poll = openPoll({
     store: {
       apply: (ops) => host.store.apply(ops),
       read: {
@@ -83,24 +83,24 @@ it("misses no run that arrives while it queries the store", async () => {
 });
 
 it("renews the lease at once if little of it is left or the remaining time is unknown", async () => {
-  await pollOf({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, never);
   clock.advance(4000);
-  await pollOf({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, never);
   expect(await leaseLeft()).toBe(6000);
   clock.advance(1001);
-  await pollOf({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, never);
   expect(await leaseLeft()).toBe(leaseMs);
   clock.advance(1000);
-  await pollOf({ pollHoldMs: 1, storeNow: () => null })(request, never);
+  await openPoll({ pollHoldMs: 1, storeNow: () => null })(request, never);
   expect(await leaseLeft()).toBe(leaseMs);
 });
 
 it("knows when the lease of a waiting runner ends", async () => {
-  await pollOf({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, never);
   clock.advance(3000);
-  const waiting = pollOf()(request, never);
+  const waiting = openPoll()(request, never);
   // unknown before the first query
-  await expect.poll(known).toEqual([runner.runner_id]);
+  await expect.poll(identified).toEqual([runner.runner_id]);
   expect(waiters.leasesEndingBefore(performance.now() + 6000)).toEqual([]);
   expect(waiters.leasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
   const run_id = await host.submit();
@@ -109,50 +109,50 @@ it("knows when the lease of a waiting runner ends", async () => {
 
 it("does not renew a lease for a poll by another owner", async () => {
   let renewable: string[] | null = null;
-  const strange = pollOf({
+  const foreignPoll = openPoll({
     store: {
       apply: host.store.apply,
       read: {
         ...host.store.read,
         poller(asked) {
-          renewable = known();
+          renewable = identified();
           return host.store.read.poller(asked);
         },
       },
     },
   });
-  await expect(strange(request, never, "eve")).rejects.toMatchObject({ conflict: "unknown_runner" });
+  await expect(foreignPoll(request, never, "eve")).rejects.toMatchObject({ conflict: "unknown_runner" });
   expect(renewable).toEqual([]);
 });
 
 it("queries again at once if a claim went to a poll that had disconnected", async () => {
-  await pollOf({ pollHoldMs: 1 })(request, never);
-  const gone = new AbortController();
+  await openPoll({ pollHoldMs: 1 })(request, never);
+  const disconnected = new AbortController();
   let hungUp: Promise<unknown> | null = null;
-  const slow = pollOf({
+  const slow = openPoll({
     store: {
       read: host.store.read,
       async apply(ops) {
         const results = await host.store.apply(ops);
         // its answer is lost; the repeated poll was added before the claim was made
-        gone.abort();
+        disconnected.abort();
         return results;
       },
     },
   });
-  hungUp = slow(request, gone.signal);
-  await expect.poll(known).toEqual([runner.runner_id]);
+  hungUp = slow(request, disconnected.signal);
+  await expect.poll(identified).toEqual([runner.runner_id]);
   // the second poll wants no runs, so the run wakes only the disconnected one
-  const again = pollOf()({ ...request, want: 0 }, never);
-  await expect.poll(known).toEqual([runner.runner_id]);
+  const nextPoll = openPoll()({ ...request, want: 0 }, never);
+  await expect.poll(identified).toEqual([runner.runner_id]);
   const run_id = await host.submit();
   await hungUp;
-  expect((await again).claims).toMatchObject([{ run_id, attempt: 1 }]);
+  expect((await nextPoll).claims).toMatchObject([{ run_id, attempt: 1 }]);
 });
 
 it("assigns no runs while the disk is low, and continues when there is space", async () => {
   let low: string | null = "3 MB left";
-  const poll = pollOf({ lowDisk: () => low, pollHoldMs: 1 });
+  const poll = openPoll({ lowDisk: () => low, pollHoldMs: 1 });
   await poll(request, never);
   const run_id = await host.submit();
   const since = written();
@@ -164,8 +164,8 @@ it("assigns no runs while the disk is low, and continues when there is space", a
 
 it("ends when the dispatcher stops", async () => {
   const stopping = new AbortController();
-  const waiting = pollOf({ stopped: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
-  await expect.poll(known).toEqual([runner.runner_id]);
+  const waiting = openPoll({ stopped: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
+  await expect.poll(identified).toEqual([runner.runner_id]);
   stopping.abort();
   expect(await waiting).toEqual(nothing);
   expect(waiters.size).toBe(0);

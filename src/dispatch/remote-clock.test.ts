@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { createRemoteClock } from "./remote-clock.ts";
 
-it("returns null before the first answer", () => {
+it("returns null before the first reading", () => {
   const clock = createRemoteClock();
   expect([clock.earliest(5), clock.latest(5)]).toEqual([null, null]);
 });
 
-it("keeps the bounds of quick answers when slow ones follow", () => {
+it("keeps the bounds of quick readings when slow ones follow", () => {
   const clock = createRemoteClock();
   // 1000 ahead of the clock here
   clock.addReading(1005, 0, 10);
@@ -17,7 +17,7 @@ it("keeps the bounds of quick answers when slow ones follow", () => {
   expect([clock.earliest(900), clock.latest(900)]).toEqual([1899, 1902]);
 });
 
-it("uses the newest answer after a clock was set", () => {
+it("uses the newest reading after a clock was set", () => {
   const clock = createRemoteClock();
   clock.addReading(1005, 0, 10);
   for (const at of [605, 9105]) {

@@ -13,7 +13,7 @@ afterEach(async () => {
   }
 });
 
-async function holding(options: Partial<DispatcherOptions>) {
+async function openHolding(options: Partial<DispatcherOptions>) {
   const host = await openHost(options);
   hosts.push(host);
   const { runner_id, epoch } = await host.register();
@@ -38,7 +38,7 @@ async function holding(options: Partial<DispatcherOptions>) {
 
 it("rejects a file that is too large, or any file while the disk is low, before reading it", async () => {
   let disk: string | null = null;
-  const { upload, reads } = await holding({ maxFileBytes: 4, lowDisk: () => disk });
+  const { upload, reads } = await openHolding({ maxFileBytes: 4, lowDisk: () => disk });
   await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("larger") });
   disk = "no room";
   await expect(upload({ size: 4 })).rejects.toMatchObject({
@@ -49,7 +49,7 @@ it("rejects a file that is too large, or any file while the disk is low, before 
 });
 
 it("rejects a runner that does not hold the run before reading the file, and records the attempt", async () => {
-  const { host, upload, reads, stored } = await holding({});
+  const { host, upload, reads, stored } = await openHolding({});
   expect(await upload({ attempt: 7 })).toEqual({ upload: "fenced" });
   expect([reads(), stored()]).toEqual([0, false]);
   const fenced = host.store.connection.sql("select body from audit_rows where kind = 'fenced'").all();

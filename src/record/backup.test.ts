@@ -16,8 +16,8 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { drive } from "../../test/fixtures/dispatch/drive.ts";
-import { runWithFiles, sha256Of } from "../../test/fixtures/record/files.ts";
-import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { runWithFiles, hashBytes } from "../../test/fixtures/record/files.ts";
+import { executionStarted, buildFinish, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { verifyAudit } from "./audit/verify.ts";
 import { backupStore } from "./backup.ts";
 import { openStore, type SqliteStore } from "./open.ts";
@@ -57,7 +57,7 @@ it("copies a store that is being written, and the restored copy can be continued
   const restored = await open(join(root, "new"));
   try {
     expect(await restored.read.run(before)).not.toBeNull();
-    await restored.apply([finishOf(before)]);
+    await restored.apply([buildFinish(before)]);
     await record(restored);
   } finally {
     await restored.close();
@@ -69,18 +69,18 @@ it("includes the files of runs, of several pieces and of none, and refuses chang
   const contents = [randomBytes(2 * 1024 * 1024 + 17), Buffer.from("small: unmistakable"), Buffer.alloc(0)];
   const run_id = await runWithFiles(store, contents);
   const unused = Buffer.from("uploaded, never named");
-  await store.blobs.put(Readable.from([unused]), { sha256: sha256Of(unused), size: unused.length }, never);
+  await store.blobs.put(Readable.from([unused]), { sha256: hashBytes(unused), size: unused.length }, never);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   await restoreStore({ now, directory: join(root, "new"), file: join(root, "copy") });
   const restored = await open(join(root, "new"));
   try {
     expect(await restored.read.files(run_id)).toHaveLength(3);
     for (const bytes of contents) {
-      const blob = await restored.blobs.open(sha256Of(bytes));
+      const blob = await restored.blobs.open(hashBytes(bytes));
       expect(blob?.size).toBe(bytes.length);
       expect((await buffer(blob!.stream)).equals(bytes)).toBe(true);
     }
-    expect(await restored.blobs.open(sha256Of(unused))).toBeNull();
+    expect(await restored.blobs.open(hashBytes(unused))).toBeNull();
     expect(restored.connection.sql("select count(*) as n from sqlite_master where name like 'backup%'").get()).toEqual({
       n: 0,
     });
@@ -95,8 +95,10 @@ it("includes the files of runs, of several pieces and of none, and refuses chang
   await expect(restoreStore({ now, directory: join(root, "newer"), file: join(root, "copy") })).rejects.toThrow(
     "were changed",
   );
-  const left = readdirSync(join(root, "newer"), { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
-  expect(left).toEqual([]);
+  const remainingFiles = readdirSync(join(root, "newer"), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  expect(remainingFiles).toEqual([]);
 });
 
 it("includes uploads of a running run that no file refers to yet", async () => {
@@ -104,7 +106,7 @@ it("includes uploads of a running run that no file refers to yet", async () => {
   const runner = await d.register("r");
   const run_id = await d.submit();
   await d.claim(runner);
-  const facts = { sha256: sha256Of(Buffer.from("brought")), size: 7 };
+  const facts = { sha256: hashBytes(Buffer.from("brought")), size: 7 };
   await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, never);
   await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, ...facts }]);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
@@ -120,9 +122,9 @@ it("includes uploads of a running run that no file refers to yet", async () => {
   }
 });
 
-it("leaves out files whose contents were removed during the backup", async () => {
+it("omits files whose contents were removed during the backup", async () => {
   const run_id = await runWithFiles(store, [Buffer.from("here"), Buffer.from("gone")]);
-  const sha256 = sha256Of(Buffer.from("gone"));
+  const sha256 = hashBytes(Buffer.from("gone"));
   rmSync(join(store.directory, "files", sha256.slice(0, 2), sha256));
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   await restoreStore({ now, directory: join(root, "new"), file: join(root, "copy") });

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { executionStarted, buildFinish, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { openStore, type SqliteStore } from "./open.ts";
 import { restoreStore } from "./restore.ts";
 
@@ -25,8 +25,8 @@ let directory: string;
 let file: string;
 let store: SqliteStore;
 const now = (): Date => new Date();
-const headCopyOf = (at: string) => join(root, "user", "heads", basename(at));
-const open = (at: string) => openStore({ directory: at, headCopy: headCopyOf(at), now, createIfMissing: true });
+const headCopyFor = (at: string) => join(root, "user", "heads", basename(at));
+const open = (at: string) => openStore({ directory: at, headCopy: headCopyFor(at), now, createIfMissing: true });
 const record = async (into: SqliteStore): Promise<string> => {
   const run = sampleRun();
   await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
@@ -118,7 +118,7 @@ describe.each<[string, () => unknown]>([
       code: "DROVER-STA-012",
       next: expect.stringMatching(/\.backup/),
     });
-    await expect(store.apply([finishOf(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
+    await expect(store.apply([buildFinish(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
     expect(await store.storageError()).toMatchObject({ code: "DROVER-STA-012" });
     // A file emptied in place cannot be read either, but SQLite still had the rest in its WAL.
     const [backup, ...more] = rescued();
@@ -195,7 +195,7 @@ it("tolerates everything that other users of the same record do", async () => {
   expect(rescued()).toEqual([]);
 });
 
-it("acknowledges nothing more after many commits either", async () => {
+it("acknowledges nothing more, even after many commits", async () => {
   for (let no = 0; no < 60; no += 1) await record(store);
   rmSync(file);
   await expect

@@ -65,7 +65,7 @@ describe("a new state directory", () => {
 
 describe("a locked database", () => {
   it("is waited for", async () => {
-    const { directory, store } = await used({ lockWaitMs: 30_000 });
+    const { directory, store } = await openUsedStore({ lockWaitMs: 30_000 });
     const other = lock(directory);
     const recorded = recordRuns(store, 1);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -76,7 +76,7 @@ describe("a locked database", () => {
   });
 
   it("fails after the wait, with nothing stored", async () => {
-    const { directory, store } = await used({ lockWaitMs: 60 });
+    const { directory, store } = await openUsedStore({ lockWaitMs: 60 });
     const other = lock(directory);
     const run = sampleRun();
     const events = numbered(run.run_id, 1, executionStarted(run.run_id));
@@ -97,7 +97,7 @@ describe("a locked database", () => {
 
 describe("a full disk", () => {
   it("fails every waiting call and stores nothing", async () => {
-    const { directory, store } = await used();
+    const { directory, store } = await openUsedStore();
     store.connection.exec("pragma max_page_count = 1");
     const big = sampleRun({ prompt: "x".repeat(500_000) });
     const small = sampleRun();
@@ -129,7 +129,7 @@ describe("a full disk", () => {
 
 describe("a directory that cannot be written", () => {
   it("cannot be written but can be read", async () => {
-    const { directory, store } = await used();
+    const { directory, store } = await openUsedStore();
     await store.close();
     chmodSync(join(directory, "audit.key"), 0o600);
     protect(directory);
@@ -143,7 +143,7 @@ describe("a directory that cannot be written", () => {
 
   it("is read without creating files beside it, whatever its name", async () => {
     const directory = join(dirname(scratch.newDirectory()), "50% of #1? ü");
-    const { file } = await closed(2, directory);
+    const { file } = await createClosedStore(2, directory);
     for (const name of readdirSync(directory)) if (/-(wal|shm)$/.test(name)) rmSync(join(directory, name));
     const connection = connect(file, "immutable");
     expect(connection.sql("select count(*) as count from runs").get()).toEqual({ count: 2 });
@@ -166,7 +166,7 @@ describe("a damaged database", () => {
   const page = 4096;
 
   it("is refused when it is another kind of file", async () => {
-    const { directory, file } = await closed();
+    const { directory, file } = await createClosedStore();
     overwrite(file, 0, Buffer.alloc(100, "no database "));
     const before = readFileSync(file);
     await expect(scratch.open(directory)).rejects.toMatchObject({
@@ -179,7 +179,7 @@ describe("a damaged database", () => {
   });
 
   it("is reported when a page in the middle is overwritten, and nothing is stored", async () => {
-    const { directory, file } = await closed(60);
+    const { directory, file } = await createClosedStore(60);
     for (let at = page; at < statSync(file).size; at += page) overwrite(file, at, Buffer.alloc(page, 0xa5));
     const run = sampleRun();
     const attempt = scratch.open(directory).then((store) => store.apply([{ op: "create_run", run, events: [] }]));
@@ -188,7 +188,7 @@ describe("a damaged database", () => {
   });
 
   it("is reported when it was truncated", async () => {
-    const { directory, file } = await closed(60);
+    const { directory, file } = await createClosedStore(60);
     truncateSync(file, page * 4);
     await expect(scratch.open(directory).then((store) => store.read.runs({}, { limit: 10 }))).rejects.toMatchObject({
       code: "DROVER-STA-004",
@@ -212,7 +212,7 @@ describe("a damaged database", () => {
 });
 
 it("leaves a database of a newer Drover alone", async () => {
-  const { directory, file } = await closed();
+  const { directory, file } = await createClosedStore();
   const db = openDatabase(file, {});
   db.exec("pragma user_version = 99");
   db.close();
@@ -238,7 +238,7 @@ describe("an audit key", () => {
   ];
   for (const [what, spoil, asRoot = false] of faults) {
     it.runIf(isRoot || !asRoot)(`${what} is refused for writing, and not needed for reading`, async () => {
-      const { directory } = await closed();
+      const { directory } = await createClosedStore();
       const file = join(directory, "audit.key");
       spoil(file);
       await expect(scratch.open(directory)).rejects.toMatchObject({
@@ -254,14 +254,14 @@ describe("an audit key", () => {
   }
 });
 
-async function used(options: { lockWaitMs?: number } = {}) {
+async function openUsedStore(options: { lockWaitMs?: number } = {}) {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory, options);
   await recordRuns(store, 2);
   return { directory, store };
 }
 
-async function closed(runs = 2, directory = scratch.newDirectory()) {
+async function createClosedStore(runs = 2, directory = scratch.newDirectory()) {
   const store = await scratch.open(directory);
   await recordRuns(store, runs);
   store.connection.exec("pragma wal_checkpoint(truncate)");

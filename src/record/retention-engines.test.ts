@@ -4,7 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { expect, it } from "vitest";
 import { agentNamed, type Driven } from "../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
-import { sha256Of } from "../../test/fixtures/record/files.ts";
+import { hashBytes } from "../../test/fixtures/record/files.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
 import type { Query } from "./query.ts";
@@ -20,20 +20,20 @@ eachEngine("retention", (record) => {
   it("removes old ended runs with their keys, sessions and files, and nothing else", async () => {
     const { d, store } = record;
     const runner = await d.register("r");
-    const old = await ended(record, "old", async (driven, run) => {
+    const old = await createEndedRun(record, "old", async (driven, run) => {
       await d.save(driven, run, 1, 2, "state", { files: [{ path: "a", type: "file", bytes: randomBytes(9) }] });
     });
     const bytes = randomBytes(300_000);
     const kept = await d.submit({ session_id: "kept" }, chat);
     await d.claim(runner);
-    await put(record, bytes);
+    await putBlob(record, bytes);
     await store.apply([
-      { op: "add_upload", run_id: kept, attempt: 1, runner, sha256: sha256Of(bytes), size: bytes.length },
+      { op: "add_upload", run_id: kept, attempt: 1, runner, sha256: hashBytes(bytes), size: bytes.length },
     ]);
     record.advance(minute);
     const before = record.now();
     // Retention keeps the run with the newest event, whatever its age. This one is now the newest.
-    const young = await ended(record, "young");
+    const young = await createEndedRun(record, "young");
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 1, sessions: 1 });
     expect(await store.read.run(old)).toBeNull();
     expect(await record.rows("select key from idempotency order by key")).toEqual([{ key: "key of young" }]);
@@ -44,16 +44,16 @@ eachEngine("retention", (record) => {
     for (const table of ["session_states", "session_files"])
       expect(await record.rows(`select session_id from ${table}`)).toEqual([]);
     expect(await d.statuses(kept, young)).toEqual(["claimed", "completed"]);
-    expect(await buffer((await store.blobs.open(sha256Of(bytes)))!.stream)).toEqual(bytes);
+    expect(await buffer((await store.blobs.open(hashBytes(bytes)))!.stream)).toEqual(bytes);
   });
 
   it("keeps logs, files, sessions and runs for their own times", async () => {
     const { d, store } = record;
     const bytes = randomBytes(1000);
-    const sha256 = sha256Of(bytes);
+    const sha256 = hashBytes(bytes);
     const file = { type: "file", path: "a", size: bytes.length, sha256, media_type: "text/plain" } as const;
-    await put(record, bytes);
-    const run_id = await ended(record, "talk", async (runner, run) => {
+    await putBlob(record, bytes);
+    const run_id = await createEndedRun(record, "talk", async (runner, run) => {
       const upload = { op: "add_upload", run_id: run, attempt: 1, runner, sha256, size: bytes.length } as const;
       await store.apply([upload]);
       await d.append(runner, run, 1, 2, file);
@@ -80,7 +80,7 @@ eachEngine("retention", (record) => {
 
   it("keeps a session for its own time after its runs are removed, unless nothing can resume it", async () => {
     const { d, store } = record;
-    await ended(record, "talk");
+    await createEndedRun(record, "talk");
     const runner = await d.register("r");
     const procedural = await d.submit({ session_id: "procedural" });
     await d.claim(runner);
@@ -107,7 +107,7 @@ eachEngine("retention", (record) => {
 
   it("keeps a session that a fork still needs, and refuses to delete it", async () => {
     const { d, store } = record;
-    await ended(record, "origin");
+    await createEndedRun(record, "origin");
     const runner = await d.register("r");
     const fork = await d.submit({ session_id: "its own", mode: "fork", forked_from: "origin" }, chat);
     record.advance(minute);
@@ -126,10 +126,10 @@ eachEngine("retention", (record) => {
 
   it("scans no whole table while others wait for the lock", async () => {
     const { store } = record;
-    await ended(record, "old");
+    await createEndedRun(record, "old");
     record.advance(minute);
     const before = record.now();
-    await ended(record, "young");
+    await createEndedRun(record, "young");
     const asks: Query[] = [];
     const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
     await pruneDispatch({ ...store, engine }, before);
@@ -158,7 +158,7 @@ eachEngine("retention", (record) => {
   });
 });
 
-async function ended(
+async function createEndedRun(
   { d }: EachRecord,
   name: string,
   meanwhile: (runner: Driven, run_id: string) => Promise<void> = async () => undefined,
@@ -174,6 +174,6 @@ async function ended(
   return run_id;
 }
 
-function put({ store }: EachRecord, bytes: Buffer): Promise<unknown> {
-  return store.blobs.put(Readable.from([bytes]), { sha256: sha256Of(bytes), size: bytes.length }, never);
+function putBlob({ store }: EachRecord, bytes: Buffer): Promise<unknown> {
+  return store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, never);
 }

@@ -1,7 +1,14 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { finishOf, numbered, recordRuns, sampleId, sampleRun, timeOf } from "../../test/fixtures/record/sample.ts";
+import {
+  buildFinish,
+  numbered,
+  recordRuns,
+  sampleId,
+  sampleRun,
+  timeAfter,
+} from "../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../test/fixtures/record/scratch.ts";
 import { verifyAudit } from "./audit/verify.ts";
 import { pruneRuns } from "./retention.ts";
@@ -14,7 +21,7 @@ it("removes finished runs from before a time, with bodies and events, and nothin
   const old = await recordRuns(store, 120);
   const open = sampleRun({ parameters: { a: 1 } });
   await store.apply([{ op: "create_run", run: open, events: [] }]);
-  const boundary = new Date(timeOf(sampleId(), 10));
+  const boundary = new Date(timeAfter(sampleId(), 10));
   const young = await recordRuns(store, 30);
 
   expect(await pruneRuns(store, boundary)).toEqual({ runs: 120 });
@@ -31,9 +38,9 @@ it("removes a run with a long log piece by piece", async () => {
   const store = await scratch.open(scratch.newDirectory());
   const run = sampleRun();
   const lines = Array.from({ length: 2500 }, () => ({ type: "assistant" as const, text: "line" }));
-  await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...lines) }, finishOf(run.run_id)]);
+  await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...lines) }, buildFinish(run.run_id)]);
   await recordRuns(store, 1);
-  expect(await pruneRuns(store, new Date(timeOf(run.run_id, 11)))).toEqual({ runs: 1 });
+  expect(await pruneRuns(store, new Date(timeAfter(run.run_id, 11)))).toEqual({ runs: 1 });
   expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(3);
 });
 
@@ -41,7 +48,7 @@ it("removes the output files of the runs it removes, and no others", async () =>
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   const [old = "", bare = ""] = await recordRuns(store, 2);
-  const boundary = new Date(timeOf(sampleId(), 10));
+  const boundary = new Date(timeAfter(sampleId(), 10));
   const [young = ""] = await recordRuns(store, 1);
   const logs = join(directory, "logs");
   mkdirSync(logs);
@@ -60,7 +67,7 @@ it("follows no run id out of the directory of output files", async () => {
   const run_id = "../mine";
   await store.apply([
     { op: "create_run", run: { ...run, run_id }, events: [] },
-    { ...finishOf(run.run_id), run_id },
+    { ...buildFinish(run.run_id), run_id },
   ]);
   await recordRuns(store, 1);
   expect(await pruneRuns(store, new Date("2100-01-01"))).toEqual({ runs: 1 });

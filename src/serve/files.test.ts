@@ -7,7 +7,7 @@ import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { blobsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
-import { type ClaimedRun, claimOverHttp, sha256Of } from "../../test/fixtures/dispatch/claimed.ts";
+import { type ClaimedRun, claimOverHttp, hashBytes } from "../../test/fixtures/dispatch/claimed.ts";
 import { hostilePaths } from "../../test/fixtures/dispatch/hostile-paths.ts";
 import { rawCall } from "../../test/http-call.ts";
 import { first, type Work } from "../record/query.ts";
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
 const folder = () => blobsDirectory(recordDirectory(coordinator.directory));
-const fileOf = (bytes: Uint8Array) => join(folder(), sha256Of(bytes).slice(0, 2), sha256Of(bytes));
+const fileOf = (bytes: Uint8Array) => join(folder(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
 const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
 const text = (value: string) => Buffer.from(value);
 const pathsOf = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
@@ -35,7 +35,7 @@ const pathsOf = async (run_id: string) => (await coordinator.client.runs.files(r
 test("returns a file unchanged, with headers that keep browsers from executing it", async () => {
   const bytes = randomBytes(3 * 1024 * 1024 + 1);
   await claimed.keep("out/päge one's.html", bytes, "text/html");
-  const listed = { path: "out/päge one's.html", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/html" };
+  const listed = { path: "out/päge one's.html", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/html" };
   expect((await coordinator.client.runs.files(claimed.run_id)).items).toContainEqual(listed);
   const file = await coordinator.client.runs.file(claimed.run_id, listed.path);
   expect(file).toMatchObject({ size: bytes.length, sha256: listed.sha256 });
@@ -83,7 +83,7 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
   const run = await claimOverHttp(coordinator, "hostile");
   await run.upload(bytes);
   const before = readdirSync(coordinator.directory).sort();
-  const file = { type: "file", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/plain" } as const;
+  const file = { type: "file", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/plain" } as const;
   for (const path of hostilePaths) await run.append({ ...file, path });
   expect(await pathsOf(run.run_id)).toEqual([]);
   await run.append({ ...file, path: "fine" });
@@ -147,7 +147,7 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
     epoch: String(claimed.runner.epoch),
     run_id: claimed.run_id,
     attempt: "1",
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     size: "9",
   });
   const post = (path: string, headers: Record<string, string>, body: Buffer) =>
@@ -155,7 +155,7 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
   expect(await post(`/runner/files?${String(query)}`, {}, text("too long by far"))).toMatchObject({ status: 400 });
   expect(await post(`/runner/files?${String(query)}`, {}, text("short"))).toMatchObject({ status: 400 });
   for (const [name, value] of [
-    ["sha256", sha256Of(bytes).toUpperCase()],
+    ["sha256", hashBytes(bytes).toUpperCase()],
     ["sha256", "../../../etc/passwd"],
     ["sha256", ""],
     ["size", "-1"],
@@ -189,7 +189,7 @@ test("an interrupted upload leaves no file, not even a partial one", async () =>
     epoch: String(claimed.runner.epoch),
     run_id: claimed.run_id,
     attempt: "1",
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     size: String(bytes.length),
   });
   const sent = request(`${coordinator.url}/runner/files?${String(query)}`, {
@@ -213,7 +213,7 @@ test("reports a runner that cannot read its file in time, and keeps nothing", as
     ...claimed.runner,
     run_id: claimed.run_id,
     attempt: claimed.attempt,
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     size: 10,
   };
   const stuck = async function* () {
@@ -237,7 +237,7 @@ test("stores identical content of two runs once", async () => {
   for (const one of [claimed, other]) await one.keep("shared", bytes);
   await Promise.all([claimed.upload(bytes), other.upload(bytes), claimed.upload(bytes)]);
   expect(
-    readdirSync(join(folder(), sha256Of(bytes).slice(0, 2))).filter((name) => name === sha256Of(bytes)),
+    readdirSync(join(folder(), hashBytes(bytes).slice(0, 2))).filter((name) => name === hashBytes(bytes)),
   ).toHaveLength(1);
   for (const { run_id } of [claimed, other])
     expect((await buffer((await coordinator.client.runs.file(run_id, "shared")).stream)).toString()).toBe(
@@ -254,7 +254,7 @@ test("refuses a fenced upload with 409, records it, and does not grant access by
     type: "file",
     path: "got",
     size: bytes.length,
-    sha256: sha256Of(bytes),
+    sha256: hashBytes(bytes),
     media_type: "text/plain",
   } as const;
   await thief.append(file);
@@ -265,7 +265,7 @@ test("refuses a fenced upload with 409, records it, and does not grant access by
       return Number(row?.["n"]);
     });
   const before = await count();
-  const other = { run_id: claimed.run_id, attempt: claimed.attempt, sha256: sha256Of(bytes), size: bytes.length };
+  const other = { run_id: claimed.run_id, attempt: claimed.attempt, sha256: hashBytes(bytes), size: bytes.length };
   expect(
     await thief.port.upload({ ...thief.runner, ...other }, Readable.from([bytes]), AbortSignal.timeout(60_000)),
   ).toEqual({

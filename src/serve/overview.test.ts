@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
-import { finishOf, numbered, recordRuns, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { buildFinish, numbered, recordRuns, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { write } from "../record/query.ts";
 import { type ApiClient, createClient } from "../wire/client.ts";
 
@@ -17,7 +17,7 @@ async function setUp() {
   const keep = async (created_by: string, prompt: string) => {
     const run = sampleRun({ created_by, prompt });
     const events = numbered(run.run_id, 1, { type: "assistant", text: "hm" });
-    await coordinator.store.apply([{ op: "create_run", run, events }, finishOf(run.run_id)]);
+    await coordinator.store.apply([{ op: "create_run", run, events }, buildFinish(run.run_id)]);
     return run.run_id;
   };
   return { admin: coordinator.client, ann: await userOf("ann"), bob: await userOf("bob"), keep };

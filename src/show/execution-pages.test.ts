@@ -6,7 +6,7 @@ import { fromCursor } from "./cursor.ts";
 import { listExecutions } from "./pages.ts";
 
 eachEngine("a page of executions", (record) => {
-  it("ends at half a megabyte, and the pages together have them all", async () => {
+  it("ends at half a megabyte, and the pages together contain every execution", async () => {
     const { d, store } = record;
     const run_id = await d.submit({}, agentNamed("echo"));
     const runner = await d.register("r");

@@ -22,7 +22,7 @@ test("accepts parameters that match", async () => {
   ).toEqual([]);
 });
 
-test("reports each fault with its code and path", async () => {
+test("reports each invalid parameter with its code and path", async () => {
   expect(await checkParameters(agent(), { mesage: 1, tags: ["a", 2] }, schemas)).toEqual([
     { code: "DROVER-PAR-001", path: "/message", message: "is required" },
     { code: "DROVER-PAR-001", path: "/mesage", message: "is not a known property. Did you mean message?" },

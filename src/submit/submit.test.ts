@@ -138,14 +138,14 @@ it("continues a session where it is stored, and never another user's", async () 
   expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
 });
 
-it("continues a session with its own runner's agent if several runners bring that name", async () => {
-  const bring = (name: string) =>
+it("continues a session with its own runner's agent if several runners offer that name", async () => {
+  const offerAgents = (name: string) =>
     host.register({
       name,
       project_dir: `/${name}`,
       agents: [sampleAgent({ name: "chat", type: "autonomous", command: null, description: name })],
     });
-  const [one, two] = [await bring("one"), await bring("two")];
+  const [one, two] = [await offerAgents("one"), await offerAgents("two")];
   const first = await host.run(await host.submit({ agent_name: `chat@${two.runner_id}` }));
   await host.port.poll(
     { runner_id: two.runner_id, epoch: two.epoch, claim_id: "c", want: 1, ack_order: 0 },
@@ -162,7 +162,7 @@ it("continues a session with its own runner's agent if several runners bring tha
   });
 });
 
-it("says where a session's runner was if only another runner brings its agent, and blames no demand", async () => {
+it("names the directory of a session's runner if only another runner offers its agent, and no demand", async () => {
   const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
   const here = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
   const runner = await host.register({ ...here, name: "one", project_dir: "/began/here" });

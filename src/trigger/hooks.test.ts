@@ -89,7 +89,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     });
   });
 
-  it("answers wrong, missing and unknown signatures alike, and never shows a secret again", async () => {
+  it("responds to wrong, missing and unknown signatures alike, and never shows a secret again", async () => {
     expect(await add()).toMatchObject({ name: "in", secret });
     expect(JSON.stringify(await coordinator.client.hooks.list())).not.toContain(secret);
     const answers = [

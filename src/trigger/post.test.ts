@@ -16,7 +16,7 @@ const send = (url = receiver.url, more: Partial<Parameters<typeof post>[1]> = {}
   post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: never, ...more });
 const never = new AbortController().signal;
 
-test("sends the body with its headers, and keeps the first bytes of the response", async () => {
+test("sends the body with its headers, and returns the first bytes of the response", async () => {
   receiver.answer((_, response) => void response.writeHead(418).end("x".repeat(5000)));
   expect(await send()).toEqual({ status: 418, excerpt: "x".repeat(1024) });
   expect(receiver.requests).toMatchObject([{ body: '{"a":1}', headers: { "x-a": "b", "content-length": "7" } }]);
@@ -30,7 +30,7 @@ test("does not follow a redirect, to loopback or anywhere else", async () => {
   await elsewhere.close();
 });
 
-test("gives up on a receiver that never answers", async () => {
+test("gives up on a receiver that never responds", async () => {
   receiver.answer(() => undefined);
   expect(await send(receiver.url, { timeoutMs: 50 })).toEqual({ error: "No response within 0.05 s." });
 });

@@ -63,7 +63,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     });
   });
 
-  test("shows a failed run as failed, in the history and as the last line", async () => {
+  test("shows a failed run as failed, in the history and as the last slot", async () => {
     const { coordinator, client, clock, create } = await setUp(engine);
     const { schedule_id } = await create();
     clock.advance(30_000);
@@ -254,11 +254,11 @@ test("fires each slot once with two coordinators on one database", async () => {
 
 test("lets users see and change only their own schedules", async () => {
   const { coordinator, client, create } = await setUp("SQLite");
-  const userOf = async (subject: string) => {
+  const createUser = async (subject: string) => {
     const { token } = await client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
-  const [ann, bob] = [await userOf("ann"), await userOf("bob")];
+  const [ann, bob] = [await createUser("ann"), await createUser("bob")];
   const { schedule_id } = await ann.schedules.create({ agent_name: "noop", name: "hers", every: "1h" });
   await create({ name: "admins" });
   expect((await ann.schedules.list()).items).toMatchObject([{ schedule_id, created_by: "ann" }]);

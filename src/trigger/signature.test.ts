@@ -45,15 +45,15 @@ test.each([
   `t=1e9,v1=${"0".repeat(64)}`,
   `sha256=${"0".repeat(64)}`,
 ])("refuses %j as wrong, whatever its time", (header) => {
-  expect(verifyTimestamped(header, secret, body, now)).toEqual({ ok: false, why: "wrong" });
-  expect(verifyGithub(header, secret, body)).toEqual({ ok: false, why: "wrong" });
+  expect(verifyTimestamped(header, secret, body, now)).toEqual({ ok: false, reason: "wrong" });
+  expect(verifyGithub(header, secret, body)).toEqual({ ok: false, reason: "wrong" });
 });
 
 test("refuses a valid signature for another secret, body or time", () => {
   const header = createSignature(secret, body, now);
-  expect(verifyTimestamped(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
-  expect(verifyTimestamped(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
-  expect(verifyTimestamped(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimestamped(header, `${secret}x`, body, now)).toMatchObject({ reason: "wrong" });
+  expect(verifyTimestamped(header, secret, Buffer.from("{}"), now)).toMatchObject({ reason: "wrong" });
+  expect(verifyTimestamped(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ reason: "wrong" });
 });
 
 test("tolerates five minutes in either direction, and no more", () => {
@@ -62,7 +62,10 @@ test("tolerates five minutes in either direction, and no more", () => {
   for (const off of [signatureToleranceMs, -signatureToleranceMs])
     expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
   for (const off of [signatureToleranceMs + 1, -signatureToleranceMs - 1])
-    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
+    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({
+      ok: false,
+      reason: "old",
+    });
 });
 
 test("seals a secret differently each time, readable only with its own key and name", () => {

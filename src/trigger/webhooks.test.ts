@@ -91,7 +91,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(printed.trim().endsWith(signature!)).toBe(true);
   });
 
-  it("are retried until they answer 2xx; a redirect does not count", async () => {
+  it("are retried until they respond with 2xx; a redirect does not count", async () => {
     const elsewhere = await startReceiver();
     const coordinator = await start();
     await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
@@ -108,7 +108,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await elsewhere.close();
   });
 
-  it("that hang or answer endlessly delay nobody else", async () => {
+  it("that hang or never end their response delay no other webhook", async () => {
     const slow = await startReceiver(() => undefined);
     const coordinator = await start({
       // a hanging attempt is aborted only when the coordinator stops

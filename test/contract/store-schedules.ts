@@ -3,7 +3,7 @@ import { scheduleDefinitionSchema, type NewSchedule, type ScheduleDefinition } f
 import type { FireSchedule } from "../../src/model/schedule-ops.ts";
 import type { Change } from "../../src/model/store.ts";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
-import { finishOf, sampleRun } from "../fixtures/record/sample.ts";
+import { buildFinish, sampleRun } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const minute = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
@@ -195,7 +195,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       // It waits itself, so it is cancelled at once.
       const three = await fired(3);
       expect(await d.statuses(one, two, three)).toEqual(["stopping", "cancelled", "pending"]);
-      const cancelled = { ...finishOf(one).result, status: "cancelled" } as const;
+      const cancelled = { ...buildFinish(one).result, status: "cancelled" } as const;
       await d.finish(runner, one, 1, { result: cancelled });
       expect(await d.claim(runner, 4)).toEqual([three]);
     });

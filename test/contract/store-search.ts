@@ -3,7 +3,7 @@ import type { RunEvent } from "../../src/model/event.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { FinishRun } from "../../src/model/store.ts";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
-import { finishOf, numbered, sampleRun } from "../fixtures/record/sample.ts";
+import { buildFinish, numbered, sampleRun } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const toolUse = (input: unknown, name = "shell"): RunEvent => ({ type: "tool_use", tool_use_id: "t", name, input });
@@ -19,7 +19,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     ): Promise<string> => {
       const made = sampleRun(run);
       await store.apply([{ op: "create_run", run: made, events: numbered(made.run_id, 1, ...events) }]);
-      if (result !== null) await store.apply([finishOf(made.run_id, [], result)]);
+      if (result !== null) await store.apply([buildFinish(made.run_id, [], result)]);
       return made.run_id;
     };
     const find = async (text: string, filter = {}) => (await store.read.search(text, filter, { limit: 50 })).items;
@@ -51,7 +51,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       const runner = await d.register("r");
       await d.claim(runner);
       expect(await ids("seventeen")).toEqual([]);
-      await d.finish(runner, run_id, 1, { result: finishOf(run_id, [], { result_text: "seventeen" }).result });
+      await d.finish(runner, run_id, 1, { result: buildFinish(run_id, [], { result_text: "seventeen" }).result });
       expect(await ids("seventeen")).toEqual([run_id]);
       expect(await ids("geese seventeen")).toEqual([run_id]);
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
-import { finishOf } from "../fixtures/record/sample.ts";
+import { buildFinish } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
@@ -62,7 +62,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
           nexts.push(await d.submit({ session_id, mode: "resume" }, chat));
         }
         expect(await d.claim(runner, 9)).toEqual(firsts);
-        const finishes = firsts.map((run_id) => ({ ...finishOf(run_id), attempt: 1, runner, isolation: null }));
+        const finishes = firsts.map((run_id) => ({ ...buildFinish(run_id), attempt: 1, runner, isolation: null }));
         return { runner, firsts, nexts, finishes };
       };
 
@@ -77,7 +77,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         const { runner, firsts, nexts, finishes } = await begin();
         const other = await d.submit();
         await d.claim(runner, 9);
-        const bad = finishOf(other).result;
+        const bad = buildFinish(other).result;
         const events = [{ n: 1, at: new Date().toISOString(), event: bad }];
         const ops = [{ op: "append_events", run_id: other, attempt: 1, runner, events } as const, ...finishes];
         await expect(store.apply(ops)).rejects.toThrow("finish_run");

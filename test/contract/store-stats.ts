@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
-import { finishOf } from "../fixtures/record/sample.ts";
+import { buildFinish } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
@@ -20,7 +20,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       const runner = await d.register("r");
       const run_id = await d.submit({ created_by });
       await d.claim(runner);
-      await d.finish(runner, run_id, 1, { result: finishOf(run_id, [], result).result });
+      await d.finish(runner, run_id, 1, { result: buildFinish(run_id, [], result).result });
     };
 
     it("counts ends by time and failures by reason, filtered by owner", async () => {

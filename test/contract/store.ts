@@ -4,11 +4,11 @@ import type { OpResult, Store } from "../../src/model/store.ts";
 import {
   executionEnded,
   executionStarted,
-  finishOf,
+  buildFinish,
   numbered,
   sampleId,
   sampleRun,
-  timeOf,
+  timeAfter,
 } from "../fixtures/record/sample.ts";
 
 export interface OpenedStore {
@@ -78,7 +78,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       it("accepts neither a run in a final state nor a result event", async () => {
         await expect(create(sampleRun({ status: "failed" }))).rejects.toThrow("finish_run");
         const run = sampleRun();
-        await expect(create(run, finishOf(run.run_id).result)).rejects.toThrow("finish_run");
+        await expect(create(run, buildFinish(run.run_id).result)).rejects.toThrow("finish_run");
         expect(await store.read.run(run.run_id)).toBeNull();
       });
     });
@@ -112,7 +112,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const { run_id } = await created();
         expect(await append(sampleId(), 1, [output("x")])).toEqual([{ ok: false, conflict: "not_found", last_n: 0 }]);
         expect(await append(run_id, 1, [output("x")], 2)).toEqual([{ ok: false, conflict: "fenced", last_n: 0 }]);
-        await store.apply([finishOf(run_id, numbered(run_id, 1, output("1")))]);
+        await store.apply([buildFinish(run_id, numbered(run_id, 1, output("1")))]);
         expect(await append(run_id, 2, [output("2")])).toEqual([{ ok: false, conflict: "finished", last_n: 1 }]);
         expect(await append(run_id, 1, [output("1")])).toEqual([{ ok: true, last_n: 1, repeated: true }]);
         expect(await seqs(run_id)).toEqual([
@@ -131,8 +131,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         ]);
         expect(await store.read.run(run_id)).toMatchObject({
           status: "running",
-          claimed_at: timeOf(run_id, 0),
-          started_at: timeOf(run_id, 1),
+          claimed_at: timeAfter(run_id, 0),
+          started_at: timeAfter(run_id, 1),
           progress: 40,
           usage: { input_tokens: 7, output_tokens: 8, cost_usd: null },
         });
@@ -145,14 +145,14 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await store.read.run(run_id)).toMatchObject({ status: "running", waiting_for: null });
         await append(run_id, 8, [{ type: "status", status: "completed" }]);
         expect(await store.read.run(run_id)).toMatchObject({ status: "running", finished_at: null });
-        await expect(append(run_id, 9, [finishOf(run_id).result])).rejects.toThrow("finish_run");
+        await expect(append(run_id, 9, [buildFinish(run_id).result])).rejects.toThrow("finish_run");
       });
     });
 
     describe("finish_run", () => {
       it("stores the last events, then the result, and the final columns", async () => {
         const { run_id } = await created({}, output("1"));
-        const finish = finishOf(run_id, numbered(run_id, 2, output("2")), {
+        const finish = buildFinish(run_id, numbered(run_id, 2, output("2")), {
           status: "failed",
           reason: "exit_nonzero",
           error: "no",
@@ -183,13 +183,13 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       it("accepts the same finish again and refuses a different one", async () => {
         const { run_id } = await created();
-        const finish = finishOf(run_id, numbered(run_id, 1, output("1")), { result_data: { a: 1, b: 2 } });
+        const finish = buildFinish(run_id, numbered(run_id, 1, output("1")), { result_data: { a: 1, b: 2 } });
         await store.apply([finish]);
         expect(await store.apply([{ ...finish, result: { ...finish.result, result_data: { b: 2, a: 1 } } }])).toEqual([
           { ok: true, last_n: 1, repeated: true },
         ]);
         for (const other of [
-          finishOf(run_id, [], { exit_code: 1 }),
+          buildFinish(run_id, [], { exit_code: 1 }),
           { ...finish, isolation: null },
           { ...finish, summary: "else" },
         ]) {
@@ -203,11 +203,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       it("refuses an unknown run, another attempt and a gap, and changes nothing", async () => {
         const { run_id } = await created();
-        expect(await store.apply([finishOf(sampleId())])).toEqual([{ ok: false, conflict: "not_found", last_n: 0 }]);
-        expect(await store.apply([{ ...finishOf(run_id), attempt: 2 }])).toEqual([
+        expect(await store.apply([buildFinish(sampleId())])).toEqual([{ ok: false, conflict: "not_found", last_n: 0 }]);
+        expect(await store.apply([{ ...buildFinish(run_id), attempt: 2 }])).toEqual([
           { ok: false, conflict: "fenced", last_n: 0 },
         ]);
-        expect(await store.apply([finishOf(run_id, numbered(run_id, 2, output("2")))])).toEqual([
+        expect(await store.apply([buildFinish(run_id, numbered(run_id, 2, output("2")))])).toEqual([
           { ok: false, conflict: "gap", last_n: 0 },
         ]);
         expect(await store.read.run(run_id)).toMatchObject({ status: "running", finished_at: null });
@@ -216,7 +216,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       it("keeps the summary and the results it is not given", async () => {
         const { run_id } = await created({ summary: "so far", parameters: { a: 1 } });
-        const { summary: _, ...finish } = finishOf(run_id, [], { result_text: "out" });
+        const { summary: _, ...finish } = buildFinish(run_id, [], { result_text: "out" });
         await store.apply([finish]);
         expect(await store.read.run(run_id)).toMatchObject({
           summary: "so far",
@@ -234,7 +234,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         { op: "create_run", run, events: numbered(run_id, 1, output("1")) },
         { op: "append_events", run_id: sampleId(), attempt: 1, events: [] },
         { op: "append_events", run_id, attempt: 1, events: numbered(run_id, 2, output("2")) },
-        finishOf(run_id),
+        buildFinish(run_id),
       ]);
       expect(results.map(({ ok }: OpResult) => ok)).toEqual([true, false, true, true]);
       expect(await seqs(run_id)).toEqual([
@@ -248,7 +248,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       const runs = Array.from({ length: 50 }, () => sampleRun());
       const bad = sampleRun();
       const calls = runs.map((run) => create(run, output(run.run_id)));
-      const broken = create(bad, finishOf(bad.run_id).result);
+      const broken = create(bad, buildFinish(bad.run_id).result);
       await expect(broken).rejects.toThrow("finish_run");
       expect((await Promise.all(calls)).every(([result]) => result.ok)).toBe(true);
       for (const run of runs) expect(await seqs(run.run_id)).toEqual([[1, 1]]);
@@ -281,7 +281,12 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const { run_id } = run;
         await create(run, output(text));
         expect(await store.read.run(run_id)).toEqual(run);
-        const finish = finishOf(run_id, [], { status: "failed", error: text, result_text: text, result_data: [text] });
+        const finish = buildFinish(run_id, [], {
+          status: "failed",
+          error: text,
+          result_text: text,
+          result_data: [text],
+        });
         await store.apply([{ ...finish, summary: text }]);
         expect(await store.read.run(run_id)).toMatchObject({
           error: text,
@@ -301,7 +306,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       const other = await opened.again();
       try {
         expect(await other.read.events(run_id, 0, 10)).toEqual(await store.read.events(run_id, 0, 10));
-        await other.apply([finishOf(run_id)]);
+        await other.apply([buildFinish(run_id)]);
         expect(await store.read.run(run_id)).toMatchObject({ status: "completed" });
       } finally {
         await other.close();
@@ -324,8 +329,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         );
         for (const run of runs) await create(run);
         await store.apply([
-          finishOf(runs[1]!.run_id),
-          finishOf(runs[2]!.run_id, [], { status: "failed", reason: "timeout" }),
+          buildFinish(runs[1]!.run_id),
+          buildFinish(runs[2]!.run_id, [], { status: "failed", reason: "timeout" }),
         ]);
         const list = async (filter: Parameters<Store["read"]["runs"]>[0], page = { limit: 100 }) =>
           (await store.read.runs(filter, page)).map((row) => runs.findIndex((run) => run.run_id === row.run_id));
@@ -389,7 +394,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           start: { execution_id: id },
           end: null,
         });
-        await store.apply([finishOf(run_id, numbered(run_id, 3, executionEnded(id, { exit_code: 4 })))]);
+        await store.apply([buildFinish(run_id, numbered(run_id, 3, executionEnded(id, { exit_code: 4 })))]);
         expect(await store.read.execution(id)).toMatchObject({ end: { exit_code: 4 } });
         expect(
           (await store.read.executions({ open: true }, { limit: 10 })).map(({ start }) => start.execution_id),

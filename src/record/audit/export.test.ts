@@ -4,11 +4,11 @@ import { expect, it } from "vitest";
 import {
   executionEnded,
   executionStarted,
-  finishOf,
+  buildFinish,
   numbered,
   sampleId,
   sampleRun,
-  timeOf,
+  timeAfter,
 } from "../../../test/fixtures/record/sample.ts";
 import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
@@ -18,11 +18,11 @@ import { currentOwner } from "./owner.ts";
 
 const scratch = scratchStores();
 
-it("writes document 004's record for each execution, in order of their start", async () => {
+it("writes one record for each execution, in order of their start", async () => {
   const directory = scratch.newDirectory();
   const run = sampleRun({ parent_run_id: "p\0arent" });
   const { run_id } = run;
-  const store = await scratch.open(directory, { now: () => new Date(timeOf(run_id, 20)) });
+  const store = await scratch.open(directory, { now: () => new Date(timeAfter(run_id, 20)) });
   const correlation = {
     session_id: "s",
     task_id: "t",
@@ -37,7 +37,7 @@ it("writes document 004's record for each execution, in order of their start", a
       run,
       events: numbered(run_id, 1, executionStarted(run_id, { correlation, limits: { cpu_seconds: 9 } })),
     },
-    finishOf(
+    buildFinish(
       run_id,
       numbered(
         run_id,
@@ -46,12 +46,12 @@ it("writes document 004's record for each execution, in order of their start", a
       ),
     ),
   ]);
-  expect(await exported(directory)).toEqual([
+  expect(await readExport(directory)).toEqual([
     {
       eventType: "command_execution",
-      timestamp: timeOf(run_id),
-      recordedAt: timeOf(run_id, 20),
-      endRecordedAt: timeOf(run_id, 20),
+      timestamp: timeAfter(run_id),
+      recordedAt: timeAfter(run_id, 20),
+      endRecordedAt: timeAfter(run_id, 20),
       clockDoubtful: false,
       runId: "p\0arent",
       sessionId: "s",
@@ -62,8 +62,8 @@ it("writes document 004's record for each execution, in order of their start", a
       repoSha: "abc",
       command: "echo hello",
       exitCode: null,
-      startTime: timeOf(run_id),
-      endTime: timeOf(run_id, 5),
+      startTime: timeAfter(run_id),
+      endTime: timeAfter(run_id, 5),
       durationMs: 5,
       executionId: run_id,
       parentRunId: "p\0arent",
@@ -95,21 +95,21 @@ it("distinguishes a running execution from one whose process died, and the sweep
     const events = numbered(run.run_id, 1, executionStarted(ids[which], { owner: owners[which] }));
     await store.apply([{ op: "create_run", run, events }]);
   }
-  expect((await exported(directory)).map(({ state, interrupted, exitCode }) => [state, interrupted, exitCode])).toEqual(
-    [
-      ["running", false, null],
-      ["interrupted", true, null],
-    ],
-  );
+  expect(
+    (await readExport(directory)).map(({ state, interrupted, exitCode }) => [state, interrupted, exitCode]),
+  ).toEqual([
+    ["running", false, null],
+    ["interrupted", true, null],
+  ]);
   const found = await findInterruptedExecutions(store);
   expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
 
   const { run_id } = found[0] ?? { run_id: "" };
   await store.apply([
-    finishOf(run_id, numbered(run_id, 2, executionEnded(ids.dead, { interrupted: true, success: false }))),
+    buildFinish(run_id, numbered(run_id, 2, executionEnded(ids.dead, { interrupted: true, success: false }))),
   ]);
   expect(await findInterruptedExecutions(store)).toEqual([]);
-  expect((await exported(directory)).map(({ state }) => state)).toEqual(["running", "interrupted"]);
+  expect((await readExport(directory)).map(({ state }) => state)).toEqual(["running", "interrupted"]);
 });
 
 it("filters by time, pages through many executions, and waits for a slow writer", async () => {
@@ -117,21 +117,21 @@ it("filters by time, pages through many executions, and waits for a slow writer"
   const run = sampleRun();
   const [first, ...ids] = Array.from({ length: 1201 }, () => sampleId());
   const last = ids.pop() ?? "";
-  let now = timeOf(first ?? "");
+  let now = timeAfter(first ?? "");
   const store = await scratch.open(directory, { now: () => new Date(now) });
   const started = (from: string[], n: number) =>
-    from.map((id, index) => ({ n: n + index, at: timeOf(id), event: executionStarted(id) }));
+    from.map((id, index) => ({ n: n + index, at: timeAfter(id), event: executionStarted(id) }));
   await store.apply([{ op: "create_run", run, events: started([first ?? ""], 1) }]);
   const add = async (time: string, events: ReturnType<typeof started>) => {
     now = time;
     await store.apply([{ op: "append_events", run_id: run.run_id, attempt: 1, events }]);
   };
-  await add(timeOf(ids[0] ?? ""), started(ids, 2));
-  await add(timeOf(last), started([last], 1201));
+  await add(timeAfter(ids[0] ?? ""), started(ids, 2));
+  await add(timeAfter(last), started([last], 1201));
   let writing = 0;
   const got: string[] = [];
   const { executions } = await exportAudit(
-    { directory, since: timeOf(ids[0] ?? ""), until: timeOf(last) },
+    { directory, since: timeAfter(ids[0] ?? ""), until: timeAfter(last) },
     async (line) => {
       expect((writing += 1)).toBe(1);
       await new Promise(setImmediate);
@@ -152,7 +152,7 @@ it("writes a line for each refused write of a runner, with what that runner had 
   expect(await claim(runner)).toEqual([run_id]);
   const started = executionStarted(sampleId());
   expect(await append(runner, run_id, 7, 1, started)).toMatchObject({ ok: false, conflict: "fenced" });
-  expect(await exported(directory)).toEqual([
+  expect(await readExport(directory)).toEqual([
     {
       eventType: "refused_write",
       timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -179,7 +179,7 @@ it("passes an error of the writer on unchanged", async () => {
   await expect(fault).rejects.toBe(closed);
 });
 
-async function exported(directory: string): Promise<Record<string, unknown>[]> {
+async function readExport(directory: string): Promise<Record<string, unknown>[]> {
   const lines: string[] = [];
   await exportAudit({ directory }, (line) => void lines.push(line));
   return lines.map((line) => JSON.parse(line));

@@ -15,7 +15,7 @@ const scratch = scratchStores();
 
 describe("continues the chain, and reports it from then on, when", () => {
   it("the tail was truncated", async () => {
-    const directory = await trail(3);
+    const directory = await createTrail(3);
     cutTail(directory);
     const cut = await verifyAudit({ directory });
     expect(cut).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
@@ -30,7 +30,7 @@ describe("continues the chain, and reports it from then on, when", () => {
 
   it("audit.head was removed, or emptied", async () => {
     for (const damage of [rmSync, (file: string) => writeFileSync(file, "")]) {
-      const directory = await trail(3);
+      const directory = await createTrail(3);
       damage(auditHeadFile(directory));
       await write(directory, 1);
       await write(directory, 1);
@@ -40,14 +40,14 @@ describe("continues the chain, and reports it from then on, when", () => {
   });
 
   it("the database was removed", async () => {
-    const directory = await trail(3);
+    const directory = await createTrail(3);
     for (const end of ["", "-wal", "-shm"]) rmSync(join(directory, `drover.db${end}`), { force: true });
     await write(directory, 3);
     await expectRecorded(directory, 1, "shorter than its head when row 1 was written");
   });
 
   it("an older copy of the database was continued before the head came back", async () => {
-    const directory = await trail(3);
+    const directory = await createTrail(3);
     const head = readFileSync(auditHeadFile(directory));
     cutTail(directory);
     writeFileSync(auditHeadFile(directory), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
@@ -70,7 +70,7 @@ describe("continues the chain, and reports it from then on, when", () => {
   });
 
   it("retention removes the rows that record it", async () => {
-    const directory = await trail(3);
+    const directory = await createTrail(3);
     cutTail(directory);
     const store = await scratch.open(directory, { now: () => new Date("2026-01-01") });
     await recordRuns(store, 1);
@@ -85,7 +85,7 @@ describe("continues the chain, and reports it from then on, when", () => {
   });
 
   it("retention is the first to write", async () => {
-    const directory = await trail(3);
+    const directory = await createTrail(3);
     cutTail(directory);
     const store = await scratch.open(directory);
     await pruneAudit(store, new Date("2100-01-01"));
@@ -95,7 +95,7 @@ describe("continues the chain, and reports it from then on, when", () => {
 });
 
 it("reports new damage before old damage that the chain has recorded", async () => {
-  const directory = await trail(3);
+  const directory = await createTrail(3);
   cutTail(directory);
   await write(directory, 2);
   change(directory, "update audit_rows set body = '{}' where no = 8");
@@ -106,7 +106,7 @@ it("reports new damage before old damage that the chain has recorded", async () 
 });
 
 it("does not keep a backup from being restored, which then reports it too", async () => {
-  const directory = await trail(3);
+  const directory = await createTrail(3);
   cutTail(directory);
   await write(directory, 1);
   const file = join(directory, "copy");
@@ -120,7 +120,7 @@ it("does not keep a backup from being restored, which then reports it too", asyn
 
 describe("reports nothing when", () => {
   it("the database is ahead of audit.head, even if retention removed the head's rows", async () => {
-    const directory = await trail(2);
+    const directory = await createTrail(2);
     const behind = readFileSync(auditHeadFile(directory));
     await write(directory, 2);
     writeFileSync(auditHeadFile(directory), behind);
@@ -135,7 +135,7 @@ describe("reports nothing when", () => {
   });
 
   it("drover restored a backup", async () => {
-    const directory = await trail(2);
+    const directory = await createTrail(2);
     const file = join(directory, "copy");
     await backupStore({ directory, file }, new Date());
     await write(directory, 2);
@@ -155,7 +155,7 @@ describe("reports nothing when", () => {
 });
 
 it("keeps recording while audit.head is unusable, warns, and compares once it is usable", async () => {
-  const directory = await trail(3);
+  const directory = await createTrail(3);
   const head = readFileSync(auditHeadFile(directory));
   cutTail(directory);
   rmSync(auditHeadFile(directory));
@@ -173,7 +173,7 @@ it("keeps recording while audit.head is unusable, warns, and compares once it is
   await expectRecorded(directory, 7, "did not match its head when row 7 was written");
 });
 
-async function trail(runs: number): Promise<string> {
+async function createTrail(runs: number): Promise<string> {
   const directory = scratch.newDirectory();
   await write(directory, runs);
   return directory;
@@ -204,7 +204,7 @@ function mismatches(directory: string): unknown[] {
 }
 
 async function expectRecorded(directory: string, row_no: number, what: string): Promise<void> {
-  const found = await verifyAudit({ directory });
-  expect(found).toMatchObject({ ok: false, first_bad: { row_no, what: expect.stringContaining(what) } });
-  expect(found.head).toBe(`${readHead(auditHeadFile(directory))?.count}:${readHead(auditHeadFile(directory))?.mac}`);
+  const result = await verifyAudit({ directory });
+  expect(result).toMatchObject({ ok: false, first_bad: { row_no, what: expect.stringContaining(what) } });
+  expect(result.head).toBe(`${readHead(auditHeadFile(directory))?.count}:${readHead(auditHeadFile(directory))?.mac}`);
 }

@@ -17,8 +17,12 @@ it("removes old batches, records that, and leaves a chain that verifies", async 
   setNow(march);
   await recordRuns(store, 3);
   expect(await pruneAudit(store, february)).toEqual({ rows: 10 });
-  const found = await verifyAudit({ directory });
-  expect(found).toMatchObject({ ok: true, rows: 7, pruned: { rows: 10, batches: 10, before: february.toISOString() } });
+  const result = await verifyAudit({ directory });
+  expect(result).toMatchObject({
+    ok: true,
+    rows: 7,
+    pruned: { rows: 10, batches: 10, before: february.toISOString() },
+  });
   const pruneRows = store.connection.sql("select body from audit_rows where kind = 'prune'").all();
   expect(pruneRows.map((row) => JSON.parse(String(row["body"])))).toMatchObject([{ last_no: 10, rows: 10 }]);
   // The head recorded at the boundary is still in the chain. An older one can no longer be confirmed, and verify says so.

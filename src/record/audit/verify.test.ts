@@ -23,23 +23,23 @@ it("accepts a new trail and a used one, and returns its length", async () => {
     pruned: null,
   });
   await recordRuns(store, 3);
-  const found = await verifyAudit({ directory });
-  expect(found).toMatchObject({ ok: true, rows: 6, batches: 6 });
-  expect(found.head).toBe(`6:${readHead(auditHeadFile(directory))?.mac}`);
+  const result = await verifyAudit({ directory });
+  expect(result).toMatchObject({ ok: true, rows: 6, batches: 6 });
+  expect(result.head).toBe(`6:${readHead(auditHeadFile(directory))?.mac}`);
 });
 
 it("accepts batches of many rows", async () => {
-  const { directory } = await trail({ runs: 40, together: true });
-  const found = await verifyAudit({ directory });
-  expect(found).toMatchObject({ ok: true, rows: 80 });
-  expect(found.batches).toBeLessThan(80);
+  const { directory } = await createTrail({ runs: 40, together: true });
+  const result = await verifyAudit({ directory });
+  expect(result).toMatchObject({ ok: true, rows: 80 });
+  expect(result.batches).toBeLessThan(80);
 });
 
 describe("names the first bad row when", () => {
   const columns = ["batch_no", "kind", "execution_id", "run_id", "attempt", "at", "body", "mac"];
   for (const column of columns) {
     it(`${column} of a row is changed`, async () => {
-      const { directory } = await trail({ runs: 4 }, (db) => flip(db, "audit_rows", column, "no = 5"));
+      const { directory } = await createTrail({ runs: 4 }, (db) => flip(db, "audit_rows", column, "no = 5"));
       expect(await verifyAudit({ directory })).toMatchObject({
         ok: false,
         rows: 4,
@@ -50,7 +50,7 @@ describe("names the first bad row when", () => {
 
   it("a text is turned into a blob, or into bytes that are not valid text", async () => {
     for (const assignment of ["body = cast(body as blob)", "body = cast(x'ff' as text)"]) {
-      const { directory } = await trail({ runs: 4 }, (db) =>
+      const { directory } = await createTrail({ runs: 4 }, (db) =>
         db.exec(`update audit_rows set ${assignment} where no = 3`),
       );
       expect(await verifyAudit({ directory })).toMatchObject({ ok: false, first_bad: { row_no: 3 } });
@@ -58,7 +58,7 @@ describe("names the first bad row when", () => {
   });
 
   it.each(["audit_rows_by_execution", "audit_rows_by_run"])("%s leaves a row out", async (name) => {
-    const { directory } = await trail({ runs: 4 }, (db) => rebuildIndex(db, name, "and no <> 5"));
+    const { directory } = await createTrail({ runs: 4 }, (db) => rebuildIndex(db, name, "and no <> 5"));
     expect(await verifyAudit({ directory })).toMatchObject({
       ok: false,
       rows: 4,
@@ -67,20 +67,22 @@ describe("names the first bad row when", () => {
   });
 
   it("one row in the middle of a batch is changed", async () => {
-    const { directory } = await trail({ runs: 10, together: true }, (db) => flip(db, "audit_rows", "body", "no = 7"));
+    const { directory } = await createTrail({ runs: 10, together: true }, (db) =>
+      flip(db, "audit_rows", "body", "no = 7"),
+    );
     expect(await verifyAudit({ directory })).toMatchObject({ ok: false, first_bad: { row_no: 7 } });
   });
 
   it("a row is deleted, renumbered or added", async () => {
-    const deleted = await trail({ runs: 4 }, (db) => db.exec("delete from audit_rows where no = 3"));
+    const deleted = await createTrail({ runs: 4 }, (db) => db.exec("delete from audit_rows where no = 3"));
     expect(await verifyAudit(deleted)).toMatchObject({
       ok: false,
       first_bad: { row_no: 3, what: "the row is missing" },
     });
-    const moved = await trail({ runs: 4 }, (db) => db.exec("update audit_rows set no = 90 where no = 3"));
+    const moved = await createTrail({ runs: 4 }, (db) => db.exec("update audit_rows set no = 90 where no = 3"));
     expect(await verifyAudit(moved)).toMatchObject({ ok: false, first_bad: { row_no: 3 } });
     const copy = "select 9, 8, kind, execution_id, run_id, attempt, at, body, mac from audit_rows where no = 8";
-    const added = await trail({ runs: 4 }, (db) => db.exec(`insert into audit_rows ${copy}`));
+    const added = await createTrail({ runs: 4 }, (db) => db.exec(`insert into audit_rows ${copy}`));
     expect(await verifyAudit(added)).toMatchObject({ ok: false, first_bad: { row_no: 9 } });
   });
 });
@@ -88,7 +90,7 @@ describe("names the first bad row when", () => {
 describe("fails when", () => {
   for (const column of ["batch_no", "first_no", "count", "at", "mac"]) {
     it(`${column} of a batch is changed`, async () => {
-      const { directory } = await trail({ runs: 4 }, (db) => {
+      const { directory } = await createTrail({ runs: 4 }, (db) => {
         flip(db, "audit_batches", column, "batch_no = 5", column === "batch_no" ? 100 : 1);
       });
       expect(await verifyAudit({ directory })).toMatchObject({ ok: false, first_bad: { batch_no: 5 } });
@@ -96,26 +98,26 @@ describe("fails when", () => {
   }
 
   it("a batch is deleted, with its rows or without", async () => {
-    const whole = await trail({ runs: 4 }, (db) =>
+    const whole = await createTrail({ runs: 4 }, (db) =>
       db.exec("delete from audit_batches where batch_no = 3; delete from audit_rows where no = 3"),
     );
     expect(await verifyAudit(whole)).toMatchObject({
       ok: false,
       first_bad: { batch_no: 3, row_no: 3, what: "the batch is missing" },
     });
-    const half = await trail({ runs: 4 }, (db) => db.exec("delete from audit_batches where batch_no = 3"));
+    const half = await createTrail({ runs: 4 }, (db) => db.exec("delete from audit_batches where batch_no = 3"));
     expect(await verifyAudit(half)).toMatchObject({ ok: false, first_bad: { batch_no: 3 } });
   });
 
   it("the first batches are deleted without an anchor", async () => {
-    const { directory } = await trail({ runs: 4 }, (db) => {
+    const { directory } = await createTrail({ runs: 4 }, (db) => {
       db.exec("delete from audit_batches where batch_no <= 2; delete from audit_rows where no <= 2");
     });
     expect(await verifyAudit({ directory })).toMatchObject({ ok: false, rows: 0, first_bad: { batch_no: 1 } });
   });
 
   it("the tail is truncated: audit.head shows it, and so does a head recorded earlier", async () => {
-    const { directory } = await trail({ runs: 4 });
+    const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, cutTail);
     expect(await verifyAudit({ directory })).toMatchObject({
@@ -135,7 +137,7 @@ describe("fails when", () => {
   });
 
   it("the tail was truncated and other rows were written in its place", async () => {
-    const { directory } = await trail({ runs: 4 });
+    const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, cutTail);
     await recordRuns(await scratch.open(directory), 2);
@@ -146,7 +148,7 @@ describe("fails when", () => {
   });
 
   it("the chain is rewritten with another key", async () => {
-    const { directory } = await trail({ runs: 4 }, (db) => rewrite(db, new Uint8Array(32).fill(7)));
+    const { directory } = await createTrail({ runs: 4 }, (db) => rewrite(db, new Uint8Array(32).fill(7)));
     expect(await verifyAudit({ directory })).toMatchObject({
       ok: false,
       rows: 0,
@@ -155,7 +157,7 @@ describe("fails when", () => {
   });
 
   it("the chain is rewritten with the right key, if its head was recorded", async () => {
-    const { directory } = await trail({ runs: 4 });
+    const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
     change(directory, (db) => rewrite(db, readKey(directory) ?? new Uint8Array()));
     expect(await verifyAudit({ directory })).toMatchObject({
@@ -168,7 +170,7 @@ describe("fails when", () => {
   });
 
   it("the key is missing", async () => {
-    const { directory } = await trail({ runs: 1 });
+    const { directory } = await createTrail({ runs: 1 });
     rmSync(auditKeyFile(directory));
     await expect(verifyAudit({ directory })).rejects.toMatchObject({ code: "DROVER-AUD-001" });
   });
@@ -187,7 +189,7 @@ it("accepts a database that is ahead of audit.head, and a head from the middle o
 });
 
 /** A closed trail of start and end rows. `tamper` changes it with plain SQL. */
-async function trail(
+async function createTrail(
   { runs, together = false }: { runs: number; together?: boolean },
   tamper?: (db: Database) => void,
 ) {

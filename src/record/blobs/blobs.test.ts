@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sha256Of } from "../../../test/fixtures/record/files.ts";
+import { hashBytes } from "../../../test/fixtures/record/files.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 
 const { newDirectory, open } = scratchStores();
@@ -14,7 +14,7 @@ it("closes the store only after pending contents are written", async () => {
     yield bytes;
   };
   const ended: string[] = [];
-  const announced = { sha256: sha256Of(bytes), size: bytes.length };
+  const announced = { sha256: hashBytes(bytes), size: bytes.length };
   const put = store.blobs.put(content(), announced, new AbortController().signal).then((how) => ended.push(how));
   const closed = store.close().then(() => ended.push("closed"));
   // Long enough for a store to close that does not wait.

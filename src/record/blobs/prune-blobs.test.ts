@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "n
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { expect, it } from "vitest";
-import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { agentNamed, drive } from "../../../test/fixtures/dispatch/drive.ts";
 import type { SqliteStore } from "../open.ts";
@@ -13,9 +13,9 @@ const { newDirectory, open } = scratchStores();
 const text = (value: string) => Buffer.from(value);
 const never = new AbortController().signal;
 const put = (store: SqliteStore, bytes: Buffer) =>
-  store.blobs.put(Readable.from([bytes]), { sha256: sha256Of(bytes), size: bytes.length }, never);
-const fileOf = (store: SqliteStore, bytes: Buffer) =>
-  join(store.directory, "files", sha256Of(bytes).slice(0, 2), sha256Of(bytes));
+  store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, never);
+const blobFileFor = (store: SqliteStore, bytes: Buffer) =>
+  join(store.directory, "files", hashBytes(bytes).slice(0, 2), hashBytes(bytes));
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
 
 it("removes unreferenced contents after an hour, and partial files", async () => {
@@ -27,9 +27,10 @@ it("removes unreferenced contents after an hour, and partial files", async () =>
     join(store.directory, "files", name),
   );
   for (const part of [stale!, fresh!]) writeFileSync(part, "half");
-  for (const old of [fileOf(store, used), fileOf(store, unused), stale!]) utimesSync(old, hoursAgo(2), hoursAgo(2));
+  for (const old of [blobFileFor(store, used), blobFileFor(store, unused), stale!])
+    utimesSync(old, hoursAgo(2), hoursAgo(2));
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
-  expect([used, unused, young].map((bytes) => existsSync(fileOf(store, bytes)))).toEqual([true, false, true]);
+  expect([used, unused, young].map((bytes) => existsSync(blobFileFor(store, bytes)))).toEqual([true, false, true]);
   expect([stale!, fresh!].map((part) => existsSync(part))).toEqual([false, true]);
 });
 
@@ -41,8 +42,8 @@ it("keeps uploads of a running run, and removes them when it ends without referr
   const runner = await d.register("r");
   await d.claim(runner);
   await put(store, bytes);
-  await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, sha256: sha256Of(bytes), size: bytes.length }]);
-  utimesSync(fileOf(store, bytes), hoursAgo(2), hoursAgo(2));
+  await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, sha256: hashBytes(bytes), size: bytes.length }]);
+  utimesSync(blobFileFor(store, bytes), hoursAgo(2), hoursAgo(2));
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
   await d.finish(runner, run_id, 1);
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
@@ -57,14 +58,14 @@ it("removes contents with the last run that refers to them; sessions have their 
     setTimeout(resolve, 5);
   });
   const newer = await runWithFiles(store, [bytes]);
-  utimesSync(fileOf(store, bytes), hoursAgo(2), hoursAgo(2));
+  utimesSync(blobFileFor(store, bytes), hoursAgo(2), hoursAgo(2));
   expect(await pruneDispatch(store, before)).toEqual({ runs: 1, sessions: 1 });
   expect(await store.read.files(older)).toEqual([]);
-  expect(existsSync(fileOf(store, bytes))).toBe(true);
+  expect(existsSync(blobFileFor(store, bytes))).toBe(true);
   const last = await runWithFiles(store, []);
   expect(await pruneDispatch(store, new Date(Date.now() + 1000))).toEqual({ runs: 1, sessions: 2 });
   expect([await store.read.run(newer), (await store.read.run(last))?.status]).toEqual([null, "completed"]);
-  expect(existsSync(fileOf(store, bytes))).toBe(false);
+  expect(existsSync(blobFileFor(store, bytes))).toBe(false);
   expect(
     readdirSync(join(store.directory, "files")).flatMap((name) => readdirSync(join(store.directory, "files", name))),
   ).toEqual([]);

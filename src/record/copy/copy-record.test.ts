@@ -8,7 +8,7 @@ import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
 import { dump } from "../../../test/fixtures/record/dump.ts";
 import { contents, fillEveryTable } from "../../../test/fixtures/record/every-table.ts";
 import { fillRecord } from "../../../test/fixtures/record/fill.ts";
-import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
 import { recordRuns } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { runStatuses } from "../../model/states.ts";
@@ -29,7 +29,7 @@ let directory: string;
 let database: FreshDatabase;
 const { now, advance } = standingClock();
 const open = (where = directory) => openStore({ directory: where, now, createIfMissing: true });
-const keyOf = (where: string): Uint8Array => readKey(where) ?? new Uint8Array();
+const readKeyOrEmpty = (where: string): Uint8Array => readKey(where) ?? new Uint8Array();
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "drover-copy-"));
@@ -41,7 +41,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-it("copies a record to PostgreSQL and back unchanged, and it can be continued in either place", async () => {
+it("copies a record to PostgreSQL and back unchanged, and either engine can continue it", async () => {
   const store = await open();
   await fillEveryTable(store, advance);
   await fillRecord(store, { runs: 100 });
@@ -59,19 +59,19 @@ it("copies a record to PostgreSQL and back unchanged, and it can be continued in
   expect(audit).toEqual(await verifyAudit({ directory }));
   expect(audit).toMatchObject({ ok: true, pruned: { rows: 60 } });
 
-  const place = { url: database.url, secret: keyOf(directory) };
-  const moved = await openPostgresStore({ ...place, now });
+  const location = { url: database.url, secret: readKeyOrEmpty(directory) };
+  const moved = await openPostgresStore({ ...location, now });
   expect(await readAll(moved)).toEqual(read);
   await moved.close();
 
   const file = join(root, "copy");
-  expect(await backupRecord(place, file, now())).toEqual({ head: audit.head });
+  expect(await backupRecord(location, file, now())).toEqual({ head: audit.head });
   const restored = await restoreRecord({ directory: join(root, "back") }, file, { now: now(), keepTokens: true });
   expect(restored).toEqual({ made_at: now().toISOString(), audit, revoked_tokens: null });
   expect(dump(join(root, "back"))).toEqual(before);
-  expect(keyOf(join(root, "back"))).toEqual(keyOf(directory));
+  expect(readKeyOrEmpty(join(root, "back"))).toEqual(readKeyOrEmpty(directory));
 
-  const again = await openPostgresStore({ ...place, now });
+  const again = await openPostgresStore({ ...location, now });
   const back = await open(join(root, "back"));
   expect(await readAll(back)).toEqual(read);
   const searched = async (record: RecordStore) => {
@@ -83,7 +83,7 @@ it("copies a record to PostgreSQL and back unchanged, and it can be continued in
   expect(await searched(back)).toEqual(found);
   for (const record of [again, back]) await continueRecord(record);
   await Promise.all([again.close(), back.close()]);
-  expect(await verifyPostgres(place, audit.head)).toMatchObject({ ok: true });
+  expect(await verifyPostgres(location, audit.head)).toMatchObject({ ok: true });
   expect(await verifyAudit({ directory: join(root, "back"), head: audit.head })).toMatchObject({ ok: true });
 });
 
@@ -94,7 +94,7 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
   for (const { run_id } of runs)
     for (const file of await read.files(run_id)) {
       const stream = (await blobs.open(file.sha256))?.stream;
-      files.push({ ...file, whole: stream !== undefined && sha256Of(await buffer(stream)) === file.sha256 });
+      files.push({ ...file, whole: stream !== undefined && hashBytes(await buffer(stream)) === file.sha256 });
     }
   expect(files.every(({ whole }) => whole)).toBe(true);
   expect(files.map(({ size }) => size)).toEqual(expect.arrayContaining(contents.map(({ length }) => length)));
@@ -109,7 +109,7 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
     versions: await read.versions("f1"),
     tokens: await read.tokens({ limit: 100 }),
     // Uploaded by a running run.
-    unnamed: String(await buffer((await blobs.open(sha256Of(Buffer.from("not named yet"))))!.stream)),
+    unnamed: String(await buffer((await blobs.open(hashBytes(Buffer.from("not named yet"))))!.stream)),
     files,
   };
 }

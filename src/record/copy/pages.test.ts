@@ -24,24 +24,27 @@ it("reads pages that fit into memory, however long rows are, and every row exact
     await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...long, ...short) }]);
     await store.close();
     await migrateRecord({ directory, url: database.url, now: new Date() });
-    for (const pages of [await withLockedRecord(directory, 1000, pagesOf), await withSnapshot(database.url, pagesOf)]) {
+    for (const pages of [
+      await withLockedRecord(directory, 1000, readPages),
+      await withSnapshot(database.url, readPages),
+    ]) {
       expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
       expect(Math.max(...pages.map((page) => page.length))).toBe(maxPageRows);
       // At most what fits, plus one row.
-      for (const page of pages) expect(bytesOf(page.slice(0, -1))).toBeLessThan(maxPageBytes);
+      for (const page of pages) expect(measurePage(page.slice(0, -1))).toBeLessThan(maxPageBytes);
     }
   } finally {
     await database.drop();
   }
 });
 
-async function pagesOf(record: SourceRecord): Promise<Row[][]> {
+async function readPages(record: SourceRecord): Promise<Row[][]> {
   const pages: Row[][] = [];
   for (let page = await record.page(events, null); page.length > 0; page = await record.page(events, page.at(-1)!))
     pages.push(page);
   return pages;
 }
 
-function bytesOf(page: readonly Row[]): number {
+function measurePage(page: readonly Row[]): number {
   return page.reduce((sum, { body }) => sum + String(body).length, 0);
 }

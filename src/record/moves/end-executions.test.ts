@@ -69,7 +69,7 @@ eachEngine("the executions of an attempt that is over", (record) => {
     );
   });
 
-  it("hold up audit retention only while the attempt is running", async () => {
+  it("delay audit retention only while the attempt is running", async () => {
     const { d, store } = record;
     const { run_id, execution_id, runner } = await startRun(record);
     const before = () => new Date(record.now().getTime() - 365 * day);

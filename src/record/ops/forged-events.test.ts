@@ -9,16 +9,22 @@ const refusal = { type: "error", code: "refused_execution" };
 
 eachEngine("a runner may only report executions of its own attempt", (record) => {
   const forgeries: [string, (record: EachRecord) => Promise<Forged>][] = [
-    ["the end of another run's execution", async (r) => ends(await theirs(r), await mine(r))],
-    ["the end of an execution of a finished run", async (r) => ends(await finished(r), await mine(r))],
-    ["the end of an exec", async (r) => ends((await recordRuns(r.store, 1))[0]!, await mine(r))],
+    ["the end of another run's execution", async (r) => endForged(await startOtherRun(r), await startOwnRun(r))],
+    ["the end of an execution of a finished run", async (r) => endForged(await finished(r), await startOwnRun(r))],
+    ["the end of an exec", async (r) => endForged((await recordRuns(r.store, 1))[0]!, await startOwnRun(r))],
     ["the end of another run on the same runner", sibling],
     ["the end of an earlier attempt's execution", earlierAttempt],
-    ["an end without a start", async (r) => ends(sampleId(), await mine(r))],
-    ["a start with the id of another run's execution", async (r) => starts(await theirs(r), await mine(r))],
-    ["a start with the id of an exec", async (r) => starts((await recordRuns(r.store, 1))[0]!, await mine(r))],
-    ["a start with the id of its own run", async (r) => mine(r).then((own) => starts(own.run_id, own))],
-    ["a start with an empty id", async (r) => starts("", await mine(r))],
+    ["an end without a start", async (r) => endForged(sampleId(), await startOwnRun(r))],
+    [
+      "a start with the id of another run's execution",
+      async (r) => startForged(await startOtherRun(r), await startOwnRun(r)),
+    ],
+    [
+      "a start with the id of an exec",
+      async (r) => startForged((await recordRuns(r.store, 1))[0]!, await startOwnRun(r)),
+    ],
+    ["a start with the id of its own run", async (r) => startOwnRun(r).then((own) => startForged(own.run_id, own))],
+    ["a start with an empty id", async (r) => startForged("", await startOwnRun(r))],
   ];
 
   it.each(forgeries)("refuses %s, records that in the log and the audit, and keeps the rest", async (_, forge) => {
@@ -48,7 +54,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 
   it("keeps one start and one end of an execution, even if all come in one report", async () => {
     const { d, store } = record;
-    const { runner, run_id, n } = await mine(record);
+    const { runner, run_id, n } = await startOwnRun(record);
     const id = sampleId();
     const [start, end] = [executionStarted(id), executionEnded(id, { exit_code: 1 })];
     await d.append(runner, run_id, 1, n, end, start, start, end, executionEnded(id, { exit_code: 0 }), start);
@@ -66,7 +72,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 
   it("gives an id to the first of two runs that use it in one transaction", async () => {
     const { d, store } = record;
-    const [one, two] = [await mine(record, "one"), await mine(record, "two")];
+    const [one, two] = [await startOwnRun(record, "one"), await startOwnRun(record, "two")];
     const id = sampleId();
     const start = executionStarted(id);
     await Promise.all([one, two].map(({ runner, run_id, n }) => d.append(runner, run_id, 1, n, start)));
@@ -80,7 +86,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
   it("refuses a forged end that comes with the finish, and still ends the run", async () => {
     const { d, store } = record;
     const victim = await finished(record);
-    const { runner, run_id, n } = await mine(record);
+    const { runner, run_id, n } = await startOwnRun(record);
     const at = record.now().toISOString();
     const events = [{ n, at, event: executionEnded(victim, { exit_code: 66 }) }];
     expect(await d.finish(runner, run_id, 1, { events, last_n: n })).toMatchObject({ ok: true });
@@ -90,7 +96,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 
   it("does not let a runner decide in a person's name", async () => {
     const { d, store } = record;
-    const { runner, run_id, n } = await mine(record);
+    const { runner, run_id, n } = await startOwnRun(record);
     const decision = { type: "permission_decision", request_id: "q", decision: "allow" } as const;
     await d.append(runner, run_id, 1, n, { ...decision, by: "ann" }, { ...decision, by: "session" });
     expect((await store.read.events(run_id, 0, 100)).slice(-2).map(({ event }) => event)).toMatchObject([
@@ -100,9 +106,9 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
     expect(await record.rows("select no from audit_rows where kind = 'fenced'")).toHaveLength(1);
   });
 
-  it("keeps little of a flood of forgeries, and counts what it left out", async () => {
+  it("stores little of a flood of forgeries, and counts what it omits", async () => {
     const { d, store } = record;
-    const { runner, run_id, n } = await mine(record);
+    const { runner, run_id, n } = await startOwnRun(record);
     const forged = Array.from({ length: 500 }, () => executionEnded(sampleId(), { signal: "x".repeat(1000) }));
     await d.append(runner, run_id, 1, n, ...forged);
     const rows = await record.rows("select body from audit_rows where kind = 'fenced'");
@@ -132,7 +138,7 @@ eachEngine("the audit of refused writes", (record) => {
     ["one attempt 500 times", () => 7],
     ["attempts from the last to the first", (n: number) => 600 - n],
   ])("has one row for a run and a report with %s, and counts them", async (_, attemptOf) => {
-    const { runner, run_id } = await mine(record);
+    const { runner, run_id } = await startOwnRun(record);
     const forged = Array.from({ length: 500 }, (__, n) =>
       append(runner, run_id, attemptOf(n), executionStarted(sampleId()), output("x")),
     );
@@ -151,7 +157,7 @@ eachEngine("the audit of refused writes", (record) => {
   });
 
   it("separates runs, runners and reports, and combines all kinds of writes in one report", async () => {
-    const a = await mine(record);
+    const a = await startOwnRun(record);
     const b = { runner: await record.d.register("other"), run_id: await record.d.submit() };
     const decision = { type: "permission_decision", request_id: "q", decision: "allow", by: "ann" } as const;
     const own = { ...append(a.runner, a.run_id, 1), events: [{ n: a.n, at, event: decision as RunEvent }] };
@@ -180,7 +186,7 @@ eachEngine("the audit of refused writes", (record) => {
   });
 });
 
-interface Held {
+interface HeldRun {
   runner: Driven;
   run_id: string;
   attempt: number;
@@ -188,20 +194,20 @@ interface Held {
   n: number;
 }
 
-interface Forged extends Held {
+interface Forged extends HeldRun {
   execution_id: string;
   event: RunEvent;
 }
 
-function ends(execution_id: string, own: Held): Forged {
+function endForged(execution_id: string, own: HeldRun): Forged {
   return { ...own, execution_id, event: executionEnded(execution_id, { exit_code: 66 }) };
 }
 
-function starts(execution_id: string, own: Held): Forged {
+function startForged(execution_id: string, own: HeldRun): Forged {
   return { ...own, execution_id, event: executionStarted(sampleId(), { execution_id }) };
 }
 
-async function mine({ d }: EachRecord, name = "mine", agent = agentNamed("echo")): Promise<Held> {
+async function startOwnRun({ d }: EachRecord, name = "mine", agent = agentNamed("echo")): Promise<HeldRun> {
   const run_id = await d.submit({ demands: { runner_id: name } }, agent);
   const runner = await d.register(name);
   await d.claim(runner);
@@ -209,8 +215,8 @@ async function mine({ d }: EachRecord, name = "mine", agent = agentNamed("echo")
 }
 
 /** A running execution on another runner. */
-async function theirs(record: EachRecord, name = "theirs"): Promise<string> {
-  const { runner, run_id } = await mine(record, name);
+async function startOtherRun(record: EachRecord, name = "theirs"): Promise<string> {
+  const { runner, run_id } = await startOwnRun(record, name);
   const id = sampleId();
   await record.d.append(runner, run_id, 1, 1, executionStarted(id));
   return id;
@@ -224,11 +230,11 @@ async function sibling(record: EachRecord): Promise<Forged> {
   await d.claim(runner, 2);
   const id = sampleId();
   await d.append(runner, other, 1, 1, executionStarted(id));
-  return ends(id, { runner, run_id, attempt: 1, n: 1 });
+  return endForged(id, { runner, run_id, attempt: 1, n: 1 });
 }
 
 async function finished(record: EachRecord): Promise<string> {
-  const { runner, run_id } = await mine(record, "theirs");
+  const { runner, run_id } = await startOwnRun(record, "theirs");
   const id = sampleId();
   await record.d.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
   await record.d.finish(runner, run_id, 1);
@@ -237,11 +243,11 @@ async function finished(record: EachRecord): Promise<string> {
 
 async function earlierAttempt(record: EachRecord): Promise<Forged> {
   const { d, store } = record;
-  const own = await mine(record, "mine", agentNamed("often", { max_attempts: 3 }));
+  const own = await startOwnRun(record, "mine", agentNamed("often", { max_attempts: 3 }));
   const id = sampleId();
   await d.append(own.runner, own.run_id, 1, 1, executionStarted(id));
   await d.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });
   await d.claim(own.runner);
   expect((await store.read.run(own.run_id))?.attempt).toBe(2);
-  return ends(id, { ...own, attempt: 2, n: 1 });
+  return endForged(id, { ...own, attempt: 2, n: 1 });
 }

@@ -19,7 +19,7 @@ eachEngine("one operation", (record) => {
     expect(asks.filter(({ returns }) => returns !== "none")).toHaveLength(10);
   });
 
-  it("releases what a stopped run held up: its agent's cap and its session", async () => {
+  it("releases the agent's cap and the session of a stopped run", async () => {
     const { d, store } = record;
     const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 1 });
     const first = await d.submit({ session_id: "s" }, chat);

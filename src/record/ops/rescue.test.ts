@@ -9,9 +9,9 @@ const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
 eachEngine("rescue", (record) => {
   it("takes no more queries when many runners were lost, and finds their runs by index", async () => {
     await loseRun(record, 1);
-    const few = await asksOf(record);
+    const few = await recordQueries(record);
     await loseRun(record, 30);
-    const many = await asksOf(record);
+    const many = await recordQueries(record);
     expect(many.length).toBe(few.length);
     const held = many.find(({ text }) => text.includes("runs_by_runner"));
     const plan = await record.plan(held?.text ?? "no such statement", ...(held?.values ?? []));
@@ -44,13 +44,13 @@ eachEngine("rescue", (record) => {
   it("takes few queries for each run that it releases", async () => {
     const { d } = record;
     await loseRun(record, 1);
-    const before = (await asksOf(record)).length;
+    const before = (await recordQueries(record)).length;
     const runner = await d.register("r");
     for (let i = 0; i < 10; i += 1) await d.submit({ session_id: `s${i}` });
     await d.claim(runner, 10);
     record.advance(10_001);
-    const asks = await asksOf(record);
-    const waits = asks.filter(({ returns }) => returns !== "none");
+    const queries = await recordQueries(record);
+    const waits = queries.filter(({ returns }) => returns !== "none");
     expect(waits.length - before).toBeLessThanOrEqual(10);
   });
 });
@@ -62,9 +62,9 @@ async function loseRun({ d, store, advance }: EachRecord, count: number): Promis
 }
 
 /** The queries of one more rescue. */
-async function asksOf({ store, now }: EachRecord): Promise<Query[]> {
-  const asks: Query[] = [];
+async function recordQueries({ store, now }: EachRecord): Promise<Query[]> {
+  const queries: Query[] = [];
   const tx = { now: now(), audit: [], changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
-  await store.engine.write(() => watched(rescue(tx, op), asks));
-  return asks;
+  await store.engine.write(() => watched(rescue(tx, op), queries));
+  return queries;
 }

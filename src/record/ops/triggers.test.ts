@@ -39,7 +39,7 @@ async function addWebhook({ store, now }: EachRecord, changes: Partial<Webhook> 
 }
 
 /** A run that is started and finished. */
-async function ended(
+async function endRun(
   { d }: EachRecord,
   agent: Agent = agentNamed("echo"),
   how: "completed" | "failed" = "completed",
@@ -78,7 +78,7 @@ eachEngine("lists of hooks and webhooks", (record) => {
   };
   const names = ({ items }: { items: { name: string }[] }) => items.map(({ name }) => name);
 
-  it("have only those of the owner, however many others come before", async () => {
+  it("contain only entries of the owner, however many of other owners come before", async () => {
     await record.store.apply([addHook("a", "ann"), addHook("b", "bob"), addHook("c", "ann"), addHook("d", "bob")]);
     await addWebhook(record, { name: "a", created_by: "ann", everyones: false });
     await addWebhook(record, { name: "b", created_by: "bob", everyones: true });
@@ -104,7 +104,7 @@ eachEngine("lists of hooks and webhooks", (record) => {
     expect([names(second), second.more]).toEqual([["a", "b"], true]);
   });
 
-  it("have at most 1,000 of one owner", async () => {
+  it("contain at most 1,000 entries of one owner", async () => {
     await record.store.apply(Array.from({ length: 1000 }, (_, n) => addHook(`h${n}`, "ann")));
     const [more, others] = await record.store.apply([addHook("more", "ann"), addHook("others", "bob")]);
     expect(more).toEqual({ ok: false, conflict: "too_many" });
@@ -132,19 +132,19 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record, { name: "anns", created_by: "ann", everyones: false });
     await addWebhook(record, { name: "bobs", created_by: "bob", everyones: false });
     await addWebhook(record, { name: "by-name", scope: "named" });
-    const [first, second] = [await ended(record), await ended(record, agentNamed("echo"), "failed")];
+    const [first, second] = [await endRun(record), await endRun(record, agentNamed("echo"), "failed")];
     const sent = (await all()).items.map(({ webhook, run_id, event }) => [webhook, run_id, event]);
     const { created_by } = (await record.store.read.run(first))!;
-    const own = { ann: "anns", bob: "bobs" }[created_by];
-    expect(sent.filter(([webhook]) => webhook !== own).toSorted()).toEqual(
+    const ownWebhook = { ann: "anns", bob: "bobs" }[created_by];
+    expect(sent.filter(([webhook]) => webhook !== ownWebhook).toSorted()).toEqual(
       [
         ["chat", first, "completed"],
         ["chat", second, "failed"],
         ["failures", second, "failed"],
       ].toSorted(),
     );
-    expect(sent.filter(([webhook]) => webhook === own)).toHaveLength(own === undefined ? 0 : 2);
-    const named = await ended(record, agentNamed("echo"), "completed", { webhooks: ["by-name", "gone"] });
+    expect(sent.filter(([webhook]) => webhook === ownWebhook)).toHaveLength(ownWebhook === undefined ? 0 : 2);
+    const named = await endRun(record, agentNamed("echo"), "completed", { webhooks: ["by-name", "gone"] });
     expect((await record.store.read.deliveries({ webhook: "by-name" }, { limit: 5 })).items).toMatchObject([
       { run_id: named },
     ]);
@@ -180,7 +180,7 @@ eachEngine("deliveries", (record) => {
 
   it("are handed to one caller at a time, and again once its lease has expired", async () => {
     await addWebhook(record);
-    const run_id = await ended(record);
+    const run_id = await endRun(record);
     const [[one], [two]] = await Promise.all([record.store.apply([claim]), record.store.apply([claim])]);
     const given = [one, two].flatMap((answer) => (answer.ok ? answer.deliveries : []));
     expect(given).toMatchObject([{ attempt: 1, run: { run_id }, secret: "sealed", event: "completed" }]);
@@ -202,7 +202,7 @@ eachEngine("deliveries", (record) => {
 
   it("are retried for a day, then fail, and can be sent again for another day", async () => {
     await addWebhook(record);
-    await ended(record);
+    await endRun(record);
     const fail = async (retry_in_ms: number) => {
       const [given] = await record.store.apply([claim]);
       const { delivery_id, attempt } = (given.ok ? given.deliveries : [])[0]!;
@@ -224,19 +224,19 @@ eachEngine("deliveries", (record) => {
     expect((await fail(deliveryWindowMs)).settled).toMatchObject({ status: "pending" });
   });
 
-  it("of a busy webhook, or beyond its share, do not hold up the others", async () => {
+  it("of a busy webhook, or beyond its share, do not delay the others", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "slow" });
-    for (let at = 0; at < 3; at += 1) await ended(record);
+    for (let at = 0; at < 3; at += 1) await endRun(record);
     expect(await record.store.apply([{ ...claim, max_per_webhook: 2, busy: ["slow"] }])).toMatchObject([
       { deliveries: [{ webhook: "chat" }, { webhook: "chat" }] },
     ]);
   });
 
-  it("of one owner, beyond the owner's share, do not delay those of another", async () => {
+  it("of one owner, beyond the owner's share, do not delay another owner's", async () => {
     for (const name of ["a", "b", "c"]) await addWebhook(record, { name, created_by: "greedy", everyones: true });
     await addWebhook(record, { name: "last", created_by: "other", everyones: true });
-    await ended(record);
+    await endRun(record);
     const [claimed] = await record.store.apply([
       { ...claim, limit: 3, max_per_webhook: 1, max_per_owner: 2, in_progress: ["greedy"] },
     ]);
@@ -246,7 +246,7 @@ eachEngine("deliveries", (record) => {
   it("are removed with their run and with their webhook", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "other" });
-    await ended(record);
+    await endRun(record);
     await record.store.apply([{ op: "delete_webhook", name: "other" }]);
     expect((await all()).items).toHaveLength(1);
     record.advance(40 * 86_400_000);
@@ -257,8 +257,8 @@ eachEngine("deliveries", (record) => {
 
   it("are listed in pages, newest first", async () => {
     await addWebhook(record);
-    const runs = [await ended(record), await ended(record), await ended(record)];
-    const ownerOf = async (run_id: string) => (await record.store.read.run(run_id))!.created_by;
+    const runs = [await endRun(record), await endRun(record), await endRun(record)];
+    const readOwner = async (run_id: string) => (await record.store.read.run(run_id))!.created_by;
     const first = await record.store.read.deliveries({}, { limit: 2 });
     const second = await record.store.read.deliveries({}, { limit: 2, before: first.next! });
     expect([...first.items, ...second.items].map(({ run_id }) => run_id)).toEqual(runs.toReversed());
@@ -266,9 +266,9 @@ eachEngine("deliveries", (record) => {
     // Deliveries of a webhook that covers all users belong to nobody but admins.
     expect((await record.store.read.deliveries({ owner: "root" }, { limit: 9 })).items).toEqual([]);
     await record.store.apply([{ op: "delete_webhook", name: "chat" }]);
-    const owner = await ownerOf(runs[0]!);
+    const owner = await readOwner(runs[0]!);
     await addWebhook(record, { name: "own", created_by: owner, everyones: false });
-    const run_id = await ended(record);
+    const run_id = await endRun(record);
     expect((await record.store.read.deliveries({ run_id, owner }, { limit: 9 })).items).toHaveLength(1);
     expect((await record.store.read.deliveries({ owner: "ann" }, { limit: 9 })).items).toEqual([]);
   });
@@ -286,11 +286,11 @@ eachEngine("a delivery to a hook", (record) => {
   });
 
   it("creates one run if two arrive at once", async () => {
-    const made = await Promise.allSettled([
+    const results = await Promise.allSettled([
       record.d.submit({}, agentNamed("echo"), settles("k")),
       record.d.submit({}, agentNamed("echo"), settles("k")),
     ]);
-    expect(made.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
   it("is forgotten after its retention", async () => {
@@ -314,7 +314,7 @@ eachEngine("a chain", (record) => {
   const changer = (changes: object = {}) => agentNamed("change", { on_finish: { ...on_finish, ...changes } });
 
   it("is stored when the run ends, with values from its result", async () => {
-    const run_id = await ended(record, changer(), "completed", {}, { files: ["a.ts", "b.ts"] });
+    const run_id = await endRun(record, changer(), "completed", {}, { files: ["a.ts", "b.ts"] });
     expect(await record.store.read.pending_chains(9)).toMatchObject([
       {
         parent_run_id: run_id,
@@ -329,10 +329,10 @@ eachEngine("a chain", (record) => {
   });
 
   it("follows only the outcome it names; `always` includes cancelled runs", async () => {
-    await ended(record, changer(), "failed");
-    await ended(record, changer({ when: "failed", parameters: {} }));
+    await endRun(record, changer(), "failed");
+    await endRun(record, changer({ when: "failed", parameters: {} }));
     expect(await record.store.read.pending_chains(9)).toEqual([]);
-    const failed = await ended(record, changer({ when: "failed", parameters: {} }), "failed");
+    const failed = await endRun(record, changer({ when: "failed", parameters: {} }), "failed");
     const stopped = await record.d.submit({}, changer({ when: "always", parameters: {} }));
     await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
     const lost = await record.d.submit({}, changer({ when: "failed", parameters: {} }));
@@ -344,7 +344,7 @@ eachEngine("a chain", (record) => {
   });
 
   it("becomes one run, however often it is submitted", async () => {
-    const run_id = await ended(record, changer({ parameters: {} }));
+    const run_id = await endRun(record, changer({ parameters: {} }));
     const settles = { settles: { chain_of: run_id } };
     const child = { parent_run_id: run_id, trigger_type: "agent" as const };
     await record.d.submit(child, agentNamed("review"), settles);
@@ -355,7 +355,7 @@ eachEngine("a chain", (record) => {
 
   it("creates a failed child if it cannot be submitted, and the run keeps its result", async () => {
     await addWebhook(record, { events: ["failed"] });
-    const run_id = await ended(record, changer());
+    const run_id = await endRun(record, changer());
     const fault = (await record.store.read.pending_chains(9))[0]?.fault ?? "";
     expect(fault).toContain("/result_data/files/0 for what");
     const run = newRun({
@@ -381,10 +381,10 @@ eachEngine("a chain", (record) => {
 
   it("stops after eight runs", async () => {
     const looping = changer({ agent: "change", parameters: {} });
-    let run_id = await ended(record, looping);
+    let run_id = await endRun(record, looping);
     for (let at = 0; at < 8; at += 1) {
       expect(await record.store.read.pending_chains(9)).toMatchObject([{ parent_run_id: run_id, fault: null }]);
-      run_id = await ended(record, looping, "completed", { settles: { chain_of: run_id } });
+      run_id = await endRun(record, looping, "completed", { settles: { chain_of: run_id } });
     }
     expect(await record.store.read.pending_chains(9)).toMatchObject([
       { parent_run_id: run_id, fault: expect.stringContaining("8 runs") },

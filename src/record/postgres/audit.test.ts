@@ -34,18 +34,18 @@ afterEach(async () => {
 });
 
 it("accepts an unchanged trail and returns its length", async () => {
-  const found = await verify();
-  expect(found).toEqual({ ok: true, rows: 8, batches: 8, head: found.head, pruned: null });
+  const result = await verify();
+  expect(result).toEqual({ ok: true, rows: 8, batches: 8, head: result.head, pruned: null });
   await recordRuns(store, 1);
-  expect(await verify(found.head)).toMatchObject({ ok: true, rows: 10 });
+  expect(await verify(result.head)).toMatchObject({ ok: true, rows: 10 });
 });
 
 describe("names the first bad row when", () => {
   it("any column of a row is changed", async () => {
     for (const column of ["batch_no", "kind", "execution_id", "run_id", "attempt", "at", "body", "mac"]) {
       await flip("audit_rows", column, "no = 5");
-      const found = await verify();
-      expect([column, found]).toMatchObject([column, { ok: false, rows: 4, first_bad: { batch_no: 5, row_no: 5 } }]);
+      const result = await verify();
+      expect([column, result]).toMatchObject([column, { ok: false, rows: 4, first_bad: { batch_no: 5, row_no: 5 } }]);
       await flip("audit_rows", column, "no = 5", -1);
     }
     expect(await verify()).toMatchObject({ ok: true });

@@ -3,7 +3,7 @@ import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
-import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { all, type Query } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
@@ -28,7 +28,7 @@ afterEach(async () => {
 const put = (bytes: Buffer) =>
   store.blobs.put(
     Readable.from([bytes.subarray(0, partSize), bytes.subarray(partSize)]),
-    { sha256: sha256Of(bytes), size: bytes.length },
+    { sha256: hashBytes(bytes), size: bytes.length },
     new AbortController().signal,
   );
 const makeOld = (table: string, where = "true") =>
@@ -48,7 +48,7 @@ it("removes unreferenced contents after an hour, and partial uploads", async () 
   await makeOld("blob_parts");
   await put(young);
   expect(await prune()).toEqual({ blobs: 1 });
-  const there = await Promise.all([used, unused, young].map((bytes) => store.blobs.open(sha256Of(bytes))));
+  const there = await Promise.all([used, unused, young].map((bytes) => store.blobs.open(hashBytes(bytes))));
   expect(there.map((blob) => blob?.size)).toEqual([10, undefined, 10]);
   expect(await count("blob_parts")).toBe(2);
 });
@@ -75,7 +75,7 @@ it("keeps contents that are uploaded again while they are about to be removed", 
   watcher.end();
   await client.exec("commit");
   expect(await pruned).toEqual({ blobs: 0 });
-  const again = await store.blobs.open(sha256Of(bytes));
+  const again = await store.blobs.open(hashBytes(bytes));
   expect(await buffer(again!.stream)).toEqual(bytes);
 });
 
@@ -83,7 +83,7 @@ it("fails if contents end before their announced size", async () => {
   const bytes = randomBytes(partSize + 5);
   await put(bytes);
   for (const part of [1, 0]) {
-    const opened = await store.blobs.open(sha256Of(bytes));
+    const opened = await store.blobs.open(hashBytes(bytes));
     expect(opened?.size).toBe(bytes.length);
     await client.exec(`delete from blob_parts where part = ${part}`);
     await expect(buffer(opened!.stream)).rejects.toThrow(expect.objectContaining({ code: "DROVER-STA-004" }));

@@ -48,7 +48,7 @@ test("reports that anything changed when there is too much to name", async () =>
     .toEqual([{ runs: null, claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
-test("orders cursors by commit, whoever writes, so that a reader that follows misses nothing", async () => {
+test("orders cursors by commit even with several writers, so that a follower misses nothing", async () => {
   const stores = [await at.open(), await at.open(), await at.open()];
   const reader = await at.open();
   const seen: number[] = [];

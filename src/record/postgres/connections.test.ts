@@ -20,7 +20,7 @@ test("reconnects after a broken connection and does what was requested meanwhile
   expect((await store.read.runs({}, { limit: 100 })).length).toBe(40);
 });
 
-test("looks up a commit whose answer was lost, and does not repeat it", async () => {
+test("does not repeat a commit whose acknowledgement was lost", async () => {
   const { url, swallowAnswers, cut } = await wireTo(at);
   const store = await at.open(url);
   await store.apply([create()]);
@@ -88,7 +88,7 @@ test("a connection that is closed in the middle of statements soon disappears fr
 const waitingForLocks =
   "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
 
-test("so does a connection that no longer reads the server's answers", async () => {
+test("a connection that no longer reads the server's responses soon disappears from the server too", async () => {
   const { url, stall } = await wireTo(at);
   const store = await at.open();
   const hanging = await connect(url, { idleInTransactionMs: 500 });

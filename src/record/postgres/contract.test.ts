@@ -56,5 +56,5 @@ storeDirectoryContract("PostgreSQL", openForDispatch);
 storeFileContract("PostgreSQL", openForDispatch);
 storePollContract("PostgreSQL", openForDispatch);
 storeScheduleContract("PostgreSQL", openForDispatch);
-// The rules are the same code as for SQLite, which runs more of these.
+// The rules are the same code as for SQLite, whose tests include more of them.
 dispatchModelContract("PostgreSQL", openForDispatch, 12);

@@ -39,11 +39,11 @@ describe("agents of one name, on SQLite", () => {
     const directory = scratch.newDirectory();
     const store = await scratch.open(directory);
     const schema = () => store.connection.sql("select name, sql from sqlite_master order by name").all();
-    const made = schema();
+    const before = schema();
     await drive(store, () => new Date()).register("r", { agents: [sampleAgent({ name: "old" })] });
     store.connection.exec(`${undoIndexes.sqlite}; pragma user_version = 5`);
     const again = await scratch.open(directory);
-    expect(schema()).toEqual(made);
+    expect(schema()).toEqual(before);
     expect(await again.read.agents("old")).toMatchObject([{ agent: { name: "old" }, source: "runner" }]);
     const file = openDatabase(databaseFile(directory), {});
     expect(file.prepare("pragma user_version").get()).toEqual({ user_version: sqliteVersion });
@@ -60,7 +60,7 @@ describe("agents of one name, on PostgreSQL", () => {
   afterEach(() => database.drop());
 
   /** Runs any SQL in our schema. */
-  async function ask<T>(work: (client: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> {
+  async function withClient<T>(work: (client: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> {
     const client = await connect(database.url);
     try {
       return await work(client);
@@ -71,7 +71,7 @@ describe("agents of one name, on PostgreSQL", () => {
 
   it("are found by an index, however many runners there are", async () => {
     await (await openPostgresStore({ url: database.url, secret })).close();
-    const plans = await ask(async (client) => {
+    const plans = await withClient(async (client) => {
       await client.exec(`
         insert into runner_agents (runner_id, name, body)
           select 'runner ' || no, 'agent ' || no, '{}' from generate_series(1, 3000) no;
@@ -89,15 +89,15 @@ describe("agents of one name, on PostgreSQL", () => {
     const before = await openPostgresStore({ url: database.url, secret });
     await drive(before, () => new Date()).register("r", { agents: [sampleAgent({ name: "old" })] });
     await before.close();
-    const indexes = `select indexname, indexdef from pg_indexes where schemaname = 'drover' order by indexname`;
-    const made = await ask((client) => client.exec(indexes));
-    expect(made.map((row) => row["indexname"])).toContain(index);
-    await ask((client) => client.exec(`${undoIndexes.postgres}; update schema_version set version = 1`));
+    const selectIndexes = `select indexname, indexdef from pg_indexes where schemaname = 'drover' order by indexname`;
+    const indexes = await withClient((client) => client.exec(selectIndexes));
+    expect(indexes.map((row) => row["indexname"])).toContain(index);
+    await withClient((client) => client.exec(`${undoIndexes.postgres}; update schema_version set version = 1`));
     const again = await openPostgresStore({ url: database.url, secret });
     expect(await again.read.agents("old")).toMatchObject([{ agent: { name: "old" }, source: "runner" }]);
     await again.close();
-    expect(await ask((client) => client.exec(indexes))).toEqual(made);
-    expect(await ask((client) => client.exec("select version from schema_version"))).toEqual([
+    expect(await withClient((client) => client.exec(selectIndexes))).toEqual(indexes);
+    expect(await withClient((client) => client.exec("select version from schema_version"))).toEqual([
       { version: schemaVersion },
     ]);
   });

@@ -9,7 +9,7 @@ import { readSessions } from "./sessions.ts";
 
 eachEngine("among many runs", (record) => {
   const chat = agentNamed("chat", { type: "autonomous", command: null });
-  async function plansOf<T>(work: () => Work<T>, about: RegExp): Promise<string> {
+  async function explainQueries<T>(work: () => Work<T>, about: RegExp): Promise<string> {
     const asks: Query[] = [];
     await record.store.engine.read(() => watched(work(), asks));
     const plans = asks.filter(({ text }) => about.test(text)).map(({ text, values }) => record.plan(text, ...values));
@@ -22,9 +22,9 @@ eachEngine("among many runs", (record) => {
       await d.submit({ created_by: who, session_id: `${who} ${Math.random()}` }, chat);
     const page = { limit: 2 };
     for (const plan of [
-      await plansOf(() => readRuns({ created_by: "ann" }, page), /from runs/),
-      await plansOf(() => readSessions({ created_by: "ann" }, page), /from sessions/),
-      await plansOf(() => readSessions({ created_by: "ann" }, { ...page, before: "b" }), /from sessions/),
+      await explainQueries(() => readRuns({ created_by: "ann" }, page), /from runs/),
+      await explainQueries(() => readSessions({ created_by: "ann" }, page), /from sessions/),
+      await explainQueries(() => readSessions({ created_by: "ann" }, { ...page, before: "b" }), /from sessions/),
     ]) {
       expect(plan).toMatch(/(runs|sessions)_by_creator[^\n]*(\n +Index Cond:)? *\(+created_by *=/);
     }
@@ -75,8 +75,8 @@ eachEngine("among many runs", (record) => {
   it("the end of an id is searched in the index of ids alone, and only among the newest", async () => {
     const page = { limit: 3 };
     for (const plan of [
-      await plansOf(() => readRuns({ id_suffix: "bbbbcccc" }, page), /from runs/),
-      await plansOf(() => readSessions({ id_suffix: "bbbbcccc" }, page), /from sessions/),
+      await explainQueries(() => readRuns({ id_suffix: "bbbbcccc" }, page), /from runs/),
+      await explainQueries(() => readSessions({ id_suffix: "bbbbcccc" }, page), /from sessions/),
     ])
       // A range that begins at the oldest id of the window, not a scan of the table.
       expect(plan).toMatch(/(run_id|session_id)\)? *>=? *(\?|COALESCE)|(run_id|session_id)>/i);
@@ -86,7 +86,7 @@ eachEngine("among many runs", (record) => {
     const { d } = record;
     for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, agentNamed(name));
     await d.register("r", { only_agent: "mine" });
-    const plan = await plansOf(function* () {
+    const plan = await explainQueries(function* () {
       return yield* pickRuns((yield* findRunner("r"))!, 5);
     }, /agent_name = \?/);
     expect(plan).toContain("runs_to_claim_of");

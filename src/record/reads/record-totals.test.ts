@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { finishOf, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { buildFinish, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { readRecordTotals } from "./record-totals.ts";
 
@@ -11,7 +11,7 @@ it("counts every open run, even if there are more than fit into one batch", asyn
   const waiting = sampleRun({ status: "waiting" });
   const ended = sampleRun();
   await store.apply([...runs, waiting, ended].map((run) => ({ op: "create_run" as const, run, events: [] })));
-  await store.apply([finishOf(ended.run_id)]);
+  await store.apply([buildFinish(ended.run_id)]);
   const { runs: counted, ...rest } = await readRecordTotals(store.engine);
   expect(Object.fromEntries(counted.map(({ status, runs: count }) => [status, count]))).toEqual({
     pending: 0,

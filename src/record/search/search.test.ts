@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
-import { finishOf, numbered, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { buildFinish, numbered, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import type { Engine } from "../engine.ts";
 import { type Query, write } from "../query.ts";
 import { pruneEvents, pruneRuns } from "../retention.ts";
@@ -15,7 +15,7 @@ eachEngine("the search index", (record) => {
     const run = sampleRun({ prompt });
     await record.store.apply([
       { op: "create_run", run, events: numbered(run.run_id, 1, tool) },
-      finishOf(run.run_id, [], { result_text: `${prompt} done` }),
+      buildFinish(run.run_id, [], { result_text: `${prompt} done` }),
     ]);
     return run.run_id;
   };
@@ -75,7 +75,7 @@ eachEngine("the search index", (record) => {
     expect(await found("newest")).toHaveLength(1);
   });
 
-  it("is kept up to date while a coordinator is open, and stops with it", async () => {
+  it("is updated while a coordinator is open, and no longer after it stops", async () => {
     const { store } = record;
     const faults: unknown[] = [];
     const stop = keepIndexed(store, (fault) => faults.push(fault));
