@@ -33,7 +33,7 @@ export function abortableEngine<T extends Engine>(engine: T, signal: AbortSignal
   };
 }
 
-/** SQLite answers synchronously, so yield to the event loop first: otherwise nothing could abort the signal. */
+/** SQLite runs synchronously, so yield to the event loop first: otherwise nothing could abort the signal. */
 async function checkAborted(signal: AbortSignal): Promise<void> {
   await yieldToEventLoop();
   signal.throwIfAborted();

@@ -30,8 +30,8 @@ export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Dema
     (name) => demands[name] !== undefined && demands[name] !== runner[name],
   );
   if (runner.only_pinned && demands.runner_id === undefined) unmet.push("runner_id");
-  const wantedTags = demands.tags ?? [];
-  const lacksRequiredTags = runner.require_matching_tags && wantedTags.length === 0;
-  if (lacksRequiredTags || wantedTags.some((tag) => !runner.tags.includes(tag))) unmet.push("tags");
+  const demandedTags = demands.tags ?? [];
+  const lacksRequiredTags = runner.require_matching_tags && demandedTags.length === 0;
+  if (lacksRequiredTags || demandedTags.some((tag) => !runner.tags.includes(tag))) unmet.push("tags");
   return unmet;
 }

@@ -35,7 +35,7 @@ export async function pruneInPages(
     if (page.some(({ unused }) => unused === 1)) removedCount += await engine.write(() => removeUpTo(after, last));
     if (page.length < rowsPerPage) return removedCount;
     after = last;
-    // SQLite answers synchronously, so yield to the event loop.
+    // SQLite runs synchronously, so yield to the event loop.
     await new Promise((resolve) => {
       setImmediate(resolve);
     });

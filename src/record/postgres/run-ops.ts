@@ -30,7 +30,7 @@ export async function runOps(
     const [first] = group;
     if (first === undefined) continue;
     if (isNewRun(first.op)) await createAll(group as PendingOp<NewRun>[]); // a group is of one kind
-    else if (targetRun(first.op) !== null) await allSettled([...groupByRun(group)].map(runInOrder));
+    else if (getTargetRun(first.op) !== null) await allSettled([...groupByRun(group)].map(runInOrder));
     else await runInOrder(group);
   }
   return results;
@@ -59,7 +59,7 @@ function groupByKind(ops: readonly PendingOp[]): PendingOp[][] {
   const groups: PendingOp[][] = [];
   let lastKind: string | null = null;
   for (const pending of ops) {
-    const kind = isNewRun(pending.op) ? "new" : targetRun(pending.op) === null ? "other" : "log";
+    const kind = isNewRun(pending.op) ? "new" : getTargetRun(pending.op) === null ? "other" : "log";
     if (kind === lastKind) groups.at(-1)?.push(pending);
     else groups.push([pending]);
     lastKind = kind;
@@ -71,14 +71,14 @@ function groupByKind(ops: readonly PendingOp[]): PendingOp[][] {
  * The run whose log the operation writes to. Operations on different runs write different rows, because a session, a
  * directory and an attempt each have one active run, and only that one writes. They may share only the demands they release.
  */
-function targetRun(op: Op): string | null {
+function getTargetRun(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;
 }
 
 function groupByRun(group: readonly PendingOp[]): Iterable<PendingOp[]> {
   const runs = new Map<string, PendingOp[]>();
   for (const pending of group) {
-    const run_id = targetRun(pending.op) ?? "";
+    const run_id = getTargetRun(pending.op) ?? "";
     const sameRun = runs.get(run_id);
     if (sameRun === undefined) runs.set(run_id, [pending]);
     else sameRun.push(pending);

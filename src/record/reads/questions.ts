@@ -16,8 +16,8 @@ const selectQuestions = `
 const selectSizes = `
   select octet_length(questions.input) + coalesce(octet_length(questions.input_schema), 0)
     + coalesce(octet_length(questions.edited_input), 0) as size from questions`;
-const ofRun = `questions.run_no = (select run_no from runs where run_id = ?)`;
-const selectNewest = `${selectQuestions} where ${ofRun} and questions.request_id = ? order by questions.attempt desc limit 1`;
+const runCondition = `questions.run_no = (select run_no from runs where run_id = ?)`;
+const selectNewest = `${selectQuestions} where ${runCondition} and questions.request_id = ? order by questions.attempt desc limit 1`;
 const selectParent = `select run_id, agent_name, parent_run_id from runs where run_id = ?`;
 
 /** Questions counted at most, however many there are. */
@@ -38,11 +38,11 @@ export function* readQuestions(
   // Repeats the condition of the partial indexes word for word, otherwise SQLite would not use them.
   if (filter.open !== undefined) conditions.push(`questions.decision is ${filter.open ? "" : "not "}null`);
   if (filter.created_by !== undefined) addCondition("questions.created_by = ?", toColumn(filter.created_by));
-  if (filter.run_id !== undefined) addCondition(ofRun, toColumn(filter.run_id));
-  const countText = `select count(*) as count from (select 1 from questions ${where(conditions)} limit ?) as portion`;
+  if (filter.run_id !== undefined) addCondition(runCondition, toColumn(filter.run_id));
+  const countText = `select count(*) as count from (select 1 from questions ${toWhereClause(conditions)} limit ?) as portion`;
   const [countRow] = yield first(countText, ...values, maxCounted);
   if (page.after !== undefined) addCondition("questions.question_no > ?", Number(page.after));
-  const pageClause = `${where(conditions)} order by questions.question_no limit ?`;
+  const pageClause = `${toWhereClause(conditions)} order by questions.question_no limit ?`;
   const measured = yield all(`${selectSizes} ${pageClause}`, ...values, page.limit);
   const fitting = countThatFits(measured);
   const rows = yield all(`${selectQuestions} ${pageClause}`, ...values, fitting);
@@ -59,7 +59,7 @@ export function* readQuestions(
   }
 }
 
-function where(conditions: readonly string[]): string {
+function toWhereClause(conditions: readonly string[]): string {
   return conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
 }
 
@@ -108,14 +108,14 @@ function parseOrNull(stored: unknown): unknown {
   return typeof stored === "string" ? (JSON.parse(stored) as unknown) : null;
 }
 
-const groups = {
+const usageGroups = {
   agent: { table: "usage_days", by: ["agent_name"], order: "agent_name" },
   day: { table: "usage_days", by: ["day"], order: "day desc" },
   session: { table: "usage_sessions", by: ["session_id", "agent_name"], order: "session_id desc" },
 } as const;
 
 export function* readUsage(filter: Parameters<QuestionReads["usage"]>[0], limit: number): Work<UsageRow[]> {
-  const { table, by, order } = groups[filter.by];
+  const { table, by, order } = usageGroups[filter.by];
   const conditions = [
     ["day >= ?", filter.since],
     ["day < ?", filter.until],
@@ -125,7 +125,7 @@ export function* readUsage(filter: Parameters<QuestionReads["usage"]>[0], limit:
   const text = `
   select ${by.join(", ")}, sum(runs) as runs, sum(turns) as turns, sum(input_tokens) as input_tokens,
     sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
-  from ${table} ${where(conditions.map(([condition]) => condition))} group by ${by.join(", ")} order by ${order} limit ?`;
+  from ${table} ${toWhereClause(conditions.map(([condition]) => condition))} group by ${by.join(", ")} order by ${order} limit ?`;
   const rows = yield all(text, ...conditions.map(([, value]) => toColumn(value)), limit);
   return rows.map((row) => ({
     agent_name: textOrNull(row["agent_name"]),
