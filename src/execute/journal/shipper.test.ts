@@ -73,7 +73,7 @@ test("a run is finished only when every event before its outcome is stored", asy
   let finishedAt = 0;
   const { shipper, requests, createJournal } = setUp((request, turn) =>
     turn < 4
-      ? { ...emptyResponse, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) }
+      ? { ...emptyResponse, acked: request.events.map(({ run_id }) => ({ run_id, attempt: 1, n: 1 })) }
       : acknowledgeAll(request),
   );
   const journal = createJournal("a");

@@ -51,8 +51,8 @@ test("removes read-only directories, and follows no symlink", async () => {
 
 /** A Perl script that nests directories deeper than the longest path. */
 const deep = (name: string, each = ""): string => `for (1..600) { mkdir ${name}; ${each} chdir ${name} }`;
-/** Perl scripts that create what programs leave behind. */
-const left: Record<string, string> = {
+/** Perl scripts that create the leftovers of programs. */
+const leftovers: Record<string, string> = {
   "deep directories beside names like those that Drover moves them to": `for (1..9) { mkdir ".removing-$_"; mkdir ".removing-$_/x" } ${deep('"deeper-and"')}`,
   "deep directories whose names are not UTF-8": deep('"\\xff\\xfe-deeper"'),
   "deep directories with a newline in their names": deep('"deeper\\nand"'),
@@ -67,7 +67,7 @@ const left: Record<string, string> = {
   "names like options and patterns": 'mkdir $_ for "-rf", "*", "~", "\\$(x)", " ", "\\\\", "...", "-"',
   "hard links to one file": 'open(my $f, ">", "f"); close $f; link "f", "l$_" for 1..500',
 };
-test.each(Object.entries(left))("removes %s", async (_, script) => {
+test.each(Object.entries(leftovers))("removes %s", async (_, script) => {
   execFileSync("perl", ["-e", script], { cwd: tree, env: { ...process.env, TOP: tree }, stdio: "ignore" });
   await removeTree(directory, tree);
   expect(existsSync(tree)).toBe(false);

@@ -11,7 +11,7 @@ const { closing, setUp } = shellRunnersOfEachTest();
 
 test("removes the directories of deleted sessions, except those in use", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
-  const names = (of: string) => foldersIn(join(folder, of));
+  const names = (root: string) => foldersIn(join(folder, root));
   const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   await ended(kept);
@@ -52,13 +52,13 @@ test("does not remove directories that another coordinator or a person made", as
     await markSession(join(folder, root), "own", { store_id: "other" });
     mkdirSync(join(folder, root, "own"));
   }
-  const left = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes"].sort();
+  const unrelated = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes"].sort();
   const second = await fixture.open({ port: other.port, supervise });
   closing.push(second.stop);
   await poll(() => foldersIn(join(folder, "work"))).not.toContain("own");
   await poll(() => foldersIn(join(folder, "homes"))).not.toContain("own");
-  expect(foldersIn(join(folder, "work"))).toEqual(left);
-  expect(foldersIn(join(folder, "homes"))).toEqual(left);
+  expect(foldersIn(join(folder, "work"))).toEqual(unrelated);
+  expect(foldersIn(join(folder, "homes"))).toEqual(unrelated);
 });
 
 test("removes nothing if the response comes from another record than the one that the directories belong to", async () => {
@@ -72,7 +72,7 @@ test("removes nothing if the response comes from another record than the one tha
     port: {
       ...port,
       register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
-      // the record is replaced between request and answer, and the runner has registered with the new one
+      // the record is replaced between request and response, and the runner has registered with the new one
       async sessions({ session_ids }) {
         const runner = await opening;
         state.storeId = "other";

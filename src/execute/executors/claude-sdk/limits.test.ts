@@ -54,9 +54,9 @@ test.each([
   ["cost", async () => ({ cost_usd: 1.5 * (await costOfTurn()) })],
 ])(
   "parks a run that has spent its %s before the next request, and continues it with the same budget again",
-  async (_kind, of) => {
+  async (_kind, createBudget) => {
     const session_id = newSession();
-    const budget = await of();
+    const budget = await createBudget();
     const parked = await spend(budget, { invocation: { session_id } });
     expect(parked.outcome).toMatchObject({
       status: "parked",
