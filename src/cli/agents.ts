@@ -7,7 +7,7 @@ import { findLocal } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { builtInExecutors } from "../compose/create-executor.ts";
-import type { ApiClient } from "../wire/client.ts";
+import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import type { LocalAgent } from "./local-agents.ts";
 import { printHeldAgents } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
@@ -93,7 +93,13 @@ async function findClient(input: CommandInput): Promise<ApiClient | { local: Loc
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
-  const [name = ""] = input.positionals;
+  const agent = await findAgent(input, input.positionals[0] ?? "");
+  write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
+  return 0;
+}
+
+/** Finds an agent of the coordinator, or without one an agent that `drover run` would find. */
+export async function findAgent(input: CommandInput, name: string): Promise<FlatAgent | LocalAgent> {
   const client = await findClient(input);
   const agent =
     "local" in client ? client.local.find((candidate) => candidate.name === name) : await client.agents.get(name);
@@ -104,8 +110,7 @@ async function showAgent(input: CommandInput): Promise<number> {
       message: `Unknown agent: ${name}.`,
       next: "Run `drover agents list` to see the agents.",
     });
-  write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
-  return 0;
+  return agent;
 }
 
 async function checkAgents(input: CommandInput): Promise<number> {

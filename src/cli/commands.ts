@@ -13,6 +13,8 @@ export const commands: Record<string, readonly [about: string, load: () => Promi
   "runs show": ["show one run and its output", async () => (await import("./runs-show.ts")).runsShow],
   "runs events": ["follow the events of a run", async () => (await import("./runs-events.ts")).runsEvents],
   "runs files": ["list or download the files of a run", async () => (await import("./runs-files.ts")).runsFiles],
+  "runs wait": ["wait until runs have ended", async () => (await import("./runs-wait.ts")).runsWait],
+  "runs why": ["show what a run waits for", async () => (await import("./runs-why.ts")).runsWhy],
   "runs stop": ["stop runs", async () => (await import("./runs-stop.ts")).runsStop],
   "runs retry": ["run again with the same parameters", async () => (await import("./runs-retry.ts")).runsRetry],
   "runs approve": [

@@ -96,12 +96,14 @@ export async function resolveFilterId(query: string, find: (query: string) => Pr
   try {
     return await find(query);
   } catch (error) {
-    if (query !== newest && error instanceof UnknownId) return query;
+    if (query !== newest && error instanceof RequestError && "isUnknownId" in error) return query;
     throw error;
   }
 }
 
-class UnknownId extends RequestError {}
+class UnknownId extends RequestError {
+  readonly isUnknownId = true;
+}
 
 function unknownId(kind: Kind, query: string): RequestError {
   return new UnknownId({

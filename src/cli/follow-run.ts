@@ -6,16 +6,16 @@ import type { ApiClient } from "../wire/client.ts";
 import { askAtTerminal } from "./terminal-questions.ts";
 import { canAsk } from "./can-ask.ts";
 import { shorten, eventLine, toOutput, toWarning } from "./event-line.ts";
-import { signalExitCode } from "./exec-exit.ts";
 import { isTerminal, write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
-import { describeParked, parkedExitCode } from "./describe-parked.ts";
+import { describeParked } from "./describe-parked.ts";
 import { withRetries } from "./with-retries.ts";
 import { hintId } from "./short-ids.ts";
 import type { Submitted } from "./submit-run.ts";
-import { warnAboutSlots } from "./slot-warning.ts";
+import { toExitCode } from "./run-exit-code.ts";
+import { watchPending } from "./pending-notice.ts";
 import { droverCommand } from "./drover-command.ts";
 
 /** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
@@ -45,7 +45,7 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
     if (submitted.type !== "procedural") printResult(finished, summary, input);
     if (!options["quiet"]) await printNextSteps(client, finished, submitted, summary);
   }
-  return exitCodeOf(finished, submitted.type, summary.signal);
+  return toExitCode(finished, submitted.type, summary.signal);
 }
 
 /** A summary of the run's events so far, which avoids printing anything twice. */
@@ -77,11 +77,14 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
     ((delta: Delta) => {
       if (delta.kind === "assistant") liveText.piece(delta.text);
     });
-  const slotWarning = warnAboutSlots(client, run_id, input);
+  const pendingNotice = watchPending(client, run_id, input, (text) => {
+    liveText?.endLine();
+    writeAbove(() => write(2, text));
+  });
   try {
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
       updateSummary(stored, summary);
-      slotWarning?.event(stored);
+      pendingNotice?.event(stored);
       if (questionPrompt && isQuestion(stored)) {
         liveText?.endLine();
         questionPrompt.event(stored);
@@ -92,7 +95,7 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
       }
     }
   } finally {
-    slotWarning?.close();
+    pendingNotice?.close();
     liveText?.end();
     questionPrompt?.close();
   }
@@ -196,15 +199,4 @@ function stopOnSignal(client: ApiClient, run_id: string): void {
       write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`),
     );
   });
-}
-
-/** The exit code of the run's command, or 128 + n for signal n. An autonomous agent has no command and fails with 1. */
-function exitCodeOf({ status, reason, exit_code }: Run, type: Submitted["type"], signal: string | null): number {
-  if (status === "cancelled") return 130;
-  if (status === "parked") return parkedExitCode;
-  if (reason === "timeout" || reason === "idle" || reason === "limit_exceeded") return 124;
-  if (type === "autonomous") return status === "completed" ? 0 : 1;
-  if (status === "completed") return exit_code ?? 0;
-  if (reason === "command_not_found") return 127;
-  return exit_code || (reason === "signalled" && signal !== null ? signalExitCode(signal) : 1);
 }

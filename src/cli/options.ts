@@ -16,6 +16,8 @@ export interface CommandSpec {
   /** Passes unknown options to the command as `extraOptions` instead of rejecting them. */
   takesExtraOptions?: true;
   run(input: CommandInput): Promise<number>;
+  /** Prints more specific help if `--help` follows positional arguments, such as the name of an agent. */
+  showHelpFor?(input: CommandInput): Promise<number>;
 }
 
 export interface OptionSpec {

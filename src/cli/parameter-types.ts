@@ -40,6 +40,23 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
   return undefined;
 }
 
+/** The names of all parameters that the schema mentions, required ones first. */
+export function listProperties(schema: unknown): { name: string; isRequired: boolean }[] {
+  const names = new Set<string>();
+  const required = new Set<string>();
+  const collect = (part: unknown, isAlternative: boolean, depth: number): void => {
+    if (!isSchema(part) || depth > maxDepth) return;
+    if (isSchema(part["properties"])) for (const name of Object.keys(part["properties"])) names.add(name);
+    if (Array.isArray(part["required"]) && !isAlternative)
+      for (const name of part["required"]) required.add(String(name));
+    for (const inner of listParts(part, schema)) collect(inner, isAlternative, depth + 1);
+    for (const inner of [part["anyOf"], part["oneOf"]].filter(Array.isArray).flat()) collect(inner, true, depth + 1);
+  };
+  collect(schema, false, 0);
+  const properties = [...names].map((name) => ({ name, isRequired: required.has(name) }));
+  return [...properties.filter(({ isRequired }) => isRequired), ...properties.filter(({ isRequired }) => !isRequired)];
+}
+
 /** Schemas that apply in addition to the keywords of this one. */
 function listParts(schema: Schema, root: unknown): unknown[] {
   const all = schema["allOf"];

@@ -10,13 +10,19 @@ export async function runCommand(spec: CommandSpec, argv: readonly string[]): Pr
 async function runForExitCode(spec: CommandSpec, argv: readonly string[]): Promise<number> {
   try {
     const parsed = parseOptions(argv, spec);
+    const createInput = (positionals: string[]): CommandInput => ({
+      ...parsed,
+      positionals,
+      env: { ...process.env },
+      cwd: workingDirectory(),
+    });
     if (parsed.options["help"]) {
+      if (spec.showHelpFor && parsed.positionals.length > 0)
+        return await spec.showHelpFor(createInput(parsed.positionals));
       const { showHelp } = await import("./help.ts");
       return showHelp(spec);
     }
-    const positionals = readPositionals(parsed, spec);
-    const input: CommandInput = { ...parsed, positionals, env: { ...process.env }, cwd: workingDirectory() };
-    return await spec.run(input);
+    return await spec.run(createInput(readPositionals(parsed, spec)));
   } catch (error) {
     return reportError(error, wantsJson(argv));
   }

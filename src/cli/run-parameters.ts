@@ -44,7 +44,7 @@ function parseValue(option: string, value: string | true, types: Types): unknown
   if (types.kinds?.has("object") || types.kinds?.has("array")) return parseJson(option, value);
   if (isNumber(value) && !isExactNumber(value) && (types.kinds?.has("integer") || types.kinds?.has("number")))
     throw inexactNumber(option, value);
-  throw parameterError(option, `${option} ${value} is not ${describe(types)}.`);
+  throw parameterError(option, `${option} ${value} is not ${describeTypes(types)}.`);
 }
 
 /** Returns undefined if the argument does not match any of these types. */
@@ -77,7 +77,8 @@ const kindNames: Record<Kind, string> = {
   object: "a JSON object",
 };
 
-function describe({ kinds, values }: Types): string {
+/** Names the values that a parameter accepts, such as "a whole number" or "one of low, high". */
+export function describeTypes({ kinds, values }: Types): string {
   const allowedValues = values?.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
   return allowedValues
     ? `one of ${allowedValues.join(", ")}`
@@ -118,6 +119,9 @@ function inexactNumber(field: string, text: string): RequestError {
   });
 }
 
+/** The next step of an error about a parameter. `drover run` replaces AGENT with the agent's name. */
+export const seeParameters = "Run `drover agents show AGENT` to see its parameters.";
+
 type FaultCode = "DROVER-USE-001" | "DROVER-PAR-006";
 
 function parameterError(field: string, message: string, code: FaultCode = "DROVER-USE-001"): RequestError {
@@ -128,6 +132,6 @@ function parameterError(field: string, message: string, code: FaultCode = "DROVE
     next:
       code === "DROVER-PAR-006"
         ? `Pass one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
-        : "Run `drover agents show AGENT` to see its parameters.",
+        : seeParameters,
   });
 }

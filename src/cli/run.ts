@@ -11,11 +11,16 @@ export const runCommand: CommandSpec = {
     ['drover run echo --message "Hello World"', "parameters as options, typed by the agent's schema"],
     ['drover run disk-usage --params \'{"path": "."}\' --json', "parameters as JSON; prints the whole run as JSON"],
     ['drover run claude --prompt "Explain this repository" --project-dir .', "an autonomous agent, in this directory"],
+    ["drover run echo --help", "the parameters of one agent"],
     ["drover run nightly --timeout 600 --detach", "submit it with a timeout and do not wait"],
   ],
   options: { ...submitOptions, "project-dir": { value: "DIR", about: "working directory of the run" } },
   takesExtraOptions: true,
   run: runAgent,
+  async showHelpFor(input) {
+    const { showAgentHelp } = await import("./agent-help.ts");
+    return showAgentHelp(input, input.positionals[0]!);
+  },
 };
 
 async function runAgent(input: CommandInput): Promise<number> {

@@ -8,7 +8,8 @@ import { write } from "./io.ts";
 import { findAmbiguousOptions } from "./ambiguous-options.ts";
 import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
 import { withRetries } from "./with-retries.ts";
-import { readParameters } from "./run-parameters.ts";
+import { readParameters, seeParameters } from "./run-parameters.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 /** Options of every command that starts a run. */
 export const submitOptions: Record<string, OptionSpec> = {
@@ -30,11 +31,36 @@ export interface Submitted {
 }
 
 /** Submits a run from the options of a command: of an agent, or to continue a session. */
-export async function submitRun(
-  client: ApiClient,
-  input: CommandInput,
-  target: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
-): Promise<Submitted> {
+export async function submitRun(client: ApiClient, input: CommandInput, target: RunTarget): Promise<Submitted> {
+  try {
+    return await submit(client, input, target);
+  } catch (error) {
+    throw isParameterError(error) ? withAgentCommand(error, target.agent_name) : error;
+  }
+}
+
+type RunTarget = Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">;
+
+/** Whether the agent's schema refuses the parameters, here or at the coordinator. */
+function isParameterError(error: unknown): error is RequestError {
+  return error instanceof RequestError && (error.code.startsWith("DROVER-PAR-") || error.next === seeParameters);
+}
+
+/** Replaces a next step that is meant for callers of the API. */
+function withAgentCommand(error: RequestError, agent_name: string): RequestError {
+  const { code, message, field, cause, next } = error;
+  const command = `Run \`drover agents show ${shellQuote(agent_name)}\` to see its parameters.`;
+  const isSpecific = next !== undefined && next !== seeParameters && !next.includes("GET /docs");
+  return new RequestError({
+    code,
+    message,
+    cause,
+    next: isSpecific ? `${next} ${command}` : command,
+    ...(field === undefined ? {} : { field }),
+  });
+}
+
+async function submit(client: ApiClient, input: CommandInput, target: RunTarget): Promise<Submitted> {
   const { options, extraOptions, env, cwd } = input;
   const timeout = seconds(options, "timeout");
   const agent = await findAgent(client, target.agent_name);

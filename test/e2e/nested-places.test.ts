@@ -108,6 +108,6 @@ it("a nested run that waits for the slot of its parent says so, and what helps",
   await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json"]);
   const { json: run } = await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
   const said = (): string => (existsSync(join(here.cwd, "said")) ? readFileSync(join(here.cwd, "said"), "utf8") : "");
-  await expect.poll(said, { timeout: 100_000 }).toMatch(/waits for a free slot\..*\n.*--slots/);
+  await expect.poll(said, { timeout: 100_000 }).toMatch(/waiting: All slots are busy[^]*--slots/);
   expect((await serving.call("POST", `/runs/${run.run_id}/stop`)).status).toBe(200);
 });

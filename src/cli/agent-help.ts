@@ -1,0 +1,109 @@
+import { withDroverCommand } from "./drover-command.ts";
+import { findAgent } from "./agents.ts";
+import { columns } from "./help.ts";
+import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
+import type { CommandInput } from "./options.ts";
+import { findProperty, listProperties, readTypes, type Types } from "./parameter-types.ts";
+import { describeTypes } from "./run-parameters.ts";
+import { shellQuote } from "./shell-quote.ts";
+import { printable } from "./table.ts";
+
+interface Parameter {
+  name: string;
+  isRequired: boolean;
+  types: Types;
+  /** The parameter's own schema. */
+  schema: Readonly<Record<string, unknown>>;
+}
+
+/** Shows how one agent is called: an example and its parameters. */
+export async function showAgentHelp(input: CommandInput, name: string): Promise<number> {
+  const agent = await findAgent(input, name);
+  const schema = agent.parameters_schema;
+  const parameters = listProperties(schema).map(({ name: parameter, isRequired }): Parameter => {
+    const property = findProperty(schema, parameter);
+    return { name: parameter, isRequired, types: readTypes(property, schema), schema: toRecord(property) };
+  });
+  if (input.options["json"]) {
+    write(1, jsonLine({ name, description: agent.description ?? null, parameters_schema: schema ?? null }));
+    return 0;
+  }
+  const takesPrompt = agent.type !== "procedural";
+  const lines = [
+    `drover run ${name}: ${printable(agent.description ?? `run the agent ${name}`)}`,
+    "",
+    "Example",
+    `  ${printable(exampleLine(name, parameters, takesPrompt))}`,
+    "",
+    "Parameters",
+    ...(takesPrompt ? columns([["--prompt TEXT", "the task, in words"]]) : []),
+    ...(parameters.length > 0 ? columns(parameters.map(parameterRow)) : takesPrompt ? [] : ["  none"]),
+    ...(acceptsOthers(schema) ? ["  Other names are passed to the agent too."] : []),
+    "",
+    "Run `drover run --help` for the options of every run, such as --timeout and --detach.",
+    "",
+  ];
+  write(1, withDroverCommand(lines.join("\n")));
+  return 0;
+}
+
+function parameterRow({ name, isRequired, types, schema }: Parameter): [string, string] {
+  const facts = [
+    describeType(types),
+    ...(isRequired ? ["required"] : []),
+    ...("default" in schema ? [`default ${toText(schema["default"])}`] : []),
+  ].join(", ");
+  const description = typeof schema["description"] === "string" ? `. ${schema["description"]}` : "";
+  return [`--${printable(name)}`, printable(`${facts}${description}`)];
+}
+
+function describeType(types: Types): string {
+  const { kinds, values } = types;
+  if (values === null && kinds?.size === 1 && kinds.has("array")) {
+    const items = describeTypes(types.items());
+    return items === "" ? "a list" : `a list, each ${items}`;
+  }
+  return describeTypes(types) || "any value";
+}
+
+/** A command that passes every required parameter. Without required ones, it passes the first. */
+function exampleLine(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
+  const required = parameters.filter(({ isRequired }) => isRequired);
+  const shown = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
+  return [
+    "drover run",
+    shellQuote(name),
+    ...(takesPrompt ? ['--prompt "..."'] : []),
+    ...shown.map((parameter) => `--${parameter.name} ${shellQuote(exampleValue(parameter))}`),
+  ].join(" ");
+}
+
+function exampleValue({ types, schema, name }: Parameter): string {
+  const { examples } = schema;
+  const known = [...(Array.isArray(examples) ? examples : []), ...("default" in schema ? [schema["default"]] : [])];
+  if (known[0] !== undefined) return toText(known[0]);
+  return valueOf(types) ?? name.toUpperCase();
+}
+
+function valueOf({ kinds, values, items }: Types): string | null {
+  if (values?.[0] !== undefined) return toText(values[0]);
+  if (kinds?.has("string") || kinds === null) return null;
+  if (kinds.has("integer") || kinds.has("number")) return "1";
+  if (kinds.has("boolean")) return "true";
+  if (kinds.has("array")) return valueOf(items());
+  return kinds.has("object") ? "{}" : "null";
+}
+
+/** Whether parameters that the schema does not name are allowed. */
+function acceptsOthers(schema: Readonly<Record<string, unknown>> | null | undefined): boolean {
+  return schema !== null && schema !== undefined && schema["additionalProperties"] !== false;
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function toRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}

@@ -1,0 +1,111 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Run } from "../../src/model/run.ts";
+import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { reservePort } from "../reserve-port.ts";
+import { atTerminal, keys, onTerminal } from "./at-terminal.ts";
+import { drover, folder } from "./drover.ts";
+import { place } from "./place.ts";
+import { offer, serve } from "./serving.ts";
+import { startDrover } from "./start-drover.ts";
+
+const parameters = {
+  type: "object",
+  properties: {
+    target: { type: "string", enum: ["staging", "production"], description: "Where to deploy" },
+    tries: { type: "integer", default: 3 },
+  },
+  required: ["target"],
+  additionalProperties: false,
+};
+
+async function serveAgent() {
+  const cwd = folder();
+  const serving = await serve(cwd);
+  await serving.call("PUT", "/agents/deploy", { command: "sh deploy.sh", parameters_schema: parameters });
+  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token, DROVER_STATE_DIR: join(cwd, "none") };
+  return { cwd, serving, env, run: (...args: string[]) => drover(args, { cwd, env }) };
+}
+
+it("shows an agent's parameters with `run AGENT --help`, and names that agent after a wrong parameter", async () => {
+  const { run } = await serveAgent();
+  const help = await run("run", "deploy", "--help");
+  expect(help.code).toBe(0);
+  expect(help.stdout).toContain("drover run deploy --target staging");
+  expect(help.stdout).toMatch(/--target +one of staging, production, required\. Where to deploy/);
+  expect(help.stdout).toMatch(/--tries +a whole number, default 3/);
+  for (const args of [[], ["--tries", "many", "--target", "staging"], ["--target", "staging", "--color", "red"]]) {
+    const refused = await run("run", "deploy", ...args);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain("drover agents show deploy");
+    expect(refused.stderr).not.toContain("GET /docs");
+  }
+});
+
+it("shows an agent's parameters without a coordinator", async () => {
+  const { run, cwd } = place();
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(
+    join(cwd, "agents", "deploy.yaml"),
+    `name: deploy\ncommand: "true"\nparameters_schema: ${JSON.stringify(parameters)}\n`,
+  );
+  const help = await run("run", "deploy", "--help");
+  expect(help.stdout).toMatch(/--target +one of staging, production, required/);
+  expect((await run("run", "unknown", "--help")).stderr).toContain("DROVER-API-014");
+});
+
+it("says what a pending run waits for, and `runs wait` ends at its timeout or with the run's own code", async () => {
+  const { run, cwd, env, serving } = await serveAgent();
+  const { json: pending } = await serving.call<Run>("POST", "/runs", {
+    agent_name: "deploy",
+    parameters: { target: "staging" },
+  });
+  const why = await run("runs", "why", "last");
+  expect(why.stdout).toContain("The run is pending:");
+  expect(why.stdout).toContain("No runner is online.");
+  expect(JSON.parse((await run("runs", "why", pending.run_id, "--json")).stdout)).toMatchObject({ status: "pending" });
+  const late = await run("runs", "wait", "last", "--timeout", "0.1");
+  expect(late).toMatchObject({ code: 124, stdout: "" });
+  expect(late.stderr).toContain("is still pending after 0.1 s");
+
+  const silent = run("run", "deploy", "--target", "production", "--quiet");
+  const waiting = run("runs", "wait", pending.run_id);
+  writeFileSync(join(cwd, "deploy.sh"), "exit 7");
+  mkdirSync(join(cwd, "profiles"));
+  writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify({ type: "procedural" }));
+  await startDrover(["run", "deploy", "--target", "production"], {
+    cwd,
+    env,
+    ready: /^drover: waiting: No runner is online\.$/m,
+  });
+  await offer(serving, cwd, "one", ["-x", "./profiles/here.json"]);
+  expect(await waiting).toMatchObject({ code: 7, stdout: `${pending.run_id}\tfailed\n` });
+  const quiet = await silent;
+  expect(quiet.code).toBe(7);
+  expect(quiet.stderr).not.toContain("waiting");
+});
+
+onTerminal("`runs list --watch` survives a restart of the coordinator, and ends with 130 on Ctrl-C", async () => {
+  const cwd = folder();
+  const port = String(await reservePort());
+  const state = { DROVER_STATE_DIR: join(cwd, "state") };
+  const start = () => startDrover(["coordinator", "--port", port], { cwd, env: state, ready: /^Serving /m });
+  const first = await start();
+  expect((await drover(["exec", "echo watched"], { cwd, env: state })).code).toBe(0);
+  const token = readFileSync(tokenFile(recordDirectory(state.DROVER_STATE_DIR), "token"), "utf8").trim();
+  const env = {
+    DROVER_API_URL: `http://127.0.0.1:${port}`,
+    DROVER_API_KEY: token,
+    DROVER_STATE_DIR: join(cwd, "none"),
+  };
+  const terminal = atTerminal(["runs", "list", "--watch"], { cwd, env, columns: 80 });
+  await terminal.see("echo watched", "1 run. Press Ctrl-C to end.");
+  await first.end("SIGTERM");
+  await terminal.see("echo watched", "Trying again every 2 s.");
+  await start();
+  expect((await drover(["exec", "echo later"], { cwd, env: state })).code).toBe(0);
+  await terminal.see("echo later", "2 runs.");
+  terminal.press(keys.ctrlC);
+  expect(await terminal.exitCode).toBe(130);
+});
