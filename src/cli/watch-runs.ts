@@ -91,6 +91,6 @@ async function readAgain(
     return [(await readPage())?.items ?? [], null];
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
-    return [previous, `${error.message} Trying again every ${pauseMs / 1000} s.`];
+    return [previous, `Trying again every ${pauseMs / 1000} s: ${error.message}`];
   }
 }

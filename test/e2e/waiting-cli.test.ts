@@ -102,7 +102,7 @@ onTerminal("`runs list --watch` survives a restart of the coordinator, and ends 
   const terminal = atTerminal(["runs", "list", "--watch"], { cwd, env, columns: 80 });
   await terminal.see("echo watched", "1 run. Press Ctrl-C to end.");
   await first.end("SIGTERM");
-  await terminal.see("echo watched", "Trying again every 2 s.");
+  await terminal.see("echo watched", "Trying again every 2 s: ");
   await start();
   expect((await drover(["exec", "echo later"], { cwd, env: state })).code).toBe(0);
   await terminal.see("echo later", "2 runs.");
