@@ -27,7 +27,13 @@ export const agentsPut: CommandSpec = {
     ["drover agents put agents/report.md", "every error of the file is printed, as by `agents check`"],
     ["jq '.timeout_seconds = 60' report.json | drover agents put -", "from stdin"],
   ],
-  options: { format: { value: "FORMAT", about: `format of stdin: ${formats.join(", ")} (default: from the text)` } },
+  options: {
+    format: {
+      value: "FORMAT",
+      choices: formats,
+      about: `format of stdin: ${formats.join(", ")} (default: from the text)`,
+    },
+  },
   run: putAgents,
 };
 

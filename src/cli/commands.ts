@@ -105,6 +105,10 @@ export const commands: Record<string, readonly [about: string, load: () => Promi
     "convert a herdctl fleet to Drover agents",
     async () => (await import("./import-herdctl.ts")).importHerdctl,
   ],
+  completions: [
+    "print a completion script for your shell",
+    async () => (await import("./completions.ts")).completionsCommand,
+  ],
   doctor: ["check what this machine supports", async () => (await import("./doctor.ts")).doctor],
 };
 

@@ -19,25 +19,42 @@ export const execOptions: Record<string, OptionSpec> = {
   env: { value: "K=V", repeat: true, about: "set a variable (repeatable)" },
   "env-mode": {
     value: "MODE",
+    choices: ["inherit", "merge", "replace"],
     about: "how to combine --env with Drover's own environment: inherit (default), merge or replace",
   },
   shell: { about: "always run the command through /bin/sh -c" },
   "no-shell": { about: "never use a shell" },
-  isolation: { value: "L", about: "auto (default), none, group, pid or sandbox" },
+  isolation: {
+    value: "L",
+    choices: ["auto", "none", "group", "pid", "sandbox"],
+    about: "auto (default), none, group, pid or sandbox",
+  },
   limit: {
     value: "N=V",
     repeat: true,
     about:
       "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES, and for growth of the directory disk=BYTES, files=N (suffixes k, m, g)",
   },
-  capture: { value: "MODE", about: "both (default), merged, none or file" },
+  capture: {
+    value: "MODE",
+    choices: ["both", "merged", "none", "file"],
+    about: "both (default), merged, none or file",
+  },
   "max-output-kb": {
     value: "KB",
     about: "how much of each stream to keep, as head and tail (default 1024, at most 65536)",
   },
-  "output-limit": { value: "WHAT", about: "when a stream exceeds max-output-kb: truncate (default) or fail" },
+  "output-limit": {
+    value: "WHAT",
+    choices: ["truncate", "fail"],
+    about: "when a stream exceeds max-output-kb: truncate (default) or fail",
+  },
   spill: { about: "also write the full output, redacted, to logs/ in the state directory" },
-  leftovers: { value: "WHAT", about: "kill (default) or keep processes that outlive the command" },
+  leftovers: {
+    value: "WHAT",
+    choices: ["kill", "keep"],
+    about: "kill (default) or keep processes that outlive the command",
+  },
   "run-id": { value: "ID", about: "the run this command is part of (default: DROVER_RUN_ID)" },
   "session-id": { value: "ID", about: "the session this command is part of; inherited, like the ids below" },
   "task-id": { value: "ID", about: "the caller's task" },

@@ -19,6 +19,7 @@ async function dispatch(argv: readonly string[]): Promise<void> {
   const [first = "", second = ""] = argv;
   if (first === "--version" || first === "-v") return write(1, `${DROVER_VERSION}\n`);
   if (first === "" || first === "--help" || first === "-h") return showOverview();
+  if (first === "__complete") return (await import("./completion/complete.ts")).complete(argv.slice(1));
   if (first === "help") return showHelpFor(argv.slice(1));
   for (const wordCount of [2, 1]) {
     const name = argv.slice(0, wordCount).join(" ");

@@ -24,6 +24,8 @@ export interface OptionSpec {
   /** The placeholder for its value. A switch has none. */
   value?: string;
   repeat?: boolean;
+  /** The values it accepts, for shell completion. Without them any value may be valid. */
+  choices?: readonly string[];
   /** One letter, e.g. "x" for -x. */
   short?: string;
   about: string;

@@ -5,7 +5,7 @@ import { withDroverCommand } from "./drover-command.ts";
 
 /** The sections of the overview, each with the first words of its commands. A command elsewhere is listed under "More". */
 const sections: readonly (readonly [title: string, firstWords: readonly string[]])[] = [
-  ["Start", ["init", "up", "status", "ui", "doctor", "trust"]],
+  ["Start", ["init", "up", "status", "ui", "doctor", "completions", "trust"]],
   ["Run", ["run", "exec", "chat", "agent-executor"]],
   ["Look and steer", ["runs", "questions", "sessions", "usage"]],
   ["Define", ["agents", "schedules", "hooks", "webhooks"]],

@@ -28,9 +28,14 @@ export const schedulesAdd: CommandSpec = {
     params: { value: "JSON", about: "parameters as a JSON object, including names that clash with options" },
     overlap: {
       value: "WHAT",
+      choices: overlapPolicies,
       about: `if the previous run is still active: ${overlapPolicies.join(", ")} (default skip)`,
     },
-    "catch-up": { value: "WHAT", about: `after missed slots: ${catchUpPolicies.join(", ")} (default none)` },
+    "catch-up": {
+      value: "WHAT",
+      choices: catchUpPolicies,
+      about: `after missed slots: ${catchUpPolicies.join(", ")} (default none)`,
+    },
     "resume-session": { about: "each run continues the session of the previous one" },
     attended: { about: "send its questions to the inbox" },
     disabled: { about: "add the schedule disabled" },

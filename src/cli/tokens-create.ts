@@ -25,7 +25,7 @@ export const tokensCreate: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    role: { value: "R", about: `one of ${tokenRoles.join(", ")} (default user)` },
+    role: { value: "R", choices: tokenRoles, about: `one of ${tokenRoles.join(", ")} (default user)` },
     "expires-in": { value: "TIME", about: "lifetime, such as 12h or 30d (default: no expiry)" },
   },
   run: (input) => create(input, { role: readRole(input), ...readExpiry(input, null) }),

@@ -19,7 +19,7 @@ export const usageCommand: CommandSpec = {
     ["drover usage --by session --agent claude --json", "by session of one agent, as JSON lines"],
   ],
   options: {
-    by: { value: "WHAT", about: `group by ${groupings.join(", ")} (default agent)` },
+    by: { value: "WHAT", choices: groupings, about: `group by ${groupings.join(", ")} (default agent)` },
     since: { value: "TIME", about: "the first UTC day, such as 2026-01-31 or 7d" },
     until: { value: "TIME", about: "the UTC day after the last" },
     agent: { value: "NAME", about: "only runs of this agent" },

@@ -84,7 +84,7 @@ export const webhooksDeliveries: CommandSpec = {
     ["drover webhooks deliveries ci --status failed", "failed deliveries of one webhook"],
   ],
   options: {
-    status: { value: "S", about: `one of ${deliveryStatuses.join(", ")}` },
+    status: { value: "S", choices: deliveryStatuses, about: `one of ${deliveryStatuses.join(", ")}` },
     run: { value: "RUN", about: "only deliveries about this run" },
     limit: { value: "N", about: "page size (default 50, at most 1000)" },
     cursor: { value: "C", about: "start at the cursor that the previous page printed" },
