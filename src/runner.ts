@@ -15,6 +15,7 @@ import {
   startRegistration,
   type Times,
 } from "./execute/claim/registration.ts";
+import type { RunProgress } from "./execute/supervise/supervise-options.ts";
 import { lockRunner, readPlaceId, readRunnerKey } from "./execute/claim/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { HostError, RequestError } from "./model/errors.ts";
@@ -77,6 +78,8 @@ export interface RunnerOptions {
   hurry?: AbortSignal;
   /** Receives messages for the operator. `cause` may contain a stack trace. */
   onNotice: (message: string, cause?: unknown) => void;
+  /** Called when a run starts and when it ends. */
+  onProgress?: (progress: RunProgress) => void;
 }
 
 export interface RunnerProfile {
@@ -253,6 +256,7 @@ async function openProfile(
         outputDelayMs: 50,
         onFinishTimeoutMs: 60_000,
         onNotice: options.onNotice,
+        onProgress: options.onProgress,
       },
       times: { ...defaultTimes, ...readPollPause(options.env), ...options.times },
       maxReportBytes: 1024 * 1024,

@@ -48,7 +48,7 @@ async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): 
 /** Prints the error, and returns the command's exit code, or the documented one if the command has none. */
 export function exitCodeOf(
   { runId, result }: ExecRecord,
-  show: { json: boolean; quiet: boolean; showCommand: string | null },
+  show: { json: boolean; quiet: boolean; showCommand: string | null; closedStream: "stdout" | "stderr" | null },
 ): number {
   if (result.withheld.length > 0 && !show.quiet) {
     write(
@@ -56,10 +56,12 @@ export function exitCodeOf(
       `drover: not passed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
     );
   }
+  const closed = show.closedStream && `The reader of ${show.closedStream} closed the pipe`;
   if (result.error && !show.json && !show.quiet) {
+    const message = closed && result.stopped ? `${closed}, so the command was stopped.` : result.error.message;
     const hint = show.showCommand === null ? "" : `  ${show.showCommand} ${runId}\n`;
-    write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);
-  }
+    write(2, `drover: ${message} [${result.error.code}]\n${hint}`);
+  } else if (closed && !show.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
   return toExitCode(result);
 }
 

@@ -57,8 +57,14 @@ async function runExec(input: CommandInput): Promise<number> {
   const newId = createLocalIds();
   const key = createExecToken();
 
+  let closedStream: "stdout" | "stderr" | null = null;
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
-    if (!json) request.capture.onOutput = (stream, chunk) => showOutput(stream, chunk, stop);
+    if (!json)
+      request.capture.onOutput = (stream, chunk) => {
+        const shown = tryShow(stream, chunk);
+        if (shown === "closed") closedStream ??= stream;
+        if (shown !== "written") stop();
+      };
     return execOnRecord(
       request,
       {
@@ -85,7 +91,12 @@ async function runExec(input: CommandInput): Promise<number> {
   if (store) await runMaintenance("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, jsonLine(await resultJson(record)));
-  return exitCodeOf(record, { json, quiet: options["quiet"] === true, showCommand: store ? showCommand(input) : null });
+  return exitCodeOf(record, {
+    json,
+    quiet: options["quiet"] === true,
+    showCommand: store ? showCommand(input) : null,
+    closedStream,
+  });
 }
 
 /** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
@@ -220,13 +231,15 @@ function emptyCommand(): RequestError {
   });
 }
 
-/** If the output cannot be written, for example to a closed pipe or a full disk, the command is stopped and recorded. */
-function showOutput(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
+/** Output that cannot be written, for example to a closed pipe or a full disk, stops the command. */
+function tryShow(stream: "stdout" | "stderr", chunk: Uint8Array): "written" | "closed" | "failed" {
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
+    return "written";
   } catch (error) {
-    if (!isClosedPipe(error)) tryWrite(2, `drover: cannot write the output of the command: ${messageOf(error)}\n`);
-    stop();
+    if (isClosedPipe(error)) return "closed";
+    tryWrite(2, `drover: cannot write the output of the command: ${messageOf(error)}\n`);
+    return "failed";
   }
 }
 

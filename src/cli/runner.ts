@@ -6,15 +6,17 @@ import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
+import type { RunProgress } from "../execute/supervise/supervise-options.ts";
 import { addressForCommands } from "./address-for-commands.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
-import { write } from "./io.ts";
+import { tryWrite, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
+import { formatDuration } from "./table.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -92,6 +94,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     keepLogsDays: Math.min(config.retention.runs_days, config.retention.events_days),
     hurry: hurry.signal,
     onNotice,
+    ...(options["quiet"] ? {} : { onProgress: (progress) => tryWrite(2, describeProgress(progress, new Date())) }),
   }).catch((error: unknown) => {
     throw error instanceof PortError ? registrationRefused(error, url) : error;
   });
@@ -112,7 +115,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     for (const { loaded, agents } of profiles.profiles) {
       write(
         2,
-        `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
+        `Offers ${loaded.name} to ${target.displayUrl ?? url}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
       );
     }
     if (profiles.absent.length > 0)
@@ -145,6 +148,15 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
     await enrolRunner(target, enrolment, runnerTokenFile(recordDirectory(stateDirectory)));
   // Without a token, a coordinator with authentication refuses the registration.
   return { ...target, token: enrolment ? storedToken() : (target.token ?? storedToken()) };
+}
+
+/** One line of the runner's log. */
+export function describeProgress({ run_id, attempt, agent_name, ended }: RunProgress, at: Date): string {
+  const run = `${at.toISOString()} run ${run_id} of ${agent_name}${attempt > 1 ? `, attempt ${attempt}` : ""}`;
+  if (ended === null) return `${run}: started\n`;
+  const { outcome, durationMs } = ended;
+  const reason = outcome.status === "failed" ? ` (${outcome.reason})` : "";
+  return `${run}: ${outcome.status}${reason} after ${formatDuration(durationMs)}\n`;
 }
 
 /** Explains to the operator why the coordinator refused the registration. */

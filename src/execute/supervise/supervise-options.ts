@@ -1,5 +1,5 @@
 import type { ExecutionStart } from "../../model/execution.ts";
-import type { Delta, Executor } from "../../model/executor.ts";
+import type { Delta, Executor, Outcome } from "../../model/executor.ts";
 import type { Variables } from "../../model/expand-agent.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Redactor, StartCommand, StartOptions } from "../../model/process.ts";
@@ -43,6 +43,16 @@ export interface SuperviseOptions {
   /** How long a stopped executor may take to settle, after the grace period of its programs, before Drover gives up on it. */
   settleTimeoutMs?: number;
   onNotice: (message: string, cause?: unknown) => void;
+  /** Called when a run starts and when it ends, for the runner's log. */
+  onProgress?: ((progress: RunProgress) => void) | undefined;
+}
+
+export interface RunProgress {
+  run_id: string;
+  attempt: number;
+  agent_name: string;
+  /** null when the run starts. */
+  ended: { outcome: Outcome; durationMs: number } | null;
 }
 
 /** Connects a run to its journal, the coordinator and the runner's slots. */

@@ -101,6 +101,9 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   };
 
   async function run(): Promise<void> {
+    const startedAt = options.monotonic();
+    const started = { run_id: claim.run_id, attempt: claim.attempt, agent_name: claim.invocation.agent.name };
+    options.onProgress?.({ ...started, ended: null });
     record({ type: "status", status: "running" });
     let outcome = await executeRun(claim, parts).catch(errors.fromRunner);
     log.endOutput();
@@ -117,6 +120,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     if (journal.writeError)
       outcome = internalFailure(`${journal.writeError.message} ${journal.writeError.next ?? ""}`.trim());
     journal.finish(redactor.value(outcome));
+    options.onProgress?.({ ...started, ended: { outcome, durationMs: options.monotonic() - startedAt } });
     links.flush();
   }
 

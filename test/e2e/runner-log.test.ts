@@ -1,0 +1,32 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { folder } from "./drover.ts";
+import { runToEnd, serve } from "./serving.ts";
+import { startDrover } from "./start-drover.ts";
+
+it("names the coordinator, and each run with its agent, outcome and duration", async () => {
+  const cwd = folder();
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(join(cwd, "agents", "good.yaml"), "name: good\ncommand: 'true'\n");
+  writeFileSync(join(cwd, "agents", "bad.yaml"), "name: bad\ncommand: 'false'\n");
+  const serving = await serve(cwd);
+  const env = {
+    DROVER_STATE_DIR: join(cwd, "runner"),
+    DROVER_API_URL: serving.url,
+    DROVER_API_KEY: serving.token,
+  };
+  const runner = await startDrover(["runner", "-x", "procedural"], { cwd, env, ready: /^Offers /m });
+  expect(runner.said).toMatch(new RegExp(`^Offers procedural to ${serving.url}$`, "m"));
+  const good = await runToEnd(serving, { agent_name: "good" });
+  const bad = await runToEnd(serving, { agent_name: "bad" });
+  const time = "20\\d\\d-\\S+Z";
+  const duration = "\\d[\\d.]*(?:ms|s|m\\d+s)";
+  await expect.poll(() => runner.said).toMatch(new RegExp(`^${time} run ${good.run_id} of good: started$`, "m"));
+  await expect
+    .poll(() => runner.said)
+    .toMatch(new RegExp(`^${time} run ${good.run_id} of good: completed after ${duration}$`, "m"));
+  await expect
+    .poll(() => runner.said)
+    .toMatch(new RegExp(`^${time} run ${bad.run_id} of bad: failed \\(exit_nonzero\\) after ${duration}$`, "m"));
+});
