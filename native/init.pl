@@ -83,6 +83,7 @@ sub report_ending {
     my $emptied = sys("ftruncate", $fd, 0) == 0;
     my $lines = $emptied ? "I $level\n" : "";
     $lines .= "U $ending->{unkillable}\n" if $ending->{unkillable};
+    $lines .= $ending->{names} if $ending->{names};
     $lines .= join " ", "S", $ending->{wait_status}, $ending->{leftovers},
       $user_s * 1_000_000 + $user_us, $system_s * 1_000_000 + $system_us, "$max_rss\n";
     if   ($emptied) { sys("pwrite64", $fd, $lines, length $lines, 0) }
@@ -117,23 +118,37 @@ sub open_channel {
     return $result < 0 ? ($result) : (0, unpack "ll", $ends);
 }
 
-# A kind (ready, failed, ended), a step, and three numbers.
+# A kind (ready, failed, ended), a step, three numbers, and with `ended` the lines that name the leftovers. The room for
+# these: 8 of at most 128 bytes and a pid.
+use constant { MESSAGE => "A8 A12 l3 a1200", MESSAGE_BYTES => 1232, NAMED_MAX => 8, NAME_BYTES => 128 };
+
 sub send_message {
     my ($fd, $kind, $step, @numbers) = @_;
-    my $message = pack "A8 A12 l3", $kind, $step, @numbers, 0, 0, 0;
+    return send_packed($fd, $kind, $step, "", @numbers);
+}
+
+sub send_packed {
+    my ($fd, $kind, $step, $names, @numbers) = @_;
+    my $message = pack MESSAGE, $kind, $step, (@numbers, 0, 0, 0)[0 .. 2], $names;
     return sys("write", $fd, $message, length $message) == length $message;
 }
 
 sub send_ending {
     my ($fd, $ending) = @_;
-    return send_message($fd, "ended", "", @$ending{qw(wait_status leftovers unkillable)});
+    return send_packed($fd, "ended", "", $ending->{names} || "", @$ending{qw(wait_status leftovers unkillable)});
+}
+
+sub unpack_message {
+    my ($kind, $step, @rest) = unpack MESSAGE, $_[0];
+    $rest[3] =~ s/\0+\z//;
+    return ($kind, $step, @rest);
 }
 
 # Nothing at the end, once every sender is gone.
 sub receive_message {
     my ($fd) = @_;
-    my $message = "\0" x 32;
-    return sys("read", $fd, $message, 32) == 32 ? unpack "A8 A12 l3", $message : ();
+    my $message = "\0" x MESSAGE_BYTES;
+    return sys("read", $fd, $message, MESSAGE_BYTES) == MESSAGE_BYTES ? unpack_message($message) : ();
 }
 
 # Of everything that is still to come, the first message and the last, or nothing. A command that may
@@ -143,8 +158,8 @@ sub receive_ends {
     my ($fd) = @_;
     my ($all, $chunk, $length) = ("", "\0" x 4096);
     $all .= substr $chunk, 0, $length while ($length = sys("read", $fd, $chunk, 4096)) > 0;
-    return () if length $all < 32;
-    return map { [unpack "A8 A12 l3", $_] } substr($all, 0, 32), substr($all, -32);
+    return () if length $all < MESSAGE_BYTES;
+    return map { [unpack_message($_)] } substr($all, 0, MESSAGE_BYTES), substr($all, -MESSAGE_BYTES());
 }
 
 # The child that should have become the command says so, and exits with 127.
@@ -543,6 +558,33 @@ sub kill_rest {
     }
 }
 
+# The command line of a process, its words separated by spaces; empty for a dead one. A line break would begin a line
+# of its own in the report.
+sub read_name {
+    my ($pid) = @_;
+    open my $file, "<", "/proc/$pid/cmdline" or return "";
+    read $file, my $name, NAME_BYTES - 1;
+    $name =~ s/\0+\z//;
+    $name =~ tr/\x00-\x1f\x7f/ /;
+    return $name;
+}
+
+# Who is about to be killed, as far as there is room.
+sub name_leftovers {
+    my ($family, $ending) = @_;
+    my @pids = $family->{in_namespace} ? () : @{ descendants() || [] };
+    if ($family->{own_proc} && opendir my $proc, "/proc") {
+        @pids = grep { /^\d+\z/ && $_ > 1 } readdir $proc;
+    }
+    my @lines;
+    for my $pid (@pids) {
+        last if @lines == NAMED_MAX;
+        my $name = read_name($pid);
+        push @lines, "L $pid $name\n" if $name ne "";
+    }
+    $ending->{names} = join "", @lines;
+}
+
 sub supervise {
     my ($family) = @_;
     # Where the command's own status never comes to be known, it was killed.
@@ -567,7 +609,10 @@ sub supervise {
             send_ending($family->{report_to}, $ending) if exists $family->{report_to} && !$told++;
             next;
         }
-        kill_rest($family, $ending) if !$option{keep_leftovers};
+        if (!$option{keep_leftovers}) {
+            name_leftovers($family, $ending);
+            kill_rest($family, $ending);
+        }
         return $ending;
     }
 }
@@ -625,7 +670,7 @@ sub run_init {
     close_all_but(0, $write_end);
 
     # Outer must know how the command ended even if we are killed.
-    my $ending = supervise({ command => $command, in_namespace => 1, report_to => $write_end });
+    my $ending = supervise({ command => $command, in_namespace => 1, own_proc => $own_proc, report_to => $write_end });
     send_ending($write_end, $ending);
     leave(0);
 }
@@ -681,7 +726,7 @@ sub run_in_namespace {
     my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
     if (my ($first, $last) = receive_ends($read_end)) {
         my ($kind, undef, @numbers) = @$last;
-        if   ($kind eq "ended") { @$ending{qw(wait_status leftovers unkillable)} = @numbers }
+        if   ($kind eq "ended") { @$ending{qw(wait_status leftovers unkillable names)} = @numbers }
         else                    { $ending->{wait_status} = NOT_STARTED << 8 }
         fail(@$first[1, 2]) if is_failure($first, $ending->{wait_status});
     }

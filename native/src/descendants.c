@@ -61,6 +61,25 @@ static void add_children_of(int pid, struct pids *pids)
 	sys(close, fd);
 }
 
+/* All processes that /proc shows but pid 1, for a PID namespace with a /proc of its own. */
+static void add_namespace(struct pids *pids)
+{
+	_Alignas(struct directory_entry) char entries[1024];
+	uint64_t pid;
+	long fd = sys(openat, AT_FDCWD, "/proc", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	for (long length; (length = sys(getdents64, fd, entries, sizeof entries)) > 0;) {
+		struct directory_entry *entry;
+		for (long at = 0; at < length; at += entry->size) {
+			entry = (struct directory_entry *)(entries + at);
+			if (parse_number(entry->name, &pid) && pid > 1 && pids->count < PIDS_MAX)
+				pids->pid[pids->count++] = (int)pid;
+		}
+	}
+	sys(close, fd);
+}
+
 static bool add_descendants(struct pids *pids)
 {
 	if (!add_own_children(pids))

@@ -78,6 +78,7 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 	struct family family = {
 		.command = (int)command,
 		.in_namespace = true,
+		.own_proc = own_proc,
 		.report_to = channel.write_end,
 	};
 	message.kind = MESSAGE_ENDED;

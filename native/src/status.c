@@ -15,12 +15,22 @@ struct failure {
 	int error;
 };
 
+/* So many leftovers are reported by name, each cut to this length with its final zero. */
+enum { NAMED_MAX = 8, NAME_BYTES = 128 };
+
+struct leftover {
+	int pid;
+	char name[NAME_BYTES]; /* its command line, in one line */
+};
+
 /* How it ended: of the command itself, and of those that outlived it. */
 struct ending {
 	bool command_exited;
 	int wait_status;
 	int leftovers;  /* outlived the command and were killed for it */
 	int unkillable; /* refused SIGKILL: a set-uid program, at level group */
+	int named;
+	struct leftover leftover[NAMED_MAX];
 };
 
 static _Noreturn void leave(int code)
@@ -44,6 +54,23 @@ static void report_level(int status_fd, const char *level)
 	write_line(status_fd, &line);
 }
 
+struct status_file {
+	int fd;
+	bool emptied; /* a pipe cannot be emptied */
+	uint64_t length;
+};
+
+static void put_line(struct status_file *file, struct text *line)
+{
+	append(line, "\n");
+	if (file->emptied)
+		sys(pwrite64, file->fd, line->bytes, line->length, file->length);
+	else if (file->fd >= 0)
+		sys(write, file->fd, line->bytes, line->length);
+	file->length += line->length;
+	line->length = 0;
+}
+
 /*
  * As the very last, and over all that is there: what else was written into the file meanwhile came
  * from someone who found a way to it, and is not ours. A pipe cannot be emptied: it gets the rest only.
@@ -53,16 +80,24 @@ static void report_ending(int status_fd, const char *level, const struct ending 
 	struct text line = { .length = 0 };
 	struct resource_usage used;
 	sys(getrusage, RUSAGE_CHILDREN, &used);
-	bool emptied = status_fd >= 0 && sys(ftruncate, status_fd, 0) == 0;
-	if (emptied) {
+	struct status_file file = { .fd = status_fd };
+	file.emptied = status_fd >= 0 && sys(ftruncate, status_fd, 0) == 0;
+	if (file.emptied) {
 		append(&line, "I ");
 		append(&line, level);
-		append(&line, "\n");
+		put_line(&file, &line);
 	}
 	if (ending->unkillable) {
 		append(&line, "U ");
 		append_number(&line, (uint64_t)ending->unkillable);
-		append(&line, "\n");
+		put_line(&file, &line);
+	}
+	for (int i = 0; i < ending->named && i < NAMED_MAX; i++) {
+		append(&line, "L ");
+		append_number(&line, (uint64_t)ending->leftover[i].pid);
+		append(&line, " ");
+		append(&line, ending->leftover[i].name);
+		put_line(&file, &line);
 	}
 	append(&line, "S ");
 	append_number(&line, (uint64_t)ending->wait_status);
@@ -74,11 +109,7 @@ static void report_ending(int status_fd, const char *level, const struct ending 
 	append_number(&line, (uint64_t)(used.system_seconds * 1000000 + used.system_microseconds));
 	append(&line, " ");
 	append_number(&line, (uint64_t)used.max_rss_kb);
-	append(&line, "\n");
-	if (emptied)
-		sys(pwrite64, status_fd, line.bytes, line.length, 0);
-	else if (status_fd >= 0)
-		sys(write, status_fd, line.bytes, line.length);
+	put_line(&file, &line);
 }
 
 /* The exit codes are those a shell would give. */

@@ -19,6 +19,7 @@ struct family {
 	bool in_namespace;
 	bool own_group; /* the command leads a process group of its own */
 	bool keep_leftovers;
+	bool own_proc; /* in a namespace: /proc shows its processes */
 	int report_to; /* who must know the command's end even if we are killed; -1: nobody */
 };
 
@@ -130,6 +131,47 @@ static void kill_rest(const struct family *family, struct ending *ending)
 	}
 }
 
+/* The command line of a process, its words separated by spaces. False where it has none, as a dead one. */
+static bool read_name(int pid, char name[NAME_BYTES])
+{
+	struct text path = { .length = 0 };
+	append(&path, "/proc/");
+	append_number(&path, (uint64_t)pid);
+	append(&path, "/cmdline");
+	long fd = sys(openat, AT_FDCWD, path.bytes, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	long length = sys(read, fd, name, NAME_BYTES - 1);
+	sys(close, fd);
+	while (length > 0 && !name[length - 1])
+		length--;
+	if (length <= 0)
+		return false;
+	name[length] = 0;
+	/* A line break would begin a line of its own in the report. */
+	for (long i = 0; i < length; i++)
+		if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+			name[i] = ' ';
+	return true;
+}
+
+/* Who is about to be killed, as far as there is room. */
+static void name_leftovers(const struct family *family, struct ending *ending)
+{
+	struct pids pids;
+	pids.count = 0;
+	if (!family->in_namespace)
+		add_descendants(&pids);
+	else if (family->own_proc)
+		add_namespace(&pids);
+	for (int i = 0; i < pids.count && ending->named < NAMED_MAX; i++) {
+		struct leftover *leftover = &ending->leftover[ending->named];
+		leftover->pid = pids.pid[i];
+		if (read_name(leftover->pid, leftover->name))
+			ending->named++;
+	}
+}
+
 static void report_early(const struct family *family, const struct ending *ending)
 {
 	struct message message = { .kind = MESSAGE_ENDED, .ending = *ending };
@@ -165,8 +207,10 @@ static struct ending supervise(const struct family *family)
 			told = true;
 			continue;
 		}
-		if (!family->keep_leftovers)
+		if (!family->keep_leftovers) {
+			name_leftovers(family, &ending);
 			kill_rest(family, &ending);
+		}
 		return ending;
 	}
 }

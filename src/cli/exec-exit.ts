@@ -48,7 +48,13 @@ async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): 
 /** Prints the error, and returns the command's exit code, or the documented one if the command has none. */
 export function exitCodeOf(
   { runId, result }: ExecRecord,
-  show: { json: boolean; quiet: boolean; showCommand: string | null; closedStream: "stdout" | "stderr" | null },
+  show: {
+    json: boolean;
+    quiet: boolean;
+    showCommand: string | null;
+    closedStream: "stdout" | "stderr" | null;
+    redact(text: string): string;
+  },
 ): number {
   if (result.withheld.length > 0 && !show.quiet) {
     write(
@@ -61,8 +67,21 @@ export function exitCodeOf(
     const message = closed && result.stopped ? `${closed}, so the command was stopped.` : result.error.message;
     const hint = show.showCommand === null ? "" : `  ${show.showCommand} ${runId}\n`;
     write(2, `drover: ${message} [${result.error.code}]\n${hint}`);
-  } else if (closed && !show.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
+  } else if (closed && !show.json && !show.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
+  if (result.leftovers > 0 && !show.quiet) write(2, describeLeftovers(result, show.redact));
   return toExitCode(result);
+}
+
+/** Lists the processes that outlived the command and were killed. */
+function describeLeftovers(
+  { leftovers, killedProcesses = [] }: CommandResult,
+  redact: (text: string) => string,
+): string {
+  const lines = killedProcesses.map(({ pid, commandLine }) => `  ${pid} ${redact(commandLine)}\n`);
+  const unnamed = leftovers - killedProcesses.length;
+  if (lines.length > 0 && unnamed > 0) lines.push(`  and ${unnamed} more\n`);
+  const count = `${leftovers} ${leftovers === 1 ? "process" : "processes"}`;
+  return `drover: killed ${count} that outlived the command (--leftovers keep would let them run)\n${lines.join("")}`;
 }
 
 function toExitCode({ error, exitCode, signal, stopped }: CommandResult): number {

@@ -57,6 +57,10 @@ async function runExec(input: CommandInput): Promise<number> {
   const newId = createLocalIds();
   const key = createExecToken();
 
+  const redactor = createRedactor({
+    variables: input.env,
+    values: [...optionSecrets(request), { name: "DROVER_API_KEY", value: key }],
+  });
   let closedStream: "stdout" | "stderr" | null = null;
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json)
@@ -71,10 +75,7 @@ async function runExec(input: CommandInput): Promise<number> {
         store,
         ...(nested ? { nested } : {}),
         ...nestedAccessOf(input, local, store !== null, key),
-        redactor: createRedactor({
-          variables: input.env,
-          values: [...optionSecrets(request), { name: "DROVER_API_KEY", value: key }],
-        }),
+        redactor,
         now: () => new Date(),
         newId,
         owner: currentOwner(),
@@ -96,6 +97,7 @@ async function runExec(input: CommandInput): Promise<number> {
     quiet: options["quiet"] === true,
     showCommand: store ? showCommand(input) : null,
     closedStream,
+    redact: redactor.text,
   });
 }
 

@@ -118,8 +118,16 @@ export interface ProcessEnd {
   isolation: Isolation | null;
   /** Number of descendants that were still alive after the command's exit and were killed. */
   leftovers: number;
+  /** Some of these descendants, with the pid that the command saw. Not redacted. */
+  killedProcesses?: readonly KilledProcess[];
   resources: { userMs: number; systemMs: number; maxRssKb: number } | null;
   error: CommandFault | null;
+}
+
+export interface KilledProcess {
+  pid: number;
+  /** Its command line, possibly cut. */
+  commandLine: string;
 }
 
 export interface CommandFault {

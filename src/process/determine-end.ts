@@ -44,6 +44,7 @@ export function determineEnd(evidence: Evidence): ProcessEnd {
     durationMs,
     isolation: startFault === null ? appliedLevel(launched, status) : null,
     leftovers: status.end?.leftovers ?? evidence.leftovers,
+    killedProcesses: status.end?.leftovers ? status.killedProcesses : [],
     resources:
       status.end === null
         ? null
@@ -69,6 +70,7 @@ function readStatus({ launched, exit }: Evidence): Status {
     // if the outer launcher was killed, the inner one's report of a normal end is not reliable
     end: outer.end === null ? null : inner.end,
     failure: inner.failure ?? outer.failure,
+    killedProcesses: inner.killedProcesses,
     unkillable: inner.unkillable + outer.unkillable,
     isStarted: inner.level !== null,
   };

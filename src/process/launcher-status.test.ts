@@ -9,6 +9,7 @@ test("reads the report from its start and closes the file", () => {
   expect(readStatusFile(file)).toEqual({
     level: "pid",
     failure: null,
+    killedProcesses: [],
     unkillable: 0,
     end: { wstatus: 256, leftovers: 2, userMs: 1.5, systemMs: 0.5, maxRssKb: 4096 },
   });
@@ -18,6 +19,15 @@ test("reads the report from its start and closes the file", () => {
 test("uses the last complete line of each kind, because the launcher writes last", () => {
   const status = parseStatus("I pid\nS 0 1 1 1 1\nS 1280 0 2 2 2\nS 0 0\nS 0 0 0 0 0");
   expect(status).toMatchObject({ level: "pid", end: { wstatus: 1280, leftovers: 0 } });
+});
+
+test("reads the processes that the launcher killed, and drops the last word of a cut command line", () => {
+  const cut = `run ${"x".repeat(123)}`;
+  const { killedProcesses } = parseStatus(`I pid\nL 7 sleep 9 # \u00c3\u00bc\nL 8 ${cut}\nS 0 2 0 0 0\n`);
+  expect(killedProcesses).toEqual([
+    { pid: 7, commandLine: "sleep 9 # \u00fc" },
+    { pid: 8, commandLine: "run ..." },
+  ]);
 });
 
 test("accepts a reported end only if the launcher exited the same way", () => {
@@ -35,6 +45,6 @@ test("accepts a reported end only if the launcher exited the same way", () => {
 
 test("parses a failure, and ignores unknown lines", () => {
   expect(parseStatus("E exec 2\n")).toMatchObject({ failure: { step: "exec", errno: 2 }, end: null });
-  expect(parseStatus("")).toEqual({ level: null, failure: null, end: null, unkillable: 0 });
+  expect(parseStatus("")).toEqual({ level: null, failure: null, end: null, killedProcesses: [], unkillable: 0 });
   expect(parseStatus("U 3\n\nX\nS 0 0 0 0 0\n")).toMatchObject({ end: { wstatus: 0 }, unkillable: 3 });
 });

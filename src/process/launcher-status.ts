@@ -1,6 +1,7 @@
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { KilledProcess } from "../model/process.ts";
 import { toSignalName } from "./signals.ts";
 
 /** A launcher's report about the command. All fields are empty if the launcher could not write it. */
@@ -8,6 +9,8 @@ export interface LauncherStatus {
   level: string | null;
   end: { wstatus: number; leftovers: number; userMs: number; systemMs: number; maxRssKb: number } | null;
   failure: { step: string; errno: number } | null;
+  /** Descendants that outlived the command, as far as the launcher named them. */
+  killedProcesses: KilledProcess[];
   /** Number of processes that could not be killed: set-uid programs, at level group. */
   unkillable: number;
 }
@@ -42,7 +45,7 @@ export function openStatusFile(): number | null {
 /** Reads the report and closes the file. */
 export function readStatusFile(file: number | null): LauncherStatus {
   if (file === null) return parseStatus("");
-  const buffer = Buffer.allocUnsafe(1024);
+  const buffer = Buffer.allocUnsafe(4096);
   const length = readSync(file, buffer, 0, buffer.length, 0);
   closeSync(file);
   return parseStatus(buffer.toString("latin1", 0, length));
@@ -50,11 +53,12 @@ export function readStatusFile(file: number | null): LauncherStatus {
 
 /** Uses only complete lines, and the last one of each kind, because the launcher writes after all others. */
 export function parseStatus(text: string): LauncherStatus {
-  const status: LauncherStatus = { level: null, end: null, failure: null, unkillable: 0 };
+  const status: LauncherStatus = { level: null, end: null, failure: null, killedProcesses: [], unkillable: 0 };
   for (const line of text.split("\n").slice(0, -1)) {
     const [kind, first = "", ...rest] = line.split(" ");
     if (kind === "I") status.level = first;
     if (kind === "E") status.failure = { step: first, errno: Number(rest[0]) };
+    if (kind === "L") status.killedProcesses.push({ pid: Number(first), commandLine: decode(rest.join(" ")) });
     if (kind === "U") status.unkillable = Number(first);
     if (/^S( \d+){5}$/.test(line)) {
       const [leftovers = 0, user = 0, system = 0, maxRssKb = 0] = rest.map(Number);
@@ -62,6 +66,18 @@ export function parseStatus(text: string): LauncherStatus {
     }
   }
   return status;
+}
+
+/** The longest command line that a launcher reports, in bytes. */
+const maxCommandLine = 127;
+
+/**
+ * Command lines are UTF-8, but the report is read as bytes. The last word of a cut one is dropped: it may be a part of a
+ * secret, which would not be recognized.
+ */
+function decode(bytes: string): string {
+  const text = Buffer.from(bytes, "latin1").toString("utf8");
+  return bytes.length < maxCommandLine ? text : `${text.slice(0, text.lastIndexOf(" ") + 1)}...`;
 }
 
 /** A launcher exits the same way as its command. If the two differ, the report was forged and the launcher killed. */

@@ -176,7 +176,12 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
     await until("it runs as root", () => marked(mark).some((pid) => readStatus(pid, "Uid").startsWith("0\t")));
     launched.child.stdin?.end("go on\n");
     const result = await launched.finished;
-    expect(result.lines).toEqual(["I group", "U 1", expect.stringMatching(/^S 0 0 /)]);
+    expect(result.lines).toEqual([
+      "I group",
+      "U 1",
+      `L ${marked(mark)[0]} sleep ${mark}`,
+      expect.stringMatching(/^S 0 0 /),
+    ]);
     for (const pid of marked(mark)) process.kill(pid, "SIGKILL");
     await until("it is gone", () => marked(mark).length === 0);
   });

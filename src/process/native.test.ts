@@ -26,6 +26,19 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(endOf(result)).toMatchObject({ status: code * 256, leftovers: 0 });
   });
 
+  it("names the processes that outlive the command, in one line each", async () => {
+    // Waits until both run their own program instead of the shell's.
+    const isSleeping = `case "$(cat /proc/$!/cmdline 2>/dev/null | tr '\\0' ' ')" in sleep*) break ;; esac`;
+    const wait = `for i in $(seq 500); do ${isSleeping}; sleep 0.02; done`;
+    const command = shell(`sleep 7001 & ${wait}; sh -c 'sleep 7002; echo "two\nlines"' & sleep 0.2; exit 0`);
+    const result = await run(implementation, { options, command });
+    const named = result.lines.flatMap((line) => /^L \d+ (.*)$/.exec(line)?.[1] ?? []);
+    expect(result.lines.at(-1)).toMatch(/^S /);
+    if (result.lines[0] === "I pid-noproc") expect(named).toEqual([]);
+    else expect(named).toContain("sleep 7001");
+    expect(endOf(result).leftovers).toBeGreaterThanOrEqual(2);
+  });
+
   it.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGPIPE", "SIGPWR"] as const)(
     "reports and mirrors a death by %s",
     async (signal) => {

@@ -28,3 +28,24 @@ it("says nothing about the pipe with --quiet", () => {
   const { stdout, stderr } = inBash('$DROVER exec --quiet yes | head -n 1; echo "code ${PIPESTATUS[0]}"');
   expect({ stdout, stderr }).toEqual({ stdout: "y\ncode 130\n", stderr: "" });
 });
+
+it("names the processes that it killed after the command, without secrets and not all of many", () => {
+  const waitForSleep = "until grep -aq sleep /proc/$!/cmdline; do :; done";
+  const one = inBash(`$DROVER exec 'sleep 7001 & ${waitForSleep}; echo done'`);
+  expect(one).toMatchObject({ status: 0, stdout: "done\n" });
+  expect(one.stderr).toMatch(
+    /^drover: killed 1 process that outlived the command \(--leftovers keep would let them run\)\n {2}\d+ sleep 7001\n$/,
+  );
+  const secret = "hunter2hunter2";
+  const withSecret = inBash(
+    `$DROVER exec --env SOME_TOKEN=${secret} 'sh -c "sleep 7002; true $SOME_TOKEN" & until grep -aq sleep /proc/$!/cmdline; do :; done'`,
+  );
+  expect(withSecret.stderr).toContain("[redacted:SOME_TOKEN]");
+  expect(withSecret.stderr).not.toContain(secret);
+  const many = inBash(
+    "$DROVER exec 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 700$i & done; until grep -aq sleep /proc/$!/cmdline; do :; done'",
+  );
+  expect(many.stderr).toContain("drover: killed 10 processes that outlived the command");
+  expect(many.stderr).toMatch(/^ {2}and 2 more$/m);
+  expect(inBash("$DROVER exec --quiet 'sleep 7003 & true'")).toMatchObject({ status: 0, stderr: "" });
+});
