@@ -3,21 +3,7 @@ import { parse } from "yaml";
 import type { Block, Page } from "./page.ts";
 
 /** The languages that pages may use. A block in any other would not be checked. */
-const languages = [
-  "sh",
-  "output",
-  "yaml",
-  "json",
-  "md",
-  "ts",
-  "js",
-  "text",
-  "ini",
-  "sql",
-  "nginx",
-  "mermaid",
-  "dockerfile",
-];
+const languages = ["sh", "output", "yaml", "json", "md", "ts", "js", "text", "ini", "sql", "nginx", "dockerfile"];
 
 /** What is wrong with how a page writes its blocks, as `path:line: problem`. */
 export function conventionFailures(page: Page): string[] {

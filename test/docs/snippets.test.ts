@@ -22,7 +22,9 @@ function typeErrors(pages: readonly Page[]): string {
   try {
     let count = 0;
     for (const { path, blocks } of pages)
-      for (const { language, text, line } of blocks.filter((block) => block.language === "ts")) {
+      for (const { language, text, line } of blocks.filter(
+        (block) => block.language === "ts" && block.norun === null,
+      )) {
         const name = `${path.replaceAll("/", "-")}-${line}.${language}`;
         // `export {}` makes a snippet without imports a module, so that it may use await.
         writeFileSync(join(directory, name), `${text}\nexport {};\n`);
