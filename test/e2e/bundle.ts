@@ -8,9 +8,12 @@ export function bundle(fixture: string): Promise<string> {
   return bundleFile(join("test/fixtures", fixture), `${fixture.replaceAll("/", "-").replace(/\.ts$/, "")}.cjs`);
 }
 
-/** A coordinator in a script of ours finds the thread of its schema checker beside it, under this name. */
-export function bundleChecker(): Promise<string> {
-  return bundleFile("src/define/json-schema/engine.ts", "define-json-schema-engine.cjs");
+/** A coordinator in a bundled fixture finds its worker threads beside it, under these names. */
+export function bundleThreads(): Promise<unknown> {
+  return Promise.all([
+    bundleFile("src/define/json-schema/engine.ts", "define-json-schema-engine.cjs"),
+    bundleFile("src/serve/bodies/body-thread.ts", "serve-bodies-body-thread.cjs"),
+  ]);
 }
 
 async function bundleFile(source: string, name: string): Promise<string> {

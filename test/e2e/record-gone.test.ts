@@ -157,7 +157,7 @@ describe("a head that is no plain file", () => {
     rmSync(file);
     make(file);
     const { code, stdout } = await run("audit", "verify");
-    expect([code, stdout]).toEqual([1, expect.stringContaining("kept outside the record")]);
+    expect([code, stdout]).toEqual([1, expect.stringContaining("outside the record")]);
     expect((await run("exec", "echo on")).stdout).toBe("on\n");
   });
 

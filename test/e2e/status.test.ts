@@ -13,7 +13,7 @@ async function startFleet(): Promise<{ cwd: string; serving: Serving }> {
   mkdirSync(join(cwd, "agents"));
   const agents = { long: "sleep 600", fail: "false" };
   for (const [name, command] of Object.entries(agents))
-    writeFileSync(join(cwd, "agents", `${name}.yaml`), `name: ${name}\ncommand: ${command}\n`);
+    writeFileSync(join(cwd, "agents", `${name}.yaml`), `name: ${name}\ncommand: "${command}"\n`);
   const serving = await serve(cwd);
   await offer(serving, cwd, "one", ["-x", "procedural", "--slots", "1"]);
   return { cwd, serving };

@@ -1,10 +1,10 @@
 import type { EngineName, Tools } from "../../torture/finding.ts";
 import { freshDatabase } from "../postgres/fresh-database.ts";
-import { bundle, bundleChecker } from "./bundle.ts";
+import { bundle, bundleThreads } from "./bundle.ts";
 import { root } from "./drover.ts";
 
 /** What a torture needs, within a test. */
 export async function tortureTools(engine: EngineName): Promise<Tools> {
-  const [host, execMany] = await Promise.all([bundle("torture/host.ts"), bundle("e2e/exec-many.ts"), bundleChecker()]);
+  const [host, execMany] = await Promise.all([bundle("torture/host.ts"), bundle("e2e/exec-many.ts"), bundleThreads()]);
   return { root, host, execMany, engine, openDatabase: freshDatabase, progress: () => undefined };
 }
