@@ -18,7 +18,7 @@ export interface ConfinedDirectory {
   readLink(name: Buffer): Promise<Buffer>;
   /** Creates an empty file; fails if the name is taken. */
   create(name: Buffer, mode: number): Promise<FileHandle>;
-  makeDirectory(name: Buffer): Promise<void>;
+  makeDirectory(name: Buffer, mode?: number): Promise<void>;
   /** Renames within this directory, replacing any file with the new name. */
   rename(from: Buffer, to: Buffer): Promise<void>;
   remove(name: Buffer): Promise<void>;
@@ -90,7 +90,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
     },
     readLink: (name) => readlink(toPath(name), { encoding: "buffer" }),
     create: (name, mode) => checkThen(() => open(toPath(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
-    makeDirectory: (name) => checkThen(() => mkdir(toPath(name))),
+    makeDirectory: (name, mode = 0o777) => checkThen(() => mkdir(toPath(name), mode)),
     rename: (from, to) => checkThen(() => rename(toPath(from), toPath(to))),
     remove: (name) => checkThen(() => unlink(toPath(name))),
     close: () => handle.close(),

@@ -1,4 +1,5 @@
-import { stat, utimes } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 
 /**
@@ -8,15 +9,20 @@ import { setTimeout as pause } from "node:timers/promises";
  * the run's limits.
  */
 export async function readClockMark(directory: string): Promise<bigint> {
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   const readClock = async (): Promise<bigint> => {
     const now = new Date();
-    await utimes(directory, now, now);
-    return (await stat(directory, { bigint: true })).ctimeNs;
+    await handle.utimes(now, now);
+    return (await handle.stat({ bigint: true })).ctimeNs;
   };
-  const initial = await readClock();
-  for (;;) {
-    const mark = await readClock();
-    if (mark !== initial) return mark;
-    await pause(1);
+  try {
+    const initial = await readClock();
+    for (;;) {
+      const mark = await readClock();
+      if (mark !== initial) return mark;
+      await pause(1);
+    }
+  } finally {
+    await handle.close();
   }
 }

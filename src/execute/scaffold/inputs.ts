@@ -1,7 +1,9 @@
-import { lstat, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
+import { removeTree } from "../workspace/remove-tree.ts";
 import { getWorkspaceKind } from "../workspace/workspace-kind.ts";
+import { createFile, inDirectory } from "./directory-walker.ts";
+import { errorCode, vanishedCodes } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
 
 /** Files that an executor writes into the work directory for its program to read. */
@@ -24,33 +26,34 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
           "internal",
           `An input must be a file name without a directory, not ${JSON.stringify(name)}.`,
         );
-      if (!(await isDirectory(workDir)))
-        throw new RunFailure("refused", `${workDir} is no longer a directory: a process of the run replaced it.`);
       const path = join(workDir, name);
       // delete an input of an earlier turn first, so that no link in its place is followed; never touch a user's file
-      if (!isUsersDirectory || names.has(name)) await rm(path, { force: true, recursive: true });
+      const isOwn = !isUsersDirectory || names.has(name);
       try {
-        await writeFile(path, content, { flag: "wx", mode: 0o600 });
+        await inDirectory(workDir, [], async (directory) => {
+          if (isOwn) await removeTree(dirname(workDir), path);
+          await createFile(directory, name, content, 0o600);
+        });
       } catch (error) {
-        if (error instanceof Error && "code" in error && error.code === "EEXIST")
+        if (errorCode(error) === "EEXIST")
           throw new RunFailure(
             "refused",
             `${name} already exists in ${workDir}, and the run would overwrite it. Rename or remove it.`,
           );
+        if (vanishedCodes.has(errorCode(error)))
+          throw new RunFailure("refused", `${workDir} is no longer a directory: a process of the run replaced it.`);
         throw error;
       }
       names.add(name);
       return path;
     },
     async remove() {
-      if (!isUsersDirectory || !(await isDirectory(workDir))) return;
-      for (const name of names) await rm(join(workDir, name), { force: true, recursive: true });
+      if (!isUsersDirectory) return;
+      for (const name of names)
+        await removeTree(dirname(workDir), join(workDir, name)).catch((error: unknown) => {
+          // a process of the run replaced the directory
+          if (!vanishedCodes.has(errorCode(error))) throw error;
+        });
     },
   };
-}
-
-/** A process of the run may have replaced the directory with a link. */
-async function isDirectory(path: string): Promise<boolean> {
-  const stats = await lstat(path).catch(() => null); // an inaccessible path cannot be written either
-  return stats?.isDirectory() ?? false;
 }

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { constants } from "node:fs";
-import { mkdir, open, rm } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { mkdir, realpath } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import type { UserInput } from "../../../model/executor.ts";
 import { firstEntries } from "../clients/claude-transcript.ts";
 import { toFields, toText } from "../clients/fields.ts";
-import { openSubdirectory } from "../clients/home-files.ts";
+import { inSubdirectory } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
+import { createFile } from "../../scaffold/directory-walker.ts";
+import { removeTree } from "../../workspace/remove-tree.ts";
 import { unknownTurn } from "../../scaffold/run-failure.ts";
 import type { Prompt } from "./query.ts";
 import type { RunUsage } from "./spending.ts";
@@ -193,18 +194,14 @@ async function writeTranscript(
   name: string,
   entries: readonly Entry[],
 ): Promise<void> {
-  const directory = join(configDir, "projects", projectKey);
-  if (sessionHome !== null) await openSubdirectory(sessionHome, relative(sessionHome, directory));
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const path = join(directory, name);
-  await rm(path, { force: true, recursive: true });
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-  const file = await open(path, flags, 0o600);
-  try {
-    await file.writeFile(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
-  } finally {
-    await file.close();
-  }
+  if (sessionHome === null) await mkdir(configDir, { recursive: true, mode: 0o700 });
+  // the operator may have made it a link
+  const root = sessionHome ?? (await realpath(configDir));
+  const path = join(sessionHome === null ? root : configDir, "projects", projectKey, name);
+  await inSubdirectory(root, relative(root, dirname(path)), async (directory) => {
+    await removeTree(dirname(root), path);
+    await createFile(directory, name, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""), 0o600);
+  });
 }
 
 function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): SavedState | null {

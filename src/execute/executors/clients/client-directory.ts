@@ -1,9 +1,8 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { BugError } from "../../../model/errors.ts";
 import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
 import { errorCode, vanishedCodes } from "../../scaffold/find-files.ts";
-import { openDirectoryWalker } from "../../scaffold/directory-walker.ts";
+import { createFile, type EnterOptions, inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDirectory, Turn } from "./definition.ts";
 import { hasOwnHome, operatorHome } from "./home-files.ts";
@@ -21,24 +20,19 @@ export async function openClientDirectory(
 }
 
 function createClientDirectory(root: string, prefix: readonly string[], run_id: string): ClientDirectory {
-  const splitPath = (path: string): Buffer[] => {
-    const parts = [...prefix, ...path.split("/")].filter((part) => part !== "");
-    if (parts.includes("..")) throw new BugError(`${path} leaves the client's directory`);
-    return parts.map((part) => Buffer.from(part));
-  };
+  const splitPath = (path: string): Buffer[] => pathParts([...prefix, path].join("/"));
 
-  async function inDirectory<T>(
+  /** Returns null if the directory does not exist, or if a link or a file is in its place. */
+  async function inDirectoryOrNull<T>(
     parts: readonly Buffer[],
     act: (directory: ConfinedDirectory) => Promise<T>,
+    options: EnterOptions = {},
   ): Promise<T | null> {
-    const walker = openDirectoryWalker(root);
     try {
-      return await act(await walker.enter(parts));
+      return await inDirectory(root, parts, act, options);
     } catch (error) {
       if (vanishedCodes.has(errorCode(error))) return null;
       throw error;
-    } finally {
-      await walker.close();
     }
   }
   const withFile = <T>(
@@ -46,13 +40,13 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
     act: (directory: ConfinedDirectory, name: Buffer) => Promise<T>,
   ): Promise<T | null> => {
     const parts = splitPath(path);
-    return inDirectory(parts.slice(0, -1), (directory) => act(directory, parts.at(-1)!));
+    return inDirectoryOrNull(parts.slice(0, -1), (directory) => act(directory, parts.at(-1)!));
   };
 
   return {
     async listNames(path) {
       const names: string[] = [];
-      await inDirectory(splitPath(path), async (directory) => {
+      await inDirectoryOrNull(splitPath(path), async (directory) => {
         for await (const entries of directory.entries(64))
           names.push(...entries.map(({ name }) => name.toString("utf8")));
       });
@@ -79,35 +73,19 @@ function createClientDirectory(root: string, prefix: readonly string[], run_id: 
       }),
     async write(path, bytes) {
       const parts = splitPath(path);
-      for (const depth of parts.slice(0, -1).keys()) await makeDirectory(parts.slice(0, depth + 1));
-      const isWritten = await inDirectory(parts.slice(0, -1), async (directory) => {
-        const name = parts.at(-1)!;
-        const temporary = Buffer.from(`.${run_id}.aside`);
-        await directory.remove(temporary).catch((error: unknown) => {
+      const replace = async (directory: ConfinedDirectory): Promise<true> => {
+        const temporary = `.${run_id}.aside`;
+        await directory.remove(Buffer.from(temporary)).catch((error: unknown) => {
           if (errorCode(error) !== "ENOENT") throw error;
         });
-        const file = await directory.create(temporary, 0o600);
-        try {
-          await file.writeFile(bytes);
-        } finally {
-          await file.close();
-        }
-        await directory.rename(temporary, name);
+        await createFile(directory, temporary, bytes, 0o600);
+        await directory.rename(Buffer.from(temporary), parts.at(-1)!);
         return true;
-      });
+      };
+      const isWritten = await inDirectoryOrNull(parts.slice(0, -1), replace, { create: true });
       if (isWritten === null) throw pathBlocked(join(root, ...prefix, path));
     },
   };
-
-  async function makeDirectory(parts: readonly Buffer[]): Promise<void> {
-    const isMade = await inDirectory(parts.slice(0, -1), async (directory) => {
-      await directory.makeDirectory(parts.at(-1)!).catch((error: unknown) => {
-        if (errorCode(error) !== "EEXIST") throw error;
-      });
-      return true;
-    });
-    if (isMade === null) throw pathBlocked(join(root, Buffer.concat(parts).toString("utf8")));
-  }
 }
 
 function pathBlocked(path: string): RunFailure {

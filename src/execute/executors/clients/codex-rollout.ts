@@ -1,6 +1,7 @@
-import { constants } from "node:fs";
-import { open, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { realpath } from "node:fs/promises";
+import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
+import { errorCode } from "../../scaffold/find-files.ts";
+import { inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
 
 /** Only this much is read, from the end of the file, where the last turn is. */
 const maxBytes = 32 * 1024 * 1024;
@@ -13,7 +14,7 @@ export async function readRollout(codexHome: string, thread: string | null): Pro
   const endLine = '{"type":"rollout_end"}';
   if (thread === null) return [endLine];
   try {
-    return [...(await readLastTurn(join(codexHome, "sessions"), thread)), endLine];
+    return [...(await readLastTurn(codexHome, thread)), endLine];
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     const message = `Cannot read codex's file for the thread: ${error.message}`;
@@ -21,9 +22,8 @@ export async function readRollout(codexHome: string, thread: string | null): Pro
   }
 }
 
-async function readLastTurn(sessions: string, thread: string): Promise<string[]> {
-  const path = await findRollout(sessions, thread);
-  const text = path === null ? "" : await readEnd(path);
+async function readLastTurn(codexHome: string, thread: string): Promise<string[]> {
+  const text = await readRolloutEnd(codexHome, thread);
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const start = lines.findLastIndex((line) => line.includes('"type":"task_started"'));
   return lines.slice(start + 1).filter((line) => usedLine.test(line));
@@ -32,11 +32,26 @@ async function readLastTurn(sessions: string, thread: string): Promise<string[]>
 /** Other lines are skipped, because they are long and repeat the stream. */
 const usedLine = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
 
-async function findRollout(sessions: string, thread: string): Promise<string | null> {
+/** Returns the end of the thread's file, or nothing if there is none. Codex's directory may be a link of the operator. */
+async function readRolloutEnd(codexHome: string, thread: string): Promise<string> {
+  const root = await realpath(codexHome);
   for (const day of rolloutDays(thread)) {
-    const directory = join(sessions, day);
-    const name = (await listNames(directory)).find((candidate) => candidate.endsWith(`-${thread}.jsonl`));
-    if (name !== undefined) return join(directory, name);
+    const text = await inDirectory(root, pathParts(`sessions/${day}`), async (directory) => {
+      const name = await findName(directory, `-${thread}.jsonl`);
+      return name && (await readEnd(directory, name));
+    }).catch((error: unknown) => {
+      if (errorCode(error) === "ENOENT") return null;
+      throw error;
+    });
+    if (text !== null) return text;
+  }
+  return "";
+}
+
+async function findName(directory: ConfinedDirectory, ending: string): Promise<Buffer | null> {
+  for await (const entries of directory.entries(64)) {
+    const found = entries.find(({ name }) => name.toString().endsWith(ending));
+    if (found !== undefined) return found.name;
   }
   return null;
 }
@@ -54,16 +69,9 @@ export function rolloutDays(thread: string): string[] {
   );
 }
 
-async function listNames(directory: string): Promise<string[]> {
-  return readdir(directory).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  });
-}
-
 /** The agent can write here, so never follow a link or block on something that is not a file. */
-async function readEnd(path: string): Promise<string> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+async function readEnd(directory: ConfinedDirectory, name: Buffer): Promise<string> {
+  const file = await directory.file(name);
   try {
     const { size } = await file.stat();
     const length = Math.min(size, maxBytes);

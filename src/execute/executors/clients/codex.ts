@@ -1,4 +1,4 @@
-import { readdir, realpath, rm } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import { rejectClaudeOnlyOptions } from "./claude-only-options.ts";
@@ -8,7 +8,14 @@ import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
 import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
-import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory, operatorHome } from "./home-files.ts";
+import {
+  copyHomeFiles,
+  hasOwnHome,
+  readHomeFiles,
+  inSubdirectory,
+  openSubdirectory,
+  operatorHome,
+} from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
@@ -100,7 +107,7 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
     turn.homeDir,
     names.filter((name) => !name.startsWith(".codex/")),
   );
-  if (turn.invocation.mode === "fork") await removeThreadIndex(codexHome);
+  if (turn.invocation.mode === "fork") await removeThreadIndex(turn.homeDir);
   return { env: { CODEX_HOME: codexHome }, codexHome };
 }
 
@@ -108,7 +115,10 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
  * Codex's index of threads contains absolute paths. In a copied HOME they point to the original HOME, so codex must
  * rebuild the index.
  */
-async function removeThreadIndex(codexHome: string): Promise<void> {
-  for (const name of await readdir(codexHome))
-    if (/^state_\d+\.sqlite/.test(name)) await rm(join(codexHome, name), { force: true });
+async function removeThreadIndex(homeDir: string): Promise<void> {
+  await inSubdirectory(homeDir, ".codex", async (directory) => {
+    for await (const entries of directory.entries(64))
+      for (const { name, kind } of entries)
+        if (kind !== "folder" && /^state_\d+\.sqlite/.test(name.toString())) await directory.remove(name);
+  });
 }

@@ -1,4 +1,4 @@
-import { rename, stat, writeFile } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import { writePrivate } from "../../scaffold/write-private.ts";
@@ -9,7 +9,8 @@ import { toFields } from "./fields.ts";
 import { geminiConversation } from "./gemini-conversation.ts";
 import { createGeminiReader } from "./gemini-messages.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
-import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory, operatorHome } from "./home-files.ts";
+import { openClientDirectory } from "./client-directory.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { readPlainFile } from "./read-plain-file.ts";
 import { programs } from "./programs.ts";
@@ -90,31 +91,26 @@ const loginFiles = [
  * folder trust gemini refuses to work in an untrusted directory.
  */
 async function openHome(turn: Turn): Promise<void> {
-  const directory = await openSubdirectory(turn.homeDir, ".gemini");
   await copyHomeFiles(operatorHome(turn), turn.homeDir, readHomeFiles(turn.config, loginFiles));
-  const path = join(directory, "settings.json");
-  const settings = await readSettings(path);
+  const settings = await readSettings(turn.homeDir);
   const security = toFields(settings["security"]);
   if (toFields(security["folderTrust"])["enabled"] === false) return;
   const newSettings = { ...settings, security: { ...security, folderTrust: { enabled: false } } };
-  // rename the file into place, because writing would follow a link that a run may have left
-  await writeFile(`${path}.${turn.invocation.run_id}`, JSON.stringify(newSettings, null, 2), {
-    mode: 0o600,
-    flag: "wx",
-  });
-  await rename(`${path}.${turn.invocation.run_id}`, path);
+  const directory = await openClientDirectory(turn, { name: ".gemini" });
+  await directory.write("settings.json", Buffer.from(JSON.stringify(newSettings, null, 2)));
 }
 
 const maxSettingsBytes = 1024 * 1024;
 
-async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
+async function readSettings(homeDir: string): Promise<Readonly<Record<string, unknown>>> {
+  const name = ".gemini/settings.json";
   try {
-    return toFields(JSON.parse((await readPlainFile(path, maxSettingsBytes)) ?? "{}"));
+    return toFields(JSON.parse((await readPlainFile(homeDir, name, maxSettingsBytes)) ?? "{}"));
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new RunFailure(
         "refused",
-        `${path} is not plain JSON (${error.message}). Remove its comments: Drover changes a copy of it for the session's own HOME.`,
+        `${join(homeDir, name)} is not plain JSON (${error.message}). Remove its comments: Drover changes a copy of it for the session's own HOME.`,
       );
     throw error;
   }

@@ -1,7 +1,9 @@
 import { constants } from "node:fs";
-import { copyFile, lstat, mkdir, realpath } from "node:fs/promises";
+import { open, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, normalize } from "node:path";
+import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
+import { createFile, inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Turn } from "./definition.ts";
 
@@ -38,35 +40,63 @@ export function readHomeFiles(
  */
 export async function copyHomeFiles(from: string, to: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
-    const source = await lstatIfExists(join(from, name));
+    const source = await readSource(join(from, name));
     if (source === null) continue;
-    const target = join(await openSubdirectory(to, dirname(name)), basename(name));
-    if ((await lstatIfExists(target)) !== null) continue;
-    if (!source.isFile())
-      throw new RunFailure("refused", `${join(from, name)} is listed in home_files but is not a plain file.`);
-    await copyFile(join(from, name), target, constants.COPYFILE_EXCL);
+    await inSubdirectory(to, dirname(name), (directory) =>
+      createFile(directory, basename(name), source.content, source.mode).catch((error: unknown) => {
+        if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+      }),
+    );
   }
 }
 
-/**
- * Opens a directory in a session's own HOME. Refuses links, because an earlier run may have put one there to make the
- * runner, which has more rights, write elsewhere.
- */
-export async function openSubdirectory(homeDir: string, name: string): Promise<string> {
-  let path = homeDir;
-  for (const part of normalize(name).split("/")) {
-    if (part === "" || part === ".") continue;
-    path = join(path, part);
-    await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    });
-    if (!(await lstat(path)).isDirectory())
-      throw new RunFailure(
-        "refused",
-        `${path} is a link or a file, but the session needs a directory there. Start a new session.`,
-      );
+/** Returns null for a missing file. Follows no link, because runs may be able to write the operator's HOME. */
+async function readSource(path: string): Promise<{ content: Buffer; mode: number } | null> {
+  const refused = (cause?: unknown): RunFailure =>
+    new RunFailure("refused", `${path} is listed in home_files but is not a plain file.`, { cause });
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    (error: unknown) => {
+      if (isMissing(error)) return null;
+      throw error instanceof Error && "code" in error && ["ELOOP", "ENXIO"].includes(String(error.code))
+        ? refused(error)
+        : error;
+    },
+  );
+  if (file === null) return null;
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile()) throw refused();
+    return { content: await file.readFile(), mode: stats.mode & 0o777 };
+  } finally {
+    await file.close();
   }
-  return path;
+}
+
+/** Creates a directory in a session's own HOME, and returns its path. Refuses links as `inSubdirectory` does. */
+export async function openSubdirectory(homeDir: string, name: string): Promise<string> {
+  await inSubdirectory(homeDir, name, async () => undefined);
+  return join(homeDir, name);
+}
+
+/**
+ * Opens a directory in a session's own HOME while `act` runs, and creates it if it is missing. Refuses links, because
+ * an earlier run may have put one there to make the runner, which has more rights, write elsewhere.
+ */
+export async function inSubdirectory<T>(
+  homeDir: string,
+  name: string,
+  act: (directory: ConfinedDirectory) => Promise<T>,
+): Promise<T> {
+  try {
+    return await inDirectory(homeDir, pathParts(normalize(name)), act, { create: true });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && ["ENOTDIR", "ELOOP"].includes(String(error.code)))) throw error;
+    throw new RunFailure(
+      "refused",
+      `${join(homeDir, name)} is a link or a file, but the session needs a directory there. Start a new session.`,
+      { cause: error },
+    );
+  }
 }
 
 function isBelowHome(name: string): boolean {
@@ -76,13 +106,6 @@ function isBelowHome(name: string): boolean {
 async function resolveLinks(path: string): Promise<string> {
   return realpath(path).catch((error: unknown) => {
     if (isMissing(error)) return path;
-    throw error;
-  });
-}
-
-async function lstatIfExists(path: string) {
-  return lstat(path).catch((error: unknown) => {
-    if (isMissing(error)) return null;
     throw error;
   });
 }

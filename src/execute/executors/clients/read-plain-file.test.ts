@@ -40,7 +40,7 @@ test.each(Object.keys(others))(
 );
 
 test("reads a whole file and returns null for a missing one", async () => {
-  expect(await readPlainFile(path, 10)).toBeNull();
+  expect(await readPlainFile(directory, "ours/.gemini/settings.json", 10)).toBeNull();
   writeFileSync(path, "0123456789");
-  expect(await readPlainFile(path, 10)).toBe("0123456789");
+  expect(await readPlainFile(directory, "ours/.gemini/settings.json", 10)).toBe("0123456789");
 });

@@ -1,33 +1,30 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode, vanishedCodes } from "../../scaffold/find-files.ts";
+import { inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 
 /**
- * Reads a file that agents may have replaced: follows no link, never blocks on a pipe or a socket, and reads at most
- * `maxBytes`. Returns null if the file does not exist.
+ * Reads a file below `root` that agents may have replaced: follows no link, never blocks on a pipe or a socket, and
+ * reads at most `maxBytes`. Returns null if the file does not exist.
  */
-export async function readPlainFile(path: string, maxBytes: number): Promise<string | null> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    (error: unknown) => {
-      const code = error instanceof Error && "code" in error ? error.code : null;
-      if (code === "ENOENT") return null;
-      // it is a link or a socket
-      if (code === "ELOOP" || code === "ENXIO") throw notPlain(path, error);
-      throw error;
-    },
-  );
-  if (file === null) return null;
+export async function readPlainFile(root: string, name: string, maxBytes: number): Promise<string | null> {
+  const parts = pathParts(name);
+  const path = join(root, name);
   try {
-    const stat = await file.stat();
-    if (!stat.isFile()) throw notPlain(path);
-    if (stat.size > maxBytes) throw new RunFailure("refused", `${path} is larger than ${maxBytes} bytes.`);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
-    return buffer.toString("utf8", 0, bytesRead);
-  } finally {
-    await file.close();
+    return await inDirectory(root, parts.slice(0, -1), async (directory) => {
+      const file = await directory.file(parts.at(-1)!);
+      try {
+        const { size } = await file.stat();
+        if (size > maxBytes) throw new RunFailure("refused", `${path} is larger than ${maxBytes} bytes.`);
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
+        return buffer.toString("utf8", 0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    });
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return null;
+    if (!vanishedCodes.has(errorCode(error))) throw error;
+    throw new RunFailure("refused", `${path} is not a plain file. Start a new session.`, { cause: error });
   }
-}
-
-function notPlain(path: string, cause?: unknown): RunFailure {
-  return new RunFailure("refused", `${path} is not a plain file. Start a new session.`, { cause });
 }
