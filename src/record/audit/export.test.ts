@@ -12,6 +12,8 @@ import {
 } from "../../../test/fixtures/record/sample.ts";
 import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+import { databaseFile } from "../../model/state-layout.ts";
+import { openDatabase } from "../sqlite/driver.ts";
 import { exportAudit } from "./export.ts";
 import { findInterruptedExecutions } from "./interrupted-executions.ts";
 import { currentOwner } from "./owner.ts";
@@ -164,6 +166,29 @@ it("writes a line for each refused write of a runner, with what that runner had 
       executions: [started.type === "execution_started" ? started.execution : null],
     },
   ]);
+});
+
+it("shows a run's parent and age as sealed, whatever the table of runs says later", async () => {
+  const directory = scratch.newDirectory();
+  const run = sampleRun({ parent_run_id: "parent" });
+  const store = await scratch.open(directory);
+  await store.apply([
+    { op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(run.run_id)) },
+    finishOf(run.run_id, numbered(run.run_id, 2, executionEnded(run.run_id))),
+  ]);
+  expect((await store.read.executions({ run_id: run.run_id }, { limit: 1 }))[0]?.start).not.toHaveProperty("run");
+  await store.close();
+  const before = await exported(directory);
+  expect(before).toMatchObject([{ runId: "parent", parentRunId: "parent" }]);
+  const db = openDatabase(databaseFile(directory), {});
+  db.exec("update runs set parent_run_id = 'forged', created_at = '2001-01-01T00:00:00.000Z'");
+  expect(await exported(directory)).toEqual(before);
+  db.exec("delete from runs");
+  expect(await exported(directory)).toEqual(before);
+  // as an earlier version wrote it
+  db.exec("update audit_rows set body = json_remove(body, '$.run')");
+  db.close();
+  expect(await exported(directory)).toMatchObject([{ parentRunId: null, unsealed: ["parentRunId"] }]);
 });
 
 it("passes an error of the writer on unchanged", async () => {

@@ -2,10 +2,10 @@ import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import type { Execution } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
 import { all, type Row, type Work } from "../query.ts";
-import { executionColumns, executionFromRow } from "../reads/executions.ts";
+import { executionColumns, executionFromRow, startBodyOf } from "../reads/executions.ts";
 import { openSqliteEngine } from "../sqlite/engine.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { fromColumn, textOrNull } from "../text.ts";
+import { fromColumn } from "../text.ts";
 import { ownerIsAlive } from "./owner.ts";
 
 export interface ExportOptions extends ExportRange {
@@ -56,7 +56,7 @@ const pageSize = 500;
 
 /** Filters by the time of the batch, which comes from the store's clock, so a wrong runner clock hides nothing. */
 const selectRows = `
-  select started.no, started.kind, started.at, ${executionColumns}, runs.parent_run_id, runs.created_at
+  select started.no, started.kind, started.at, ${executionColumns}, runs.parent_run_id
   from audit_rows started join audit_batches batches on batches.batch_no = started.batch_no
     left join runs on runs.run_id = started.run_id
   where started.no > ? and started.kind in ('start', 'fenced', 'decision') and batches.at >= ? and batches.at < ?
@@ -89,13 +89,13 @@ function decisionRecord(row: Row) {
   };
 }
 
+/** Shows only what the chain seals, except for the parent of a run that an earlier version recorded. */
 function executionRecord(row: Row) {
+  const { run } = startBodyOf(row);
+  if (run !== undefined) return auditRecord(executionFromRow(row), run.parent_run_id, run.created_at);
   const parent = row["parent_run_id"];
-  return auditRecord(
-    executionFromRow(row),
-    typeof parent === "string" ? fromColumn(parent) : null,
-    textOrNull(row["created_at"]),
-  );
+  const parentRunId = typeof parent === "string" ? fromColumn(parent) : null;
+  return { ...auditRecord(executionFromRow(row), parentRunId), unsealed: ["parentRunId"] };
 }
 
 /** fence.ts wrote the body. */

@@ -73,6 +73,8 @@ export const storedColumns = [
   "attempt",
   "last_n",
   "last_seq",
+  "parent_run_id",
+  "created_at",
   "failures",
   "claimed_at",
   "started_at",

@@ -52,6 +52,8 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
     attempt: run.attempt,
     last_n: 0,
     last_seq: 0,
+    parent_run_id: run.parent_run_id === null ? null : toColumn(run.parent_run_id),
+    created_at: toColumn(run.created_at),
   };
   if (op.agent !== undefined && submitted.blockedBy === null) yield* preferSessionRunner(tx, run, position.run_no);
   for (const event of submitted.initialEvents) yield* storeEvent(tx, position, null, run.created_at, event);

@@ -2,7 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import type { AuditEntry } from "../audit/chain.ts";
 import { write, type Work } from "../query.ts";
-import { toColumn } from "../text.ts";
+import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** The position in a run's log. Operations advance it as they store events. */
@@ -12,6 +12,9 @@ export interface RunPosition {
   attempt: number;
   last_n: number;
   last_seq: number;
+  /** As stored, like `created_at`. */
+  parent_run_id: string | null;
+  created_at: string;
 }
 
 const insertEvent = `
@@ -55,14 +58,32 @@ export function* storeEvent(
     });
 }
 
+/**
+ * What the start of an execution seals about its run besides the execution itself. The table of runs is not sealed.
+ * Missing in rows of earlier versions.
+ */
+export interface SealedRunFields {
+  parent_run_id: string | null;
+  created_at: string;
+}
+
 function auditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry | null {
   if (event.type !== "execution_started" && event.type !== "execution_ended") return null;
+  const { execution } = event;
+  const isStart = event.type === "execution_started";
   return {
-    kind: event.type === "execution_started" ? "start" : "end",
-    execution_id: event.execution.execution_id,
+    kind: isStart ? "start" : "end",
+    execution_id: execution.execution_id,
     run_id: run.run_id,
     attempt: run.attempt,
     at,
-    body: JSON.stringify(event.execution),
+    body: JSON.stringify(isStart ? { ...execution, run: sealedFields(run) } : execution),
+  };
+}
+
+function sealedFields({ parent_run_id, created_at }: RunPosition): SealedRunFields {
+  return {
+    parent_run_id: parent_run_id === null ? null : fromColumn(parent_run_id),
+    created_at: fromColumn(created_at),
   };
 }

@@ -2,6 +2,7 @@ import type { Execution, Page } from "../../model/store.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
+import type { SealedRunFields } from "../ops/store-events.ts";
 
 export interface ExecutionFilter {
   run_id?: string;
@@ -55,13 +56,19 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
 }
 
 export function executionFromRow(row: Row): Execution {
+  // storeEvent wrote both from the model's types.
+  const { run: _run, ...start } = startBodyOf(row);
   return {
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
     received_at: String(row["received_at"]),
     end_received_at: textOrNull(row["end_received_at"]),
-    // storeEvent wrote both from the model's types.
-    start: JSON.parse(String(row["start_body"])) as Execution["start"],
+    start,
     end: typeof row["end_body"] === "string" ? (JSON.parse(row["end_body"]) as Execution["end"]) : null,
   };
+}
+
+/** The body of the row `started`, which includes what it seals about the run. */
+export function startBodyOf(row: Row): Execution["start"] & { run?: SealedRunFields } {
+  return JSON.parse(String(row["start_body"])) as Execution["start"];
 }
