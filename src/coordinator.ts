@@ -113,6 +113,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const triggers = runTriggers({
       ...options.deliveries,
       secrets: deps.triggers.secrets,
+      vault: deps.triggers.vault,
       store,
       submit: deps.submit,
       rules: deps.triggers.addresses,

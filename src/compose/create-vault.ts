@@ -18,6 +18,7 @@ export function createVault(key: Uint8Array, redactor: Redactor): Vault {
     },
     // `conceal` sealed it for this owner.
     open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as RunInput,
+    redact: (value) => redactor.value(value),
     fingerprint: (text) => createHmac("sha256", key).update(`${purpose}\n${text}`).digest("hex"),
   };
 }

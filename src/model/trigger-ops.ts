@@ -1,7 +1,7 @@
 import type { Hook } from "./hook.ts";
 import type { Run } from "./run.ts";
 import type { WebhookEvent } from "./webhook-events.ts";
-import type { Delivery, Webhook } from "./webhook.ts";
+import type { Delivery, StoredWebhook } from "./webhook.ts";
 
 /** How many hooks one owner may have, and how many webhooks. */
 export const maxTriggersPerOwner = 1000;
@@ -35,7 +35,7 @@ export interface DeleteHook {
 
 export interface PutWebhook {
   op: "put_webhook";
-  webhook: Webhook;
+  webhook: StoredWebhook;
   secret?: string;
   create: boolean;
 }
@@ -108,6 +108,8 @@ export interface ClaimedDelivery {
   /** Encrypted. */
   secret: string;
   payload: unknown;
+  /** The original address and payload, encrypted, if they hold secrets. */
+  sealed: string | null;
   event: WebhookEvent;
   at: string;
   /** The run's fields at the time of the event. */
@@ -138,11 +140,11 @@ export interface TriggerReads {
   hook(name: string): Promise<{ hook: Hook; secret: string } | null>;
   /** Sorted by name, starting after `after`: at least one, and as many as fit into a page. `owner` excludes other owners. */
   hooks(page: TriggerPage): Promise<{ items: Hook[]; more: boolean }>;
-  webhook(name: string): Promise<{ webhook: Webhook; secret: string } | null>;
+  webhook(name: string): Promise<{ webhook: StoredWebhook; secret: string } | null>;
   /** Like `hooks`. `owner` also excludes webhooks that cover all users. */
-  webhooks(page: TriggerPage): Promise<{ items: Webhook[]; more: boolean }>;
+  webhooks(page: TriggerPage): Promise<{ items: StoredWebhook[]; more: boolean }>;
   /** With the owner of its webhook. */
-  delivery(delivery_id: string): Promise<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null>;
+  delivery(delivery_id: string): Promise<(Delivery & Pick<StoredWebhook, "created_by" | "everyones">) | null>;
   /** Newest first. `before` is the `next` of the previous page. `owner` excludes webhooks that cover all users. */
   deliveries(
     filter: { webhook?: string; run_id?: string; status?: Delivery["status"]; owner?: string },

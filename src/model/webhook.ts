@@ -28,6 +28,11 @@ export const webhookSchema = z.object({
 });
 export type Webhook = z.infer<typeof webhookSchema>;
 
+/** As stored: `url` and `payload` have marks in place of secrets if `sealed` is set, which holds the originals, encrypted. */
+export interface StoredWebhook extends Webhook {
+  sealed?: string;
+}
+
 const payload = z.unknown().refine((value) => (JSON.stringify(value)?.length ?? 0) <= 16_384, "at most 16 KB");
 
 export const newWebhookSchema = z.strictObject({

@@ -5,7 +5,7 @@ import type { StoredSchedule } from "../model/schedule.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
-import type { Delivery, Webhook } from "../model/webhook.ts";
+import type { Delivery, StoredWebhook } from "../model/webhook.ts";
 
 /** The authenticated caller. With auth off, everyone on this machine is the local admin. */
 export type Principal =
@@ -56,7 +56,7 @@ export interface Objects {
   token: Token;
   schedule: StoredSchedule;
   hook: Hook;
-  webhook: Webhook;
+  webhook: StoredWebhook;
   delivery: Delivery;
 }
 
@@ -98,7 +98,7 @@ export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): 
  * A webhook that covers the runs of all users belongs to admins: otherwise a user token of the same subject could point
  * it at an address of its own.
  */
-export function webhookOwner({ everyones, created_by }: Pick<Webhook, "everyones" | "created_by">): string {
+export function webhookOwner({ everyones, created_by }: Pick<StoredWebhook, "everyones" | "created_by">): string {
   return everyones ? adminsOnly : created_by;
 }
 

@@ -96,7 +96,7 @@ export async function prepareRun(
   const idempotencyKey = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   await waitForTurn();
-  const run = toRun(request, submitter, agent, demands, session, deps);
+  const run = withoutSecretIds(toRun(request, submitter, agent, demands, session, deps), deps.vault);
   const { sealed, ...redacted } =
     deps.vault?.conceal(runOwner(run.run_id), agent.parameters_schema, {
       parameters: run.parameters,
@@ -233,6 +233,13 @@ function toRun(
     worktree_id: request.worktree_id ?? null,
     repo_sha: request.repo_sha ?? null,
   });
+}
+
+/** Ids of the caller are stored and passed on as they are, so a secret in one of them is not needed again. */
+function withoutSecretIds(run: Run, vault: Vault | undefined): Run {
+  if (vault === undefined) return run;
+  const { task_id, step_id, tool_call_id, worktree_id, repo_sha } = run;
+  return { ...run, ...vault.redact({ task_id, step_id, tool_call_id, worktree_id, repo_sha }) };
 }
 
 /** The directory of a new session. A session that is continued stays where it is. */

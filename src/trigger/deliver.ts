@@ -2,14 +2,17 @@ import { setMaxListeners } from "node:events";
 import { fillTemplates } from "../model/json-values.ts";
 import type { ClaimedDelivery } from "../model/trigger-ops.ts";
 import type { Store } from "../model/store.ts";
+import type { Vault } from "../model/vault.ts";
 import type { AddressRules } from "./addresses.ts";
 import { post, type PostResult, type PostOptions } from "./post.ts";
 import type { SecretBox } from "./secret-box.ts";
 import { createSignature } from "./signature.ts";
+import { openWebhook } from "./webhook-secrets.ts";
 
 export interface DeliverOptions {
   store: Pick<Store, "apply">;
   secrets: SecretBox;
+  vault: Vault;
   rules: AddressRules;
   now: () => Date;
   onError: (error: unknown) => void;
@@ -99,20 +102,23 @@ async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signa
       op: "settle_delivery",
       delivery_id,
       attempt,
-      outcome: delivered ? { delivered } : { delivered, error: describeFailure(posted), retry_in_ms },
+      outcome: delivered
+        ? { delivered }
+        : { delivered, error: options.vault.redact(describeFailure(posted)), retry_in_ms },
       response_status: status,
-      response: "status" in posted ? posted.excerpt : null,
+      response: "status" in posted ? options.vault.redact(posted.excerpt) : null,
     },
   ]);
 }
 
 async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<PostResult> {
-  const { secrets, rules, now, timeoutMs, resolve, version } = options;
-  const problem = rules.checkUrl(delivery.url);
+  const { secrets, vault, rules, now, timeoutMs, resolve, version } = options;
+  const { url, payload } = openWebhook(delivery.webhook, delivery, delivery.sealed, vault);
+  const problem = rules.checkUrl(url);
   if (problem !== null) return { error: `The webhook's address ${problem}.` };
-  const body = Buffer.from(JSON.stringify(buildBody(delivery)));
+  const body = Buffer.from(JSON.stringify(buildBody({ ...delivery, payload })));
   const secret = secrets.open(`webhook ${delivery.webhook}`, delivery.secret);
-  return post(new URL(delivery.url), {
+  return post(new URL(url), {
     body,
     rules,
     signal,

@@ -91,6 +91,37 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(printed.trim().endsWith(signature!)).toBe(true);
   });
 
+  it("keep secrets in addresses and payloads out of the record, and still send them", async () => {
+    const coordinator = await start();
+    const { client, store } = coordinator;
+    const canary = `ghp_${"c4nArY0123".repeat(4).slice(0, 36)}`;
+    const url = `${receiver.url}/${canary}?from=drover`;
+    const added = await client.webhooks.add({ name: "chat", url, payload: { auth: canary, run: "{{/run/run_id}}" } });
+    const changed = await client.webhooks.change("chat", { events: ["completed"] });
+    receiver.answer((_, response) => response.writeHead(200).end(`thanks, ${canary}`));
+    const run_id = await finishOne(coordinator, "completed", { task_id: `for ${canary}`, worktree_id: "w1" });
+    const deliveries = await settled(coordinator);
+    expect(receiver.requests).toMatchObject([
+      { path: `/in/${canary}?from=drover`, body: expect.stringContaining(canary) },
+    ]);
+    const { token: _token, ...token } = await client.tokens.create({
+      subject: "x",
+      role: "user",
+      label: `is ${canary}`,
+    });
+    const stored = [
+      added,
+      changed,
+      deliveries,
+      token,
+      await client.webhooks.list(),
+      await store.read.webhook("chat"),
+      await client.runs.get(run_id),
+    ];
+    expect(JSON.stringify(stored)).not.toContain(canary);
+    expect(await client.runs.get(run_id)).toMatchObject({ task_id: "for [redacted:github-token]", worktree_id: "w1" });
+  });
+
   it("are retried until they respond with 2xx; a redirect does not count", async () => {
     const elsewhere = await startReceiver();
     const coordinator = await start();

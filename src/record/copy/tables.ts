@@ -201,9 +201,9 @@ export const tables: readonly Table[] = [
     key: ["webhook_no"],
     columns: [
       ["webhook_no", "name", "created_by", "everyones", "url", "events", "scope", "payload", "enabled", "secret"],
-      ["created_at"],
+      ["created_at", "sealed"],
     ].flat(),
-    longColumns: ["payload"],
+    longColumns: ["payload", "sealed"],
     sequenceColumn: "webhook_no",
   },
   { name: "run_webhooks", key: ["run_no", "name"], columns: ["run_no", "name"], longColumns: [] },

@@ -12,7 +12,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
 const selectDueWebhooks = `
-  select webhook_no, name, created_by, url, payload, secret from webhooks
+  select webhook_no, name, created_by, url, payload, sealed, secret from webhooks
   where enabled = 1 and exists (
     select 1 from deliveries where deliveries.webhook_no = webhooks.webhook_no and status = 'pending' and next_at <= ?)
   order by webhook_no`;
@@ -64,6 +64,7 @@ function* buildClaimedDelivery(webhook: Row, row: Row): Work<ClaimedDelivery> {
     owner: text(webhook["created_by"]),
     url: text(webhook["url"]),
     secret: text(webhook["secret"]),
+    sealed: webhook["sealed"] === null ? null : String(webhook["sealed"]),
     payload: webhook["payload"] === null ? null : JSON.parse(String(webhook["payload"])),
     // notify wrote both.
     event: String(row["event"]) as ClaimedDelivery["event"],

@@ -7,7 +7,7 @@ import {
   type PutWebhook,
   type TriggerResult,
 } from "../../model/trigger-ops.ts";
-import type { Webhook } from "../../model/webhook.ts";
+import type { StoredWebhook } from "../../model/webhook.ts";
 import { first, type Row, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
@@ -24,10 +24,11 @@ const updateHook = `update hooks set body = ?, secret = coalesce(?, secret) wher
 const deleteHookKeys = `delete from hook_keys where hook = ?`;
 const removeHook = `delete from hooks where name = ? returning name`;
 const insertWebhook = `
-  insert into webhooks (name, created_by, everyones, url, events, scope, payload, enabled, secret, created_at)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  insert into webhooks (name, created_by, everyones, url, events, scope, payload, enabled, sealed, secret, created_at)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const updateWebhook = `
-  update webhooks set url = ?, events = ?, scope = ?, payload = ?, enabled = ?, secret = coalesce(?, secret) where name = ?`;
+  update webhooks set url = ?, events = ?, scope = ?, payload = ?, enabled = ?, sealed = ?, secret = coalesce(?, secret)
+  where name = ?`;
 const removeDeliveries = `
   delete from deliveries where webhook_no = (select webhook_no from webhooks where name = ?)`;
 const removeWebhook = `delete from webhooks where name = ? returning name`;
@@ -62,12 +63,13 @@ export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<Trigge
   const events = JSON.stringify(webhook.events);
   const payload = webhook.payload === undefined || webhook.payload === null ? null : JSON.stringify(webhook.payload);
   const enabled = webhook.enabled ? 1 : 0;
-  const { scope, everyones, created_by, created_at } = webhook;
-  if (!create) yield write(updateWebhook, url, events, scope, payload, enabled, secret, name);
+  const { scope, everyones, created_by, created_at, sealed = null } = webhook;
+  const columns = [url, events, scope, payload, enabled, sealed, secret] as const;
+  if (!create) yield write(updateWebhook, ...columns, name);
   else {
     if (yield* isFull("webhooks", toColumn(created_by))) return { ok: false, conflict: "too_many" };
     const owner = [toColumn(created_by), everyones ? 1 : 0] as const;
-    yield write(insertWebhook, name, ...owner, url, events, scope, payload, enabled, secret, toColumn(created_at));
+    yield write(insertWebhook, name, ...owner, ...columns, toColumn(created_at));
   }
   return { ok: true, op: "put_webhook" };
 }
@@ -88,18 +90,19 @@ export function hookFromRow(row: Row): Hook {
   return JSON.parse(String(row["body"])) as Hook;
 }
 
-export function webhookFromRow(row: Row): Webhook {
+export function webhookFromRow(row: Row): StoredWebhook {
   const text = (name: string): string => fromColumn(String(row[name]));
   return {
     name: text("name"),
     url: text("url"),
-    // putWebhook wrote both from a Webhook.
-    events: JSON.parse(String(row["events"])) as Webhook["events"],
-    scope: String(row["scope"]) as Webhook["scope"],
+    // putWebhook wrote both from a webhook.
+    events: JSON.parse(String(row["events"])) as StoredWebhook["events"],
+    scope: String(row["scope"]) as StoredWebhook["scope"],
     payload: row["payload"] === null ? null : JSON.parse(String(row["payload"])),
     enabled: row["enabled"] === 1,
     created_by: text("created_by"),
     everyones: row["everyones"] === 1,
     created_at: text("created_at"),
+    ...(row["sealed"] === null ? {} : { sealed: String(row["sealed"]) }),
   };
 }

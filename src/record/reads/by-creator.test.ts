@@ -34,6 +34,11 @@ eachEngine("among many runs", (record) => {
     ]);
   });
 
+  it.each(["hooks", "webhooks"])("the %s of one owner are counted by an index", async (table) => {
+    const plan = await record.plan(`select count(*) as count from ${table} where created_by = ?`, "ann");
+    expect(plan).toMatch(/hooks_by_owner[^\n]*(\n +Index Cond:)? *\(+created_by *=/);
+  });
+
   it("sessions are filtered and paged by any combination of conditions", async () => {
     const { d, store } = record;
     const other = agentNamed("other", { type: "autonomous", command: null });

@@ -1,6 +1,6 @@
 import type { Hook } from "../../model/hook.ts";
 import type { PendingChain, TriggerPage, TriggerReads } from "../../model/trigger-ops.ts";
-import type { Delivery, Webhook } from "../../model/webhook.ts";
+import type { Delivery, StoredWebhook } from "../../model/webhook.ts";
 import { hookFromRow, webhookFromRow } from "../ops/webhooks.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
@@ -9,7 +9,8 @@ import { countThatFits } from "./events.ts";
 const hookSizes = `select octet_length(body) as size from hooks`;
 const selectHook = `select body, secret from hooks where name = ?`;
 const webhookSizes = `
-  select octet_length(url) + octet_length(events) + coalesce(octet_length(payload), 0) as size from webhooks`;
+  select octet_length(url) + octet_length(events) + coalesce(octet_length(payload), 0)
+    + coalesce(octet_length(sealed), 0) as size from webhooks`;
 const selectWebhook = `select * from webhooks where name = ?`;
 const selectDeliveries = `
   select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by, webhooks.everyones,
@@ -35,7 +36,7 @@ export function* readHook(name: string): Work<{ hook: Hook; secret: string } | n
   return row === undefined ? null : { hook: hookFromRow(row), secret: String(row["secret"]) };
 }
 
-export function* readWebhooks(page: TriggerPage): Work<{ items: Webhook[]; more: boolean }> {
+export function* readWebhooks(page: TriggerPage): Work<{ items: StoredWebhook[]; more: boolean }> {
   const ownerCondition = "created_by = ? and everyones = 0";
   const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ownerCondition, page);
   return { items: rows.map(webhookFromRow), more };
@@ -55,14 +56,14 @@ function* readPage(
   return { rows: yield all(`${select} ${pageClause}`, ...values, fitting), more: measured.length > fitting };
 }
 
-export function* readWebhook(name: string): Work<{ webhook: Webhook; secret: string } | null> {
+export function* readWebhook(name: string): Work<{ webhook: StoredWebhook; secret: string } | null> {
   const [row] = yield first(selectWebhook, toColumn(name));
   return row === undefined ? null : { webhook: webhookFromRow(row), secret: String(row["secret"]) };
 }
 
 export function* readDelivery(
   delivery_id: string,
-): Work<(Delivery & Pick<Webhook, "created_by" | "everyones">) | null> {
+): Work<(Delivery & Pick<StoredWebhook, "created_by" | "everyones">) | null> {
   const [row] = yield first(`${selectDeliveries} where delivery_id = ?`, toColumn(delivery_id));
   return row === undefined ? null : deliveryWithOwner(row);
 }
@@ -115,7 +116,7 @@ function isTrue(value: unknown): boolean {
   return value === 1 || value === true || value === "t";
 }
 
-function deliveryWithOwner(row: Row): Delivery & Pick<Webhook, "created_by" | "everyones"> {
+function deliveryWithOwner(row: Row): Delivery & Pick<StoredWebhook, "created_by" | "everyones"> {
   const owner = { created_by: fromColumn(String(row["created_by"])), everyones: row["everyones"] === 1 };
   return { ...deliveryFromRow(row), ...owner };
 }

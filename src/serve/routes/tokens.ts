@@ -40,7 +40,7 @@ export const tokenRoutes = [
         kind: body.enrolment ? "enrolment" : "access",
         role: body.role,
         subject: body.subject,
-        label: body.label ?? null,
+        label: body.label === undefined ? null : deps.triggers.vault.redact(body.label),
         created_by: getSubject(principal),
         created_at: now.toISOString(),
         expires_at: body.expires_at === undefined ? null : checkExpiry(body.expires_at, now),

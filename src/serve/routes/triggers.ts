@@ -4,6 +4,7 @@ import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { createSecret } from "../../trigger/secret-box.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
+import { openWebhook, sealWebhook, toShownWebhook } from "../../trigger/webhook-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
@@ -78,7 +79,10 @@ export const triggerRoutes = [
       const owner = visibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.webhooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
-      return { items, next_cursor: last === undefined ? null : toCursor("webhooks", last.name) };
+      return {
+        items: items.map(toShownWebhook),
+        next_cursor: last === undefined ? null : toCursor("webhooks", last.name),
+      };
     },
   }),
   route("POST /webhooks", {
@@ -93,22 +97,25 @@ export const triggerRoutes = [
         created_at: deps.now().toISOString(),
       };
       const sealed = deps.triggers.secrets.seal(`webhook ${webhook.name}`, secret);
-      const [put] = await deps.store.apply([{ op: "put_webhook", webhook, secret: sealed, create: true }]);
+      const kept = sealWebhook(webhook, deps.triggers.vault);
+      const [put] = await deps.store.apply([{ op: "put_webhook", webhook: kept, secret: sealed, create: true }]);
       if (!put.ok) throw notCreated("webhook", webhook.name, put.conflict);
-      return created({ ...webhook, secret });
+      return created({ ...toShownWebhook(kept), secret });
     },
   }),
   route("PATCH /webhooks/{name}", {
     rule: { roles: submitters, object: "webhook" },
     async handle({ deps, object, body: { secret: requestedSecret, rotate_secret, ...changes } }) {
       if (changes.url !== undefined) checkUrl(deps, changes.url);
-      const webhook = webhookSchema.parse({ ...object, ...omitUndefined(changes) });
+      const { secrets, vault } = deps.triggers;
+      const original = openWebhook(object.name, object, object.sealed ?? null, vault);
+      const webhook = webhookSchema.parse({ ...object, ...original, ...omitUndefined(changes) });
       const secret = requestedSecret ?? (rotate_secret === true ? createSecret() : undefined);
-      const { secrets } = deps.triggers;
       const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
-      const [put] = await deps.store.apply([{ op: "put_webhook", webhook, ...sealed, create: false }]);
+      const kept = sealWebhook(webhook, vault);
+      const [put] = await deps.store.apply([{ op: "put_webhook", webhook: kept, ...sealed, create: false }]);
       if (!put.ok) throw notFound("webhook", "path.name");
-      return { ...webhook, ...omitUndefined({ secret }) };
+      return { ...toShownWebhook(kept), ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /webhooks/{name}", {

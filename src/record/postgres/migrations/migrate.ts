@@ -15,6 +15,7 @@ import { schedules } from "./0011_schedules.ts";
 import { webhooks } from "./0012_webhooks.ts";
 import { sealedParameters } from "./0013_sealed_parameters.ts";
 import { receivedAt } from "./0014_received_at.ts";
+import { webhooksByOwner } from "./0015_webhooks_by_owner.ts";
 
 /** Append only: never change a released migration. */
 const migrations = [
@@ -32,6 +33,7 @@ const migrations = [
   webhooks,
   sealedParameters,
   receivedAt,
+  webhooksByOwner,
 ];
 
 /** The schema version that this Drover writes. */

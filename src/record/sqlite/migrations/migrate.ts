@@ -20,6 +20,7 @@ import { schedules } from "./0013_schedules.ts";
 import { webhooks } from "./0014_webhooks.ts";
 import { sealedParameters } from "./0015_sealed_parameters.ts";
 import { receivedAt } from "./0016_received_at.ts";
+import { webhooksByOwner } from "./0017_webhooks_by_owner.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: never change a released migration. */
@@ -40,6 +41,7 @@ export const migrations = [
   webhooks,
   sealedParameters,
   receivedAt,
+  webhooksByOwner,
 ];
 
 /** Migrates a new or older database to the current schema: completely or not at all, one process at a time. */
