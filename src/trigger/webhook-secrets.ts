@@ -28,6 +28,7 @@ export function openWebhook(name: string, { url, payload }: Target, sealed: stri
 }
 
 /** Removes the encrypted part, which is not shown to people. */
-export function toShownWebhook({ sealed: _, ...webhook }: StoredWebhook): Webhook {
+export function toShownWebhook(stored: StoredWebhook): Webhook {
+  const { sealed: _, ...webhook } = stored;
   return webhook;
 }
