@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmdirSync, unlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmdirSync, unlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { readSocketOrigin } from "../wire/socket-origin.ts";
+import { restrictSocket } from "../wire/socket-origin.ts";
 import { nestedSocketFile, nestedSocketName } from "../model/state-layout.ts";
 
 /** Serves connections of Drover commands inside runs. */
@@ -76,8 +76,7 @@ export function openNestedSocket(
     // if the server was closed before it listened, the socket no longer exists
     const onListening = (): void =>
       ignoreSystemErrors(() => {
-        origin = readSocketOrigin(path);
-        chmodSync(path, 0o600);
+        origin = restrictSocket(path);
       });
     server.listen(path, onListening).unref();
   }, bindDelay.ms).unref();

@@ -1,47 +1,26 @@
 import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { attacks, byIntent } from "../../test/fixtures/process/hide-attacks.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
+import { isRoot, listTree, openStage, type RunResult, secret, subjects } from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { ProcessEnd, Isolation } from "../model/process.ts";
+import type { Isolation } from "../model/process.ts";
 
 // Attacks of a command on a directory that is hidden from it, at each level, as root and as an ordinary user.
-const nobody = 65534;
-const isRoot = process.getuid?.() === 0;
-const stage = mkdtempSync(join(tmpdir(), "drover-hide-"));
-afterAll(() => rmSync(stage, { recursive: true, force: true }));
-const program = bundle("start-once.ts", stage);
+const { stage, newDirectory, run: runOnce } = openStage("hide");
 
-const secret = "only-the-operator-knows";
 let state: string;
 let record: string;
 beforeEach(() => {
-  state = mkdtempSync(join(stage, "state-"));
+  state = newDirectory();
   record = join(state, "record");
   mkdirSync(join(record, "logs"), { recursive: true });
   mkdirSync(join(state, "work"));
   writeFileSync(join(record, "token"), secret);
   writeFileSync(join(record, "logs", "run.jsonl"), secret);
 });
-
-interface RunResult extends ProcessEnd {
-  stdout: string;
-  stderr: string;
-}
 
 interface RunOptions {
   uid?: number | undefined;
@@ -56,7 +35,6 @@ function run(
   script: string,
   { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: RunOptions,
 ): RunResult {
-  if (uid !== undefined) for (const path of everythingIn(state)) chownSync(path, uid, uid);
   const once: StartOnce = {
     command: {
       executable: "/bin/sh",
@@ -68,124 +46,95 @@ function run(
     options: { isolation, hide },
     ...(launchMethods === undefined ? {} : { launchMethods }),
   };
-  const [file, ...words] = [...through, process.execPath, program, JSON.stringify(once)];
-  const { stdout, stderr } = spawnSync(file, words, {
-    cwd: "/",
-    encoding: "utf8",
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
-  if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as RunResult;
+  return runOnce(once, { uid, directory: state, through });
 }
 
-function everythingIn(folder: string): string[] {
-  return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
-}
+describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
+  const mayAnything = isRoot && uid === undefined && isolation === "pid";
+  const runOptions: RunOptions = { uid, isolation, launchMethods: [launchMethods] };
 
-interface Subject {
-  isolation: "pid" | "sandbox";
-  launchMethods: "static" | "perl";
-  uid: number | undefined;
-}
-
-const subjects: Subject[] = (["pid", "sandbox"] as const)
-  .filter((level) => hostHas(level))
-  .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((launchMethods) =>
-      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({ isolation, launchMethods, uid })),
-    ),
+  test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
+    "%s shows and changes nothing",
+    (name, script) => {
+      if (name.includes("capability") && !giveCapability()) return;
+      const before = listTree(record);
+      const { stdout, stderr, isolation: applied } = run(`{ ${script}\n} 2>&1; true`, runOptions);
+      expect(applied).toBe(isolation);
+      expect(stdout + stderr).not.toContain(secret);
+      expect(listTree(record)).toEqual(before);
+      expect(readFileSync(join(record, "token"), "utf8")).toBe(secret);
+    },
   );
-const describeSubject = ({ isolation, launchMethods, uid }: Subject): string =>
-  `${isolation} by ${launchMethods === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`;
 
-describe.each(subjects.map((subject) => ({ ...subject, name: describeSubject(subject) })))(
+  test("appears empty and read-only, and nothing else changes", () => {
+    const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
+    expect(run(script, runOptions)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
+  });
+
+  test("stays visible for Drover itself, during and after the command", () => {
+    expect(run("true", runOptions).error).toBeNull();
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
+  });
+
+  test("hides nested, repeated and linked directories, and ignores a missing one", () => {
+    const other = join(state, "other");
+    mkdirSync(other);
+    writeFileSync(join(other, "token"), secret);
+    symlinkSync(other, join(state, "link"));
+    const hide = [join(record, "logs"), record, record, join(state, "link"), join(state, "nowhere")];
+    const result = run('cat "$RECORD"/* "$STATE"/other/*; ls -d "$STATE/nowhere"; true', { ...runOptions, hide });
+    expect(result).toMatchObject({ error: null, stdout: "" });
+  });
+
+  test("hides a name with spaces, quotes, newlines and 200 characters", () => {
+    const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
+    mkdirSync(odd);
+    writeFileSync(join(odd, "token"), secret);
+    const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...runOptions, hide: [odd] });
+    expect([stdout, error]).toEqual(["", null]);
+  });
+
+  test("hides a path of almost the maximum length", () => {
+    let deep = state;
+    while (deep.length < 3600) deep = join(deep, "d".repeat(200));
+    mkdirSync(deep, { recursive: true });
+    writeFileSync(join(deep, "token"), secret);
+    const { stdout, error } = run('find "$STATE" -name token; true', { ...runOptions, hide: [deep] });
+    expect(stdout.split("\n").filter((line) => line.includes("ddd"))).toEqual([]);
+    expect(error).toBeNull();
+  });
+
+  test("starts nothing in a working directory inside the hidden one", () => {
+    const result = run('touch "$STATE/work/ran"', { ...runOptions, cwd: join(record, "logs") });
+    expect(result).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
+    expect(result.error?.message).toContain("could not be hidden");
+    expect(readdirSync(join(state, "work"))).toEqual([]);
+  });
+
+  test("shows an empty working directory if that is hidden itself", () => {
+    expect(run("ls -A; cat token; true", { ...runOptions, cwd: record }).stdout).toBe("");
+  });
+
+  test("rejects a file in its place", () => {
+    rmSync(record, { recursive: true });
+    writeFileSync(record, secret);
+    expect(run('cat "$RECORD"', runOptions)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+  });
+});
+
+describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))(
   "$name",
   ({ isolation, launchMethods, uid }) => {
-    const mayAnything = isRoot && uid === undefined && isolation === "pid";
-    const runOptions: RunOptions = { uid, isolation, launchMethods: [launchMethods] };
-
-    test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
-      "%s shows and changes nothing",
-      (name, script) => {
-        if (name.includes("capability") && !giveCapability()) return;
-        const before = everythingIn(record);
-        const { stdout, stderr, isolation: applied } = run(`{ ${script}\n} 2>&1; true`, runOptions);
-        expect(applied).toBe(isolation);
-        expect(stdout + stderr).not.toContain(secret);
-        expect(everythingIn(record)).toEqual(before);
-        expect(readFileSync(join(record, "token"), "utf8")).toBe(secret);
-      },
-    );
-
-    test("appears empty and read-only, and nothing else changes", () => {
-      const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
-      expect(run(script, runOptions)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
-    });
-
-    test("stays visible for Drover itself, during and after the command", () => {
-      expect(run("true", runOptions).error).toBeNull();
-      expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
-    });
-
-    test("hides nested, repeated and linked directories, and ignores a missing one", () => {
-      const other = join(state, "other");
-      mkdirSync(other);
-      writeFileSync(join(other, "token"), secret);
-      symlinkSync(other, join(state, "link"));
-      const hide = [join(record, "logs"), record, record, join(state, "link"), join(state, "nowhere")];
-      const result = run('cat "$RECORD"/* "$STATE"/other/*; ls -d "$STATE/nowhere"; true', { ...runOptions, hide });
-      expect(result).toMatchObject({ error: null, stdout: "" });
-    });
-
-    test("hides a name with spaces, quotes, newlines and 200 characters", () => {
-      const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
-      mkdirSync(odd);
-      writeFileSync(join(odd, "token"), secret);
-      const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...runOptions, hide: [odd] });
-      expect([stdout, error]).toEqual(["", null]);
-    });
-
-    test("hides a path of almost the maximum length", () => {
-      let deep = state;
-      while (deep.length < 3600) deep = join(deep, "d".repeat(200));
-      mkdirSync(deep, { recursive: true });
-      writeFileSync(join(deep, "token"), secret);
-      const { stdout, error } = run('find "$STATE" -name token; true', { ...runOptions, hide: [deep] });
-      expect(stdout.split("\n").filter((line) => line.includes("ddd"))).toEqual([]);
-      expect(error).toBeNull();
-    });
-
-    test("starts nothing in a working directory inside the hidden one", () => {
-      const result = run('touch "$STATE/work/ran"', { ...runOptions, cwd: join(record, "logs") });
-      expect(result).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
-      expect(result.error?.message).toContain("could not be hidden");
-      expect(readdirSync(join(state, "work"))).toEqual([]);
-    });
-
-    test("shows an empty working directory if that is hidden itself", () => {
-      expect(run("ls -A; cat token; true", { ...runOptions, cwd: record }).stdout).toBe("");
-    });
-
-    test("rejects a file in its place", () => {
-      rmSync(record, { recursive: true });
-      writeFileSync(record, secret);
-      expect(run('cat "$RECORD"', runOptions)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+    test("finds no writable file system through other processes", () => {
+      const outside = join(state, "outside");
+      const script = `for p in /proc/[0-9]* /proc/[0-9]*/task/*; do
+        touch "$p/root${outside}" "$p/cwd/../outside"; done; touch "${outside}"; ls /proc | grep -c '^[0-9]'`;
+      const { stdout } = run(script, { uid, isolation, launchMethods: [launchMethods] });
+      expect(Number(stdout)).toBeGreaterThan(1);
+      expect(listTree(state)).not.toContain(outside);
     });
   },
 );
-
-describe.each(
-  subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: describeSubject(each) })),
-)("$name", ({ isolation, launchMethods, uid }) => {
-  test("finds no writable file system through other processes", () => {
-    const outside = join(state, "outside");
-    const script = `for p in /proc/[0-9]* /proc/[0-9]*/task/*; do
-        touch "$p/root${outside}" "$p/cwd/../outside"; done; touch "${outside}"; ls /proc | grep -c '^[0-9]'`;
-    const { stdout } = run(script, { uid, isolation, launchMethods: [launchMethods] });
-    expect(Number(stdout)).toBeGreaterThan(1);
-    expect(everythingIn(state)).not.toContain(outside);
-  });
-});
 
 describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", () => {
   const mounted = (...mounts: string[]): string[] => [

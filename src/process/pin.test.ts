@@ -1,31 +1,22 @@
-import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import { moves } from "../../test/fixtures/process/move-attacks.ts";
+import {
+  isRoot,
+  listTree,
+  nobody,
+  openStage,
+  type RunResult,
+  secret,
+  type Subject,
+  subjects,
+} from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { ProcessEnd } from "../model/process.ts";
 
 // A command cannot move the parents of hidden or read-only directories, so that they stay protected for the next command.
-const nobody = 65534;
-const isRoot = process.getuid?.() === 0;
-const stage = mkdtempSync(join(tmpdir(), "drover-pin-"));
-afterAll(() => rmSync(stage, { recursive: true, force: true }));
-const program = bundle("start-once.ts", stage);
-const secret = "only-the-operator-knows";
+const { stage, newDirectory, run: runOnce } = openStage("pin");
 
 let here: string;
 let home: string;
@@ -39,7 +30,7 @@ const own = (): string[] => [
   ...[".local/state/drover/project", ".local/state", ".local", ".config"].map((name) => join("home", name)),
 ];
 beforeEach(() => {
-  here = mkdtempSync(join(stage, "here-"));
+  here = newDirectory();
   home = join(here, "home");
   drover = join(home, ".local", "state", "drover");
   record = join(drover, "project", "record");
@@ -53,22 +44,13 @@ beforeEach(() => {
   writeFileSync(join(config, "trusted.json"), "nothing");
 });
 
-type RunResult = ProcessEnd & { stdout: string; stderr: string };
-
-interface Subject {
-  isolation: "pid" | "sandbox";
-  launchMethods: "static" | "perl";
-  uid: number | undefined;
-}
-
 function run(
   script: string,
-  { isolation, launchMethods, uid }: Subject,
+  { isolation, launchMethods, uid }: Omit<Subject, "name">,
   options: Partial<StartOnce["options"]> = {},
   workingDirectory = join(here, "work"),
   within: readonly string[] = [],
 ): RunResult {
-  if (uid !== undefined) for (const path of everythingIn(here)) chownSync(path, uid, uid);
   const once: StartOnce = {
     command: {
       executable: "/bin/sh",
@@ -88,45 +70,21 @@ function run(
     options: { isolation, hide: [drover], show: [runs], readOnly: [config], writable: [here], ...options },
     launchMethods: [launchMethods],
   };
-  const [file, ...words] = [...within, process.execPath, program, JSON.stringify(once)];
-  const { stdout, stderr } = spawnSync(file, words, {
-    cwd: "/",
-    encoding: "utf8",
-    ...(uid === undefined || within.length > 0 ? {} : { uid, gid: uid }),
-  });
-  if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as RunResult;
-}
-
-function everythingIn(folder: string): string[] {
-  return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
+  return runOnce(once, { uid, directory: here, through: within });
 }
 
 /** The identity of each directory and the contents of the protected ones. */
 function snapshot(): unknown {
   return {
     folders: own().map((name) => lstatSync(join(here, name)).ino),
-    record: everythingIn(record),
-    heads: everythingIn(join(drover, "heads")),
+    record: listTree(record),
+    heads: listTree(join(drover, "heads")),
     token: readFileSync(join(record, "token"), "utf8"),
-    config: everythingIn(config),
+    config: listTree(config),
     trusted: readFileSync(join(config, "trusted.json"), "utf8"),
     mode: lstatSync(config).mode,
   };
 }
-
-const subjects = (["pid", "sandbox"] as const)
-  .filter((level) => hostHas(level))
-  .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((launchMethods) =>
-      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
-        isolation,
-        launchMethods,
-        uid,
-        name: `${isolation} by ${launchMethods === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`,
-      })),
-    ),
-  );
 
 describe.each(subjects)("$name", (subject) => {
   test.each(Object.entries(moves))("%s moves nothing, and the next command sees nothing more", (_, script) => {
@@ -205,7 +163,7 @@ describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))("$nam
     const script =
       'echo x > "$RUNS/mine/made"; echo x > "$RUNS/other/made"; echo x > "$RUNS/made"; echo x > "$HOME/made"';
     run(script, subject, { writable: [home, join(runs, "mine")] });
-    expect(everythingIn(runs).filter((path) => path.endsWith("made"))).toEqual([join(runs, "mine", "made")]);
+    expect(listTree(runs).filter((path) => path.endsWith("made"))).toEqual([join(runs, "mine", "made")]);
     expect(readdirSync(home)).toContain("made");
   });
 });

@@ -1,32 +1,17 @@
 import { spawnSync } from "node:child_process";
-import {
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { bundle } from "../../test/fixtures/process/bundle.ts";
-import { hostHas } from "../../test/fixtures/process/host.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { isRoot, openStage, type RunResult, subjects } from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
-import type { ProcessEnd, StartOptions } from "../model/process.ts";
+import type { StartOptions } from "../model/process.ts";
 
 // A command sees the shown directories inside a hidden one, and nothing else in it.
-const nobody = 65534;
-const isRoot = process.getuid?.() === 0;
-const stage = mkdtempSync(join(tmpdir(), "drover-show-"));
-afterAll(() => rmSync(stage, { recursive: true, force: true }));
-const program = bundle("start-once.ts", stage);
+const { program, newDirectory, run: runOnce } = openStage("show");
 
 let place: string;
 beforeEach(() => {
-  place = mkdtempSync(join(stage, "place-"));
+  place = newDirectory();
   for (const name of ["own", "other"]) {
     mkdirSync(join(place, "nested", name), { recursive: true });
     writeFileSync(join(place, "nested", name, "log"), `${name}\n`);
@@ -34,7 +19,6 @@ beforeEach(() => {
   mkdirSync(join(place, "work"));
 });
 
-type RunResult = ProcessEnd & { stdout: string; stderr: string };
 interface RunOptions {
   uid: number | undefined;
   launchMethods: NonNullable<StartOnce["launchMethods"]>;
@@ -56,34 +40,13 @@ function once(script: string, { launchMethods, options, cwd }: Omit<RunOptions, 
 }
 
 function run(script: string, { uid, ...runOptions }: RunOptions): RunResult {
-  const all = readdirSync(place, { recursive: true, encoding: "utf8" }).map((name) => at(name));
-  if (uid !== undefined) for (const path of [place, ...all]) chownSync(path, uid, uid);
-  const { stdout, stderr } = spawnSync(process.execPath, [program, JSON.stringify(once(script, runOptions))], {
-    cwd: "/",
-    encoding: "utf8",
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
-  if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as RunResult;
+  return runOnce(once(script, runOptions), { uid, directory: place });
 }
 
-const subjects = (["pid", "sandbox"] as const)
-  .filter((level) => hostHas(level))
-  .flatMap((isolation) =>
-    (["static", "perl"] as const).flatMap((launchMethod) =>
-      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
-        isolation,
-        launchMethod,
-        uid,
-        who: isRoot && uid === undefined ? "root" : "a user",
-      })),
-    ),
-  );
-
-describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
+describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
   const runOptions = (more: StartOptions = {}): RunOptions => ({
     uid,
-    launchMethods: [launchMethod],
+    launchMethods: [launchMethods],
     options: { isolation, ...more },
   });
   const writable = (): StartOptions => ({ writable: [at("nested", "own")] });

@@ -1,4 +1,4 @@
-import { type BigIntStats, closeSync, fstatSync, lstatSync, openSync } from "node:fs";
+import { type BigIntStats, chmodSync, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 
 /** `unix:DEVICE.INODE` identifies the socket itself. A path does not, because sockets can be renamed and replaced. */
 export function readSocketOrigin(path: string): string {
@@ -15,6 +15,26 @@ export function connectToOrigin<T>(path: string, connect: (path: string) => T): 
   const fd = openSync(path, oPath);
   try {
     return { origin: formatOrigin(fstatSync(fd, { bigint: true })), socket: connect(`/proc/self/fd/${fd}`) };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Lets only the owner of a socket connect, and returns its origin. On Linux it changes nothing else that another process
+ * puts at the path, such as a symlink.
+ */
+export function restrictSocket(path: string): string {
+  if (!isLinux) {
+    chmodSync(path, 0o600);
+    return readSocketOrigin(path);
+  }
+  const fd = openSync(path, oPath | constants.O_NOFOLLOW);
+  try {
+    const stats = fstatSync(fd, { bigint: true });
+    if (!stats.isSocket()) throw Object.assign(new Error(`${path} is not a socket`), { code: "ENOTSOCK" });
+    chmodSync(`/proc/self/fd/${fd}`, 0o600);
+    return formatOrigin(stats);
   } finally {
     closeSync(fd);
   }

@@ -71,7 +71,7 @@ export function rolloutDays(thread: string): string[] {
 
 /** The agent can write here, so never follow a link or block on something that is not a file. */
 async function readEnd(directory: ConfinedDirectory, name: Buffer): Promise<string> {
-  const file = await directory.file(name);
+  const file = await directory.openFile(name);
   try {
     const { size } = await file.stat();
     const length = Math.min(size, maxBytes);

@@ -1,36 +1,20 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-  existsSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
+import { directoriesOfEachTest } from "../../../../test/fixtures/execute/directories.ts";
 import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory } from "./home-files.ts";
 
-let directory: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "drover-home-files-"));
-  for (const name of ["theirs", "ours"]) mkdirSync(join(directory, name));
-  mkdirSync(join(directory, "theirs", ".codex"));
-  writeFileSync(join(directory, "theirs", ".codex", "auth.json"), "secret", { mode: 0o600 });
-});
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
+const at = directoriesOfEachTest("theirs/.codex", "ours");
+beforeEach(() => writeFileSync(at("theirs", ".codex", "auth.json"), "secret", { mode: 0o600 }));
 
-const copy = (...names: string[]) => copyHomeFiles(join(directory, "theirs"), join(directory, "ours"), names);
-const copied = () => join(directory, "ours", ".codex", "auth.json");
+const copy = (...names: string[]) => copyHomeFiles(at("theirs"), at("ours"), names);
+const copied = () => at("ours", ".codex", "auth.json");
 
 test("copies existing files with their mode and skips missing ones", async () => {
   await copy(".codex/auth.json", ".codex/none.toml");
   expect(readFileSync(copied(), "utf8")).toBe("secret");
   expect(statSync(copied()).mode & 0o777).toBe(0o600);
-  expect(existsSync(join(directory, "ours", ".codex", "none.toml"))).toBe(false);
+  expect(existsSync(at("ours", ".codex", "none.toml"))).toBe(false);
 });
 
 test("keeps a file that the session has changed", async () => {
@@ -41,22 +25,21 @@ test("keeps a file that the session has changed", async () => {
 });
 
 test("does not write through a link in the session's HOME", async () => {
-  mkdirSync(join(directory, "ours", ".codex"));
-  symlinkSync(join(directory, "elsewhere"), copied());
+  mkdirSync(at("ours", ".codex"));
+  symlinkSync(at("elsewhere"), copied());
   await copy(".codex/auth.json");
-  expect(existsSync(join(directory, "elsewhere"))).toBe(false);
+  expect(existsSync(at("elsewhere"))).toBe(false);
 });
 
 test("copies nothing through a linked directory at any depth", async () => {
-  mkdirSync(join(directory, "outside"));
-  symlinkSync(join(directory, "outside"), join(directory, "ours", ".codex"));
+  symlinkSync(at("outside"), at("ours", ".codex"));
   await expect(copy(".codex/auth.json")).rejects.toThrow(/is a link/);
-  mkdirSync(join(directory, "theirs", "a", "b"), { recursive: true });
-  mkdirSync(join(directory, "ours", "a"));
-  writeFileSync(join(directory, "theirs", "a", "b", "c"), "secret");
-  symlinkSync(join(directory, "outside"), join(directory, "ours", "a", "b"));
+  mkdirSync(at("theirs", "a", "b"), { recursive: true });
+  mkdirSync(at("ours", "a"));
+  writeFileSync(at("theirs", "a", "b", "c"), "secret");
+  symlinkSync(at("outside"), at("ours", "a", "b"));
   await expect(copy("a/b/c")).rejects.toThrow(/is a link/);
-  expect(readdirSync(join(directory, "outside"))).toEqual([]);
+  expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });
 
 test("accepts other files in the profile, only below HOME", () => {
@@ -68,15 +51,15 @@ test("accepts other files in the profile, only below HOME", () => {
 });
 
 test("recognizes the operator's HOME through a link", async () => {
-  symlinkSync(join(directory, "theirs"), join(directory, "link"));
-  const env = { HOME: join(directory, "theirs") };
-  expect(await hasOwnHome({ env, homeDir: join(directory, "link") })).toBe(false);
-  expect(await hasOwnHome({ env, homeDir: join(directory, "ours") })).toBe(true);
+  symlinkSync(at("theirs"), at("link"));
+  const env = { HOME: at("theirs") };
+  expect(await hasOwnHome({ env, homeDir: at("link") })).toBe(false);
+  expect(await hasOwnHome({ env, homeDir: at("ours") })).toBe(true);
 });
 
 test("refuses a client's directory that is a link", async () => {
-  const sessionHome = join(directory, "ours");
-  expect(await openSubdirectory(sessionHome, ".gemini")).toBe(join(sessionHome, ".gemini"));
-  symlinkSync(join(directory, "theirs"), join(sessionHome, ".codex"));
-  await expect(openSubdirectory(sessionHome, ".codex")).rejects.toThrow(/is a link/);
+  const ours = at("ours");
+  expect(await openSubdirectory(ours, ".gemini")).toBe(join(ours, ".gemini"));
+  symlinkSync(at("theirs"), join(ours, ".codex"));
+  await expect(openSubdirectory(ours, ".codex")).rejects.toThrow(/is a link/);
 });

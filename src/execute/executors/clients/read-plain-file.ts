@@ -12,7 +12,7 @@ export async function readPlainFile(root: string, name: string, maxBytes: number
   const path = join(root, name);
   try {
     return await inDirectory(root, parts.slice(0, -1), async (directory) => {
-      const file = await directory.file(parts.at(-1)!);
+      const file = await directory.openFile(parts.at(-1)!);
       try {
         const { size } = await file.stat();
         if (size > maxBytes) throw new RunFailure("refused", `${path} is larger than ${maxBytes} bytes.`);

@@ -16,7 +16,7 @@ export async function openReview(directory: string, name: string) {
       const version = await readVersion(directory, nameBytes);
       if (version === null || version === initialVersion) return null;
       return inDirectory(directory, [], async (opened) => {
-        const file = await opened.file(nameBytes);
+        const file = await opened.openFile(nameBytes);
         try {
           const bytes = Buffer.alloc(maxBytes);
           const { bytesRead } = await file.read(bytes, 0, maxBytes, 0);
