@@ -174,21 +174,21 @@ it("shows a run's parent and age as sealed, whatever the table of runs says late
   const store = await scratch.open(directory);
   await store.apply([
     { op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(run.run_id)) },
-    finishOf(run.run_id, numbered(run.run_id, 2, executionEnded(run.run_id))),
+    buildFinish(run.run_id, numbered(run.run_id, 2, executionEnded(run.run_id))),
   ]);
   expect((await store.read.executions({ run_id: run.run_id }, { limit: 1 }))[0]?.start).not.toHaveProperty("run");
   await store.close();
-  const before = await exported(directory);
+  const before = await readExport(directory);
   expect(before).toMatchObject([{ runId: "parent", parentRunId: "parent" }]);
   const db = openDatabase(databaseFile(directory), {});
   db.exec("update runs set parent_run_id = 'forged', created_at = '2001-01-01T00:00:00.000Z'");
-  expect(await exported(directory)).toEqual(before);
+  expect(await readExport(directory)).toEqual(before);
   db.exec("delete from runs");
-  expect(await exported(directory)).toEqual(before);
+  expect(await readExport(directory)).toEqual(before);
   // as an earlier version wrote it
   db.exec("update audit_rows set body = json_remove(body, '$.run')");
   db.close();
-  expect(await exported(directory)).toMatchObject([{ parentRunId: null, unsealed: ["parentRunId"] }]);
+  expect(await readExport(directory)).toMatchObject([{ parentRunId: null, unsealed: ["parentRunId"] }]);
 });
 
 it("passes an error of the writer on unchanged", async () => {
