@@ -73,7 +73,7 @@ test("a command that reads the local record loads neither a coordinator nor a li
   expect(loaded).toContain("src/serve/routes/record.ts");
   expect(
     loaded.filter((path) =>
-      /^(?!src|node:)|^src\/(dispatch\/(?!by-record)|compose\/(?!record-client)|(define|submit|execute|coordinator|runner)\b)/.test(
+      /^(?!src|node:)|^src\/(dispatch\/(?!control)|compose\/(?!record-client)|(define|submit|execute|coordinator|runner)\b)/.test(
         path,
       ),
     ),
