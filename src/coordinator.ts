@@ -71,8 +71,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     firesSchedules: true,
     ...options,
     instrument(opened, onDefect) {
-      const onFault = (error: unknown): void => onDefect(error, "metrics");
-      created.metrics = openMetrics(opened, { version, directory: database ? null : directory, onFault });
+      const onError = (error: unknown): void => onDefect(error, "metrics");
+      created.metrics = openMetrics(opened, { version, directory: database ? null : directory, onError });
       return created.metrics.store;
     },
   });

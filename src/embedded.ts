@@ -20,7 +20,7 @@ import type { RecordStore } from "./record/record-store.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "./compose/open-profiles.ts";
 import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
 import { checkSubmit } from "./serve/check-submit.ts";
-import { findDeadShortLived } from "./compose/short-lived-runners.ts";
+import { findDeadRunners } from "./compose/short-lived-runners.ts";
 import { sweepShortLived } from "./compose/sweep-short-lived.ts";
 import type { ApiClient } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
@@ -120,7 +120,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   let profiles: Awaited<ReturnType<typeof openProfiles>> | null = null;
   try {
     const client = createLocalClient(coordinator, checkSubmit);
-    await sweepShortLived(findDeadShortLived(stateDirectory), { ...runnerBase, port: coordinator.port });
+    await sweepShortLived(findDeadRunners(stateDirectory), { ...runnerBase, port: coordinator.port });
     const session = target.session === undefined ? null : await findSession(client, target.session);
     const cwd = target.spec?.workspace ?? session?.runner_dir ?? options.cwd;
     const context = { cwd, env: options.env, options: {} };
@@ -130,7 +130,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
       );
     const open = (since: number | undefined) =>
       openProfiles({
-        wanted: null,
+        names: null,
         directories: findProfileDirectories(cwd, local.config, true, options.env).filter(unchangedSince(since)),
         acceptsAgents: unchangedSince(since),
         isolation: local.config.isolation,
@@ -219,13 +219,13 @@ function isDamaged(error: unknown): boolean {
 
 /** Pins every run that this process creates to its runner, with a single attempt, because that runner never restarts. */
 function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordStore {
-  const pinned = (op: Op): Op => {
+  const addPin = (op: Op): Op => {
     if (op.op !== "create_run" || op.agent === undefined) return op;
     const run = { ...op.run, demands: { ...op.run.demands, ...pin(op) } };
     return { ...op, run, agent: { ...op.agent, max_attempts: 1 } };
   };
   // `pinned` does not change the kind of an operation
-  const apply = ((ops: readonly Op[]) => store.apply(ops.map(pinned) as never)) as RecordStore["apply"];
+  const apply = ((ops: readonly Op[]) => store.apply(ops.map(addPin) as never)) as RecordStore["apply"];
   return { ...store, apply };
 }
 
@@ -233,8 +233,8 @@ function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordSt
 function pinTo(runner: Runner, offered: readonly RunnerProfile[]): (op: CreateRun) => Demands {
   return ({ run }) => {
     const matching = runner.facts.filter((facts) => {
-      const pinned = { ...run.demands, runner_id: facts.runner_id };
-      return unmetDemands(pinned, facts).length === 0;
+      const addPin = { ...run.demands, runner_id: facts.runner_id };
+      return unmetDemands(addPin, facts).length === 0;
     });
     const preferred = matching.find(({ executor_profile }) => containsAgent(offered, executor_profile, run.agent_name));
     const { runner_id } = preferred ?? matching[0] ?? {};

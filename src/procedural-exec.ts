@@ -2,7 +2,7 @@ import { constants, homedir, tmpdir } from "node:os";
 import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
 import { write } from "./cli/io.ts";
 import { readLines } from "./execute/executors/read-lines.ts";
-import { lazySchemas } from "./compose/lazy-schemas.ts";
+import { createLazySchemas } from "./compose/lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
 import type { Invocation, Outcome, RunContext } from "./model/executor.ts";
 import { toResultEvent } from "./model/outcome.ts";
@@ -30,7 +30,7 @@ export async function main(): Promise<void> {
     return;
   }
   void dispatchOrders(lines, controller);
-  const schemas = lazySchemas();
+  const schemas = createLazySchemas();
   let ended: ProcessEnd | null = null;
   const outcome = await createExecutor(schemas.check).run(
     invocation,
@@ -43,7 +43,7 @@ export async function main(): Promise<void> {
 
 const findRunnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd();
 
-function createExecutor(checkOutput: ReturnType<typeof lazySchemas>["check"]) {
+function createExecutor(checkOutput: ReturnType<typeof createLazySchemas>["check"]) {
   return createProceduralExecutor({
     runnerDirectory: findRunnerDirectory(),
     // the runner has already expanded the allowed variables

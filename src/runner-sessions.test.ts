@@ -51,7 +51,7 @@ async function setUp(config: Record<string, unknown>) {
     host,
     async runner() {
       const folder = newFolder();
-      const opened = await openProfiles({ wanted: ["model"], directories: [profiles], env, onNotice: expect.fail });
+      const opened = await openProfiles({ names: ["model"], directories: [profiles], env, onNotice: expect.fail });
       mkdirSync(join(folder, "state"));
       const runner = await startRunner({
         port: host.port,
@@ -121,8 +121,8 @@ test.each([
     );
     expect(next).toMatchObject({ status: "completed", result_text: "again" });
     const { messages } = server.requests.at(-1)!;
-    const said = messages.filter(({ role, text }) => role !== "system" && text !== "").map(({ text }) => text);
-    expect(said).toEqual(["begin", "done", "and now?"]);
+    const texts = messages.filter(({ role, text }) => role !== "system" && text !== "").map(({ text }) => text);
+    expect(texts).toEqual(["begin", "done", "and now?"]);
     expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(3);
     expect(readFileSync(join(second.scratch(session_id), "a/b.txt"), "utf8")).toMatch(/^hello \[redacted/i);
     expect(existsSync(first.scratch(session_id))).toBe(true);
@@ -139,20 +139,20 @@ test("forks a session of three turns at turn 1 with only that turn, and rejects 
   const { host, runner, ended } = await setUp({ provider: "anthropic", base_url: server.url });
   await runner();
   const { session_id } = await ended(await host.submit({ agent_name: "coder", prompt: "one" }));
-  const of = { agent_name: "coder", session_id: session_id! };
-  for (const prompt of ["two", "three"]) await ended(await host.submit({ ...of, mode: "resume", prompt }));
-  const stateOf = () =>
+  const request = { agent_name: "coder", session_id: session_id! };
+  for (const prompt of ["two", "three"]) await ended(await host.submit({ ...request, mode: "resume", prompt }));
+  const readState = () =>
     host.store.connection.sql("select bytes from session_states where session_id = ?").all(session_id)[0]!["bytes"];
-  const original = stateOf();
-  const fork = await ended(await host.submit({ ...of, mode: "fork", fork_at_turn: 1, prompt: "other" }));
+  const original = readState();
+  const fork = await ended(await host.submit({ ...request, mode: "fork", fork_at_turn: 1, prompt: "other" }));
   expect(fork).toMatchObject({ status: "completed", fork_at_turn: 1 });
   const { messages } = server.requests.at(-1)!;
-  const said = messages.filter(({ role, text }) => role === "user" && text !== "").map(({ text }) => text);
-  expect(said).toEqual(["one", "other"]);
+  const texts = messages.filter(({ role, text }) => role === "user" && text !== "").map(({ text }) => text);
+  expect(texts).toEqual(["one", "other"]);
   expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
-  expect(stateOf()).toEqual(original);
-  const late = await ended(await host.submit({ ...of, mode: "fork", fork_at_turn: 4, prompt: "other" }));
+  expect(readState()).toEqual(original);
+  const late = await ended(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
   expect(late).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
-  const resumed = await host.ask({ ...of, mode: "resume", fork_at_turn: 1, prompt: "x" });
+  const resumed = await host.ask({ ...request, mode: "resume", fork_at_turn: 1, prompt: "x" });
   expect(resumed).toMatchObject({ ok: false, fault: { status: 400, faults: [{ path: "body.fork_at_turn" }] } });
 });

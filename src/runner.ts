@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
 import { protectedPaths } from "./define/protected-paths.ts";
 import { findCheckout } from "./define/checkout.ts";
-import { type LazySchemas, lazySchemas } from "./compose/lazy-schemas.ts";
+import { type LazySchemas, createLazySchemas } from "./compose/lazy-schemas.ts";
 import { hasRoomForOneRun, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
 import { startLogSweep } from "./execute/journal/log-sweep.ts";
 import { uploadTimes } from "./execute/collect/keep-files.ts";
@@ -42,7 +42,7 @@ import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
 import type { RunnerFacts } from "./record/matching.ts";
 import { createRedactor } from "./redact/redactor.ts";
 import { createExecutor } from "./compose/create-executor.ts";
-import { saveShortLived } from "./compose/short-lived-runners.ts";
+import { saveShortLivedRunner } from "./compose/short-lived-runners.ts";
 
 export { builtInExecutors } from "./compose/create-executor.ts";
 
@@ -110,7 +110,7 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
   const protection = protectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
   const options = { ...runnerOptions, start: protectFromAll(runnerOptions.start ?? start, protection) };
   const stopping = new AbortController();
-  const schemas = lazySchemas();
+  const schemas = createLazySchemas();
   sweepCgroups();
   const descriptors = countDescriptors();
   if (!hasRoomForOneRun(descriptors))
@@ -183,7 +183,7 @@ async function openProfile(
   };
   try {
     if (options.shortLived)
-      saveShortLived(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
+      saveShortLivedRunner(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
     const redactor = createRedactor({ variables: options.env });
     const executor = await createExecutor(loaded, options, redactor, schemas);
     const registrationOptions: RegistrationOptions = {

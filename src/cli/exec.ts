@@ -7,7 +7,7 @@ import { findLocal, type Local, localUser, createExecToken, createLocalIds, open
 import { RequestError } from "../model/errors.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { logsDirectory, recordDirectory, runsDirectory } from "../model/state-layout.ts";
-import { nestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts";
+import { createNestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
@@ -137,7 +137,7 @@ function nestedAccessOf(
   if (!onRecord) return {};
   // An address from --env takes precedence.
   const hasAddress = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
-  const path = nestedSocketPath(runs, key);
+  const path = createNestedSocketPath(runs, key);
   const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
   const serve = async (run_id: string, origin: string) => {
     const { serveInExec } = await import("../compose/serve-in-exec.ts");

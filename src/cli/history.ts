@@ -28,10 +28,10 @@ export async function withHistory<T>(input: CommandInput, work: Work<T>): Promis
 
 async function withDatabase<T>(url: string, work: Work<T>): Promise<T> {
   const { openPostgresReader } = await import("../record/postgres/reader.ts");
-  const { recordClient } = await import("../compose/record-client.ts");
+  const { createRecordClient } = await import("../compose/record-client.ts");
   const reader = await openPostgresReader(url);
   try {
-    return await work(recordClient({ ...reader, apply: refuseToWrite }), false);
+    return await work(createRecordClient({ ...reader, apply: refuseToWrite }), false);
   } finally {
     reader.close();
   }
@@ -52,12 +52,12 @@ async function withDirectory<T>(input: CommandInput, local: Local, work: Work<T>
     if (!input.options["quiet"]) write(2, describeMissingRecord(local));
     return null;
   }
-  const { recordClient } = await import("../compose/record-client.ts");
+  const { createRecordClient } = await import("../compose/record-client.ts");
   const store = await openLocalStore(local);
   try {
     // Finishes runs whose Drover process was killed.
     await sweepInterrupted(store, local.locations.stateDirectory);
-    return await work(recordClient(store), false);
+    return await work(createRecordClient(store), false);
   } finally {
     await store.close();
   }

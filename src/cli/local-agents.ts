@@ -19,7 +19,7 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
   };
   const { profiles, stop } = await openProfiles({
-    wanted: null,
+    names: null,
     directories: findProfileDirectories(input.cwd, local.config, true, input.env),
     env: input.env,
     onNotice,

@@ -59,7 +59,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   const { locations, config } = options["while-stdin"] ? local : await resolveTrust(input, local, scope);
   const directories = findProfileDirectories(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
-    wanted: profileNames.length > 0 ? profileNames : null,
+    names: profileNames.length > 0 ? profileNames : null,
     directories,
     isolation: config.isolation,
     env,

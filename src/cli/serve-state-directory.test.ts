@@ -77,7 +77,7 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   const directories = findProfileDirectories(join(cwd, "below"), config, false, {});
   expect(directories[0]).toBe(join(cwd, "offers"));
   const found = await openProfiles({
-    wanted: ["mine"],
+    names: ["mine"],
     directories,
     isolation: config.isolation,
     env: {},

@@ -9,7 +9,7 @@ import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { toRetentionDays } from "../record/apply-retention.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { findDeadShortLived } from "../compose/short-lived-runners.ts";
+import { findDeadRunners } from "../compose/short-lived-runners.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
@@ -133,7 +133,7 @@ function startSweeping(input: CommandInput, local: Local, port: RunnerPort): Nod
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
   const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
   const sweep = async (): Promise<void> => {
-    const deadRunners = findDeadShortLived(stateDirectory);
+    const deadRunners = findDeadRunners(stateDirectory);
     // Loaded late: a coordinator does not otherwise need the code that executes runs.
     if (deadRunners.length > 0)
       await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(deadRunners, options);

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { findLocations, type Locations } from "../define/locations.ts";
 import { isTrusted } from "../define/trust.ts";
 import { headCopyFile, userStateDirectory } from "../define/user-state.ts";
-import { earlierStateFor, readMove } from "../compose/earlier-state.ts";
+import { findEarlierState, readMove } from "../compose/earlier-state.ts";
 import { databaseFile, recordDirectory, runsDirectory } from "../model/state-layout.ts";
 import { moveState } from "../compose/move-state.ts";
 import { readHeadCopy } from "../record/audit/head.ts";
@@ -80,7 +80,7 @@ function describeState(locations: Locations, env: CommandInput["env"]) {
     record: describePart(recordDirectory(stateDirectory)),
     runs: describePart(runsDirectory(stateDirectory)),
     second_head: headCopy,
-    earlier: readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory),
+    earlier: readMove(stateDirectory)?.from ?? findEarlierState(stateDirectory),
     not_used: ignoredState?.path ?? null,
   };
 }
@@ -99,7 +99,7 @@ async function move(input: CommandInput): Promise<number> {
   const from = fromOption === undefined ? findStateToMove(locations, input.env) : resolve(input.cwd, fromOption);
   if (!existsSync(from) && readMove(to)?.from !== from) throw usage(`${from} does not exist.`, "state move", "--from");
   const userDirectory = userStateDirectory(input.env);
-  moveState({ from, to, headCopyOf: (record) => userDirectory && headCopyFile(userDirectory, record) });
+  moveState({ from, to, findHeadCopy: (record) => userDirectory && headCopyFile(userDirectory, record) });
   const directory = recordDirectory(to);
   const audit = existsSync(databaseFile(directory))
     ? await verifyAudit({ directory, headCopy: locations.headCopy })
@@ -119,7 +119,7 @@ async function move(input: CommandInput): Promise<number> {
  */
 function findStateToMove(locations: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = locations;
-  const earlier = readMove(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
+  const earlier = readMove(stateDirectory)?.from ?? findEarlierState(stateDirectory);
   if (earlier !== null) return earlier;
   if (ignoredState === undefined)
     throw usage(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");

@@ -31,7 +31,7 @@ async function start(
 ) {
   const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
-  const profiles = await openProfiles({ wanted: [profile], directories, env, onNotice: expect.fail });
+  const profiles = await openProfiles({ names: [profile], directories, env, onNotice: expect.fail });
   closing.push(profiles.stop);
   const runner = await startRunner({
     port,

@@ -13,7 +13,7 @@ export function isEarlierState(directory: string): boolean {
 export function rejectEarlierState(stateDirectory: string): void {
   if (existsSync(databaseFile(recordDirectory(stateDirectory)))) return;
   const move = readMove(stateDirectory);
-  const from = move?.from ?? earlierStateFor(stateDirectory);
+  const from = move?.from ?? findEarlierState(stateDirectory);
   if (from === null) return;
   throw new HostError({
     code: "DROVER-STA-013",
@@ -26,7 +26,7 @@ export function rejectEarlierState(stateDirectory: string): void {
 }
 
 /** Finds state of an earlier version: in this directory or, for the user's own state, in its parent, where it used to be. */
-export function earlierStateFor(stateDirectory: string): string | null {
+export function findEarlierState(stateDirectory: string): string | null {
   const parent = dirname(stateDirectory);
   const isUserState = basename(stateDirectory) === "user" && basename(parent) === "drover";
   return [stateDirectory, ...(isUserState ? [parent] : [])].find(isEarlierState) ?? null;

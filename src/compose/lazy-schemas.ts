@@ -6,7 +6,7 @@ export interface LazySchemas {
 }
 
 /** Loads the schema checker on first use, so that a runner whose agents need none stays small. */
-export function lazySchemas(): LazySchemas {
+export function createLazySchemas(): LazySchemas {
   let checker: Promise<SchemaChecker> | null = null;
   return {
     async check(schema, value) {

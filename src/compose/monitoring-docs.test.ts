@@ -35,7 +35,7 @@ it("exports exactly the metrics that docs/monitoring.md lists, with their types 
     expect(text).toContain(`# TYPE ${name} ${type}\n`);
     const sample = new RegExp(`^${name}(?:_bucket)?(?:\\{(.*)\\})? `, "m").exec(text);
     if (sample === null) continue;
-    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((one) => one !== "le");
+    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((item) => item !== "le");
     expect([name, given]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
   }
 });
@@ -96,8 +96,8 @@ it("has a dashboard that shows every metric, on any Prometheus, without overlapp
   for (const { type, title, datasource, targets = [], gridPos } of panels) {
     const { x, y, w, h } = gridPos;
     expect([title, x + w <= 24]).toEqual([title, true]);
-    for (let at = 0; at < w * h; at += 1) {
-      const cell = `${x + (at % w)},${y + Math.floor(at / w)}`;
+    for (let index = 0; index < w * h; index += 1) {
+      const cell = `${x + (index % w)},${y + Math.floor(index / w)}`;
       expect([title, cell, taken.has(cell)]).toEqual([title, cell, false]);
       taken.add(cell);
     }

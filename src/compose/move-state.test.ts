@@ -31,19 +31,19 @@ let top: string;
 beforeEach(() => (top = mkdtempSync(join(tmpdir(), "drover-move-"))));
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-const headCopyOf = (record: string): string => join(top, "heads", record.replaceAll("/", "-"));
+const findHeadCopy = (record: string): string => join(top, "heads", record.replaceAll("/", "-"));
 const open = (record: string) => openStore({ directory: record, now: () => new Date(), createIfMissing: true });
-const move = (from: string, to: string) => moveState({ from, to, headCopyOf });
+const move = (from: string, to: string) => moveState({ from, to, findHeadCopy });
 
 /** Creates the state of an earlier version: a record of 3 runs and 6 rows, and one of each other entry. */
 async function earlierState(name: string): Promise<string> {
   const state = join(top, name);
-  const made = mkdtempSync(join(top, "made-"));
-  const store = await open(made);
+  const created = mkdtempSync(join(top, "made-"));
+  const store = await open(created);
   await recordRuns(store, 3);
   await store.close();
   // use a copy, because this process keeps the database open until its statements are garbage-collected
-  cpSync(made, state, { recursive: true });
+  cpSync(created, state, { recursive: true });
   const database = connect(layout.databaseFile(state), "write");
   database.exec("pragma journal_mode = delete");
   database.close();
@@ -63,7 +63,7 @@ const pointingTo = (from: string) =>
 
 async function expectWhole(to: string): Promise<void> {
   const directory = layout.recordDirectory(to);
-  const headCopy = headCopyOf(directory);
+  const headCopy = findHeadCopy(directory);
   expect(await verifyAudit({ directory, headCopy })).toMatchObject({ ok: true, rows: 6 });
   expect(readHead(headCopy)?.count).toBe(6);
   expect(readFileSync(layout.tokenFile(directory, "token"), "utf8")).toBe("token");

@@ -29,7 +29,7 @@ export interface MoveOptions {
   /** The new state directory, always in the current layout. May be the same as `from`. */
   to: string;
   /** Returns the path of the second copy of a record's head, or null if there is none. */
-  headCopyOf: (record: string) => string | null;
+  findHeadCopy: (record: string) => string | null;
 }
 
 interface Entry {
@@ -253,7 +253,7 @@ function copyTree(source: string, target: string): void {
 }
 
 /** Removes the remains of the old state and makes the new one usable. */
-function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<StateMove, "copies">): void {
+function cleanUp({ from, to, findHeadCopy }: MoveOptions, { copies }: Pick<StateMove, "copies">): void {
   const record = layout.recordDirectory(to);
   if (existsSync(layout.databaseFile(record))) enableWal(layout.databaseFile(record));
   // remove the database first: without it, the remaining entries do not count as a state
@@ -264,14 +264,14 @@ function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<StateMo
     for (const suffix of ["", "-journal"]) rmSync(layout.coordinatorLockFile(directory) + suffix, { force: true });
   }
   if (from !== to) {
-    const oldCopy = headCopyOf(layout.recordDirectory(from));
+    const oldCopy = findHeadCopy(layout.recordDirectory(from));
     if (oldCopy) rmSync(oldCopy, { force: true });
     rmSync(layout.cacheDirectory(from), { recursive: true, force: true });
     if (basename(from) === ".drover") rmSync(join(from, ".gitignore"), { force: true });
     for (const directory of [layout.recordDirectory(from), layout.runsDirectory(from), from]) removeIfEmpty(directory);
   }
   const head = readHead(layout.auditHeadFile(record));
-  const copy = headCopyOf(record);
+  const copy = findHeadCopy(record);
   if (head && copy) replaceHeadCopy(copy, head);
   rmSync(layout.movingFile(to), { force: true });
 }
@@ -297,10 +297,10 @@ function saveMove(to: string, move: StateMove): void {
 }
 
 function moveFailed(to: string, cause: unknown): HostError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const reason = cause instanceof Error ? cause.message : String(cause);
   return cannotMove(
     to,
-    `The state could not be moved to ${to}: ${why}. The old state is unchanged.`,
+    `The state could not be moved to ${to}: ${reason}. The old state is unchanged.`,
     "Fix the cause, then try again.",
     cause,
   );

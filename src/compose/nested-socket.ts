@@ -26,7 +26,7 @@ const maxPathBytes = 107;
 const bindDelay = { waits: 3, ms: 15 };
 
 /** `name` must be unguessable, and its last 12 characters unique. If the path is too long, a temporary directory is used. */
-export function nestedSocketPath(runs: string, name: string): string {
+export function createNestedSocketPath(runs: string, name: string): string {
   const path = nestedSocketFile(runs, name.slice(-12));
   if (Buffer.byteLength(path) <= maxPathBytes) return path;
   return join(mkdtempSync(join(tmpdir(), "drover-")), nestedSocketName);
@@ -39,7 +39,7 @@ export function nestedSocketPath(runs: string, name: string): string {
 export function openNestedSocket(
   path: string,
   serve: (origin: string) => Promise<NestedServer>,
-  onFault: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): NestedSocket {
   let server: Server | null = null;
   let origin = "";
@@ -57,7 +57,7 @@ export function openNestedSocket(
       (serving ??= serve(origin)).then(
         (nestedServer) => nestedServer.accept(socket),
         (error: unknown) => {
-          onFault(error);
+          onError(error);
           socket.destroy();
         },
       );
@@ -72,7 +72,7 @@ export function openNestedSocket(
     clearInterval(timer);
     server = createServer(accept);
     // nested commands cannot connect, but the run continues
-    server.on("error", onFault);
+    server.on("error", onError);
     // if the server was closed before it listened, the socket no longer exists
     const onListening = (): void =>
       ignoreSystemErrors(() => {

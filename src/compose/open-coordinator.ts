@@ -154,7 +154,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const hub = createFeedHub({ onError: (error) => onDefect(error, "events") });
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
-      ...dispatchOptions(options, store, attemptTokens),
+      ...toDispatchOptions(options, store, attemptTokens),
       openSealed: (run_id, sealed) => vault.open(runOwner(run_id), sealed),
       onPartials(partials) {
         for (const partial of partials) {
@@ -265,7 +265,7 @@ export async function stopAll(stops: (() => unknown)[]): Promise<void> {
   for (const stop of stops.splice(0).toReversed()) await stop();
 }
 
-function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens: AttemptTokens) {
+function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens: AttemptTokens) {
   return {
     store,
     now: () => new Date(),

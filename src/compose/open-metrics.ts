@@ -22,17 +22,17 @@ interface Options {
   version: string;
   /** The directory of the record, or null if it is not on this machine's disk. */
   directory: string | null;
-  onFault(fault: unknown): void;
+  onError(error: unknown): void;
 }
 
 /** Collects all metrics that docs/monitoring.md lists. */
-export function openMetrics(opened: RecordStore, { version, directory, onFault }: Options): CoordinatorMetrics {
-  const registry = createRegistry(onFault);
+export function openMetrics(opened: RecordStore, { version, directory, onError }: Options): CoordinatorMetrics {
+  const registry = createRegistry(onError);
   const info = { version, engine: opened.engine.kind, node: process.versions.node };
   const stop = watchProcess(registry, info);
-  const store = watchStore(opened, registry, watchRuns(registry, Date.now), onFault);
-  showRecord(registry, opened);
-  if (directory !== null) showDisk(registry, directory);
+  const store = watchStore(opened, registry, watchRuns(registry, Date.now), onError);
+  collectRecordMetrics(registry, opened);
+  if (directory !== null) collectDiskMetrics(registry, directory);
   return {
     store,
     observeRequest: watchRequests(registry),
@@ -56,7 +56,7 @@ export function openMetrics(opened: RecordStore, { version, directory, onFault }
 const runnerStatuses: readonly RunnerRow["status"][] = ["online", "draining", "lost"];
 
 /** These metrics describe the whole record, so all its coordinators report the same values. */
-function showRecord(registry: Registry, { engine }: RecordStore): void {
+function collectRecordMetrics(registry: Registry, { engine }: RecordStore): void {
   registry.collect(
     {
       drover_runs: { type: "gauge", help: "Runs that have not ended, by state." },
@@ -84,7 +84,7 @@ function showRecord(registry: Registry, { engine }: RecordStore): void {
   );
 }
 
-function showDisk(registry: Registry, directory: string): void {
+function collectDiskMetrics(registry: Registry, directory: string): void {
   registry.collect(
     { drover_disk_free_bytes: { type: "gauge", help: "Free where the state directory lies." } },
     async () => {

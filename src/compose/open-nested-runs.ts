@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { shortLivedName } from "../model/short-lived.ts";
 import { runsDirectory } from "../model/state-layout.ts";
-import { type NestedSocket, nestedSocketPath, openNestedSocket } from "./nested-socket.ts";
+import { type NestedSocket, createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 import type { OpenCoordinator } from "./open-coordinator.ts";
 import { type Runner, type RunnerOptions, type RunnerProfile, startRunner } from "../runner.ts";
 
@@ -27,7 +27,7 @@ const nestedSlots = 32;
 export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
   const { coordinator, offered } = options;
   let runner: Runner | null = null;
-  const path = nestedSocketPath(runsDirectory(options.runner.stateDirectory), randomUUID());
+  const path = createNestedSocketPath(runsDirectory(options.runner.stateDirectory), randomUUID());
   const url = `unix:${path}`;
   const socket = openNestedSocket(
     path,

@@ -31,7 +31,7 @@ export interface OpenProfiles {
 
 export interface ProfileChoice {
   /** Names or paths, or null for every profile that works here. */
-  wanted: readonly string[] | null;
+  names: readonly string[] | null;
   /** Directories of profiles. The first one that contains a name wins. */
   directories: readonly string[];
   /** The isolation of profiles that set none. */
@@ -74,9 +74,9 @@ export function findProfileDirectories(
 export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles> {
   const schemas = openSchemaChecker();
   const { loaded, absent } =
-    choice.wanted === null
+    choice.names === null
       ? loadAllProfiles(choice)
-      : { loaded: choice.wanted.map((name) => loadNamedProfile(name, choice)), absent: [] };
+      : { loaded: choice.names.map((name) => loadNamedProfile(name, choice)), absent: [] };
   const profiles: RunnerProfile[] = [];
   const loadProfileAgents = async (profile: LoadedProfile): Promise<LoadedAgents | null> => {
     const { agentsDirectory } = profile;

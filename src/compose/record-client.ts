@@ -14,7 +14,7 @@ import { type ApiClient, createApiClient } from "../wire/api-client.ts";
  * Creates a client of a record that this process has opened. Calls that need a coordinator are rejected. The contracts
  * type all calls, so their schemas are not loaded to check them.
  */
-export function recordClient(store: RecordDeps["store"]): ApiClient {
+export function createRecordClient(store: RecordDeps["store"]): ApiClient {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
   const deps = { store, owners: createOwnerLookup(store.read), checkInput };
   return createApiClient(localTransport(createApi(deps, routes, trustTypes), null));

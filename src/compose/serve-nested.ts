@@ -45,8 +45,8 @@ export function serveNested(
     },
     routes.filter(({ name, rule }) => name === "POST /proof" || ("roles" in rule && rule.attempt === true)),
   );
-  const answer = getRequestListener(app.fetch);
-  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
+  const handle = getRequestListener(app.fetch);
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
   return {
     accept(socket) {
       server.emit("connection", socket);

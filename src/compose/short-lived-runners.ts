@@ -5,7 +5,7 @@ import type { LoadedProfile } from "../define/profiles.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
 
 /** A runner that exists for one command. It saves this in its directory, so that another process can clean up after it. */
-export interface ShortLived {
+export interface ShortLivedRunner {
   name: string;
   projectDir: string;
   loaded: LoadedProfile;
@@ -14,18 +14,18 @@ export interface ShortLived {
 const fileName = "short-lived.json";
 
 /** Call it before the runner registers, so that any process that finds the directory can clean up. */
-export function saveShortLived(directory: string, runner: ShortLived): void {
+export function saveShortLivedRunner(directory: string, runner: ShortLivedRunner): void {
   const file = join(directory, fileName);
   writeFileSync(`${file}.new`, JSON.stringify(runner), { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }
 
 /** Finds the short-lived runners of this state directory whose process was killed. */
-export function findDeadShortLived(stateDirectory: string): ShortLived[] {
+export function findDeadRunners(stateDirectory: string): ShortLivedRunner[] {
   const runners = runnersDirectory(recordDirectory(stateDirectory));
   return listNames(runners).flatMap((name) => {
     const directory = join(runners, name);
-    const runner = readJson<ShortLived>(join(directory, fileName));
+    const runner = readJson<ShortLivedRunner>(join(directory, fileName));
     const owner = runner && readJson<Parameters<typeof ownerIsAlive>[0]>(join(directory, "lock"));
     return runner && owner && !ownerIsAlive(owner) ? [runner] : [];
   });
@@ -34,7 +34,7 @@ export function findDeadShortLived(stateDirectory: string): ShortLived[] {
 /** Returns null if the file is gone or was truncated by a crash of the machine. */
 function readJson<T>(file: string): T | null {
   try {
-    // saveShortLived and lockRunner write these files.
+    // saveShortLivedRunner and lockRunner write these files.
     return JSON.parse(readFileSync(file, "utf8")) as T;
   } catch (error) {
     if (error instanceof SyntaxError || isMissing(error)) return null;

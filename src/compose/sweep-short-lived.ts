@@ -1,14 +1,14 @@
 import type { LoadedProfile } from "../define/profiles.ts";
 import { HostError } from "../model/errors.ts";
 import { type RunnerOptions, startRunner } from "../runner.ts";
-import type { ShortLived } from "./short-lived-runners.ts";
+import type { ShortLivedRunner } from "./short-lived-runners.ts";
 
 /**
  * Cleans up after short-lived runners whose process was killed: kills their orphans, ships their logs, ends their runs as
  * runner_lost and removes their directories. It starts each runner once more under its old name and stops it.
  */
 export async function sweepShortLived(
-  dead: readonly ShortLived[],
+  dead: readonly ShortLivedRunner[],
   options: Pick<RunnerOptions, "port" | "stateDirectory" | "env" | "maxOutputKb" | "onNotice">,
 ): Promise<void> {
   for (const { name, projectDir, loaded } of dead) {

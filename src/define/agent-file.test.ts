@@ -2,30 +2,33 @@ import { describe, expect, it, test } from "vitest";
 import { describeFault } from "../model/definition-fault.ts";
 import { checkAgent, parseAgentFile } from "./agent-file.ts";
 
-function agentOf(file: string, text: string) {
+function parseAgent(file: string, text: string) {
   const parsed = parseAgentFile(file, text);
   if (!parsed.ok) throw new Error(parsed.faults.map(describeFault).join("\n"));
   return parsed.agent;
 }
 
-function faultsOf(file: string, text: string) {
+function parseFaults(file: string, text: string) {
   const parsed = parseAgentFile(file, text);
   expect(parsed.ok).toBe(false);
   return parsed.ok ? [] : parsed.faults;
 }
 
 test("a command makes an agent procedural, its absence autonomous", () => {
-  expect(agentOf("a.json", '{"name": "a", "command": "ls"}')).toMatchObject({
+  expect(parseAgent("a.json", '{"name": "a", "command": "ls"}')).toMatchObject({
     type: "procedural",
     command: "ls",
     description: null,
   });
-  expect(agentOf("a.yaml", "name: a\nsystem_prompt: Be brief.\n")).toMatchObject({ type: "autonomous", command: null });
-  expect(agentOf("a.json", '\uFEFF{"name": "a", "command": null}').type).toBe("autonomous");
+  expect(parseAgent("a.yaml", "name: a\nsystem_prompt: Be brief.\n")).toMatchObject({
+    type: "autonomous",
+    command: null,
+  });
+  expect(parseAgent("a.json", '\uFEFF{"name": "a", "command": null}').type).toBe("autonomous");
 });
 
 test("an unknown key is named with its line and what was probably meant", () => {
-  const [json] = faultsOf("x/a.json", '{\n  "name": "a",\n  "comand": "ls"\n}');
+  const [json] = parseFaults("x/a.json", '{\n  "name": "a",\n  "comand": "ls"\n}');
   expect(json).toMatchObject({
     code: "DROVER-AGT-003",
     file: "x/a.json",
@@ -34,18 +37,18 @@ test("an unknown key is named with its line and what was probably meant", () => 
     next: "Write command instead, or remove the key.",
   });
   expect(describeFault(json!)).toBe("x/a.json:3: unknown key comand. Did you mean command?");
-  const [nested] = faultsOf("a.yaml", "name: a\npermissions:\n  mode: plan\n  allowd_tools: [x]\n");
+  const [nested] = parseFaults("a.yaml", "name: a\npermissions:\n  mode: plan\n  allowd_tools: [x]\n");
   expect(nested).toMatchObject({
     line: 4,
     path: "permissions.allowd_tools",
     message: "unknown key permissions.allowd_tools. Did you mean allowed_tools?",
   });
-  const [demand] = faultsOf("a.yaml", "name: a\ndemands:\n  hostnam: x\n");
+  const [demand] = parseFaults("a.yaml", "name: a\ndemands:\n  hostnam: x\n");
   expect(demand).toMatchObject({ line: 3, path: "demands.hostnam", code: "DROVER-AGT-003" });
 });
 
 test("reports every fault of a file, not only the first", () => {
-  const faults = faultsOf("a.yaml", "name: 3\nlist_style: tabs\nfoo: 1\n");
+  const faults = parseFaults("a.yaml", "name: 3\nlist_style: tabs\nfoo: 1\n");
   expect(faults.map(({ line, path }) => [line, path])).toEqual([
     [1, "name"],
     [2, "list_style"],
@@ -54,47 +57,56 @@ test("reports every fault of a file, not only the first", () => {
 });
 
 test("reports the line of a syntax error", () => {
-  expect(faultsOf("a.json", '{\n "name": "a",\n}')[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
-  expect(faultsOf("a.yaml", "name: a\ntags: [x\ncommand: y\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
-  expect(faultsOf("a.yaml", "name: a\nmodel: !!js/function x\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 2 });
-  expect(faultsOf("a.md", "---\nname: a\nmodel: 'x\n---\n# A\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
+  expect(parseFaults("a.json", '{\n "name": "a",\n}')[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
+  expect(parseFaults("a.yaml", "name: a\ntags: [x\ncommand: y\n")[0]).toMatchObject({
+    code: "DROVER-AGT-002",
+    line: 3,
+  });
+  expect(parseFaults("a.yaml", "name: a\nmodel: !!js/function x\n")[0]).toMatchObject({
+    code: "DROVER-AGT-002",
+    line: 2,
+  });
+  expect(parseFaults("a.md", "---\nname: a\nmodel: 'x\n---\n# A\n")[0]).toMatchObject({
+    code: "DROVER-AGT-002",
+    line: 3,
+  });
 });
 
 test("refuses endless nesting and alias expansion without crashing", () => {
   const bomb = `name: a\nmcp_servers:\n  a0: &a0 [x]\n${Array.from({ length: 9 }, (_, i) => `  a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]\n`).join("")}`;
-  expect(faultsOf("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-009");
-  expect(faultsOf("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-009");
-  expect(faultsOf("a.yaml", `name: a\ntags:\n  ${"- ".repeat(20_000)}x`)[0]?.code).toBe("DROVER-AGT-009");
-  expect(faultsOf("a.json", `{"name":"a","mcp_servers":${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}}`)).toHaveLength(
-    1,
-  );
+  expect(parseFaults("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-009");
+  expect(parseFaults("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-009");
+  expect(parseFaults("a.yaml", `name: a\ntags:\n  ${"- ".repeat(20_000)}x`)[0]?.code).toBe("DROVER-AGT-009");
+  expect(
+    parseFaults("a.json", `{"name":"a","mcp_servers":${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}}`),
+  ).toHaveLength(1);
 });
 
 test("refuses a definition that is not an object", () => {
-  for (const text of ["[]", "3", "null", '"x"']) expect(faultsOf("a.json", text)[0]?.code).toBe("DROVER-AGT-004");
-  expect(faultsOf("a.yaml", "")[0]?.code).toBe("DROVER-AGT-004");
-  expect(faultsOf("a.md", "---\n- x\n---\n# A\n")[0]?.code).toBe("DROVER-AGT-004");
+  for (const text of ["[]", "3", "null", '"x"']) expect(parseFaults("a.json", text)[0]?.code).toBe("DROVER-AGT-004");
+  expect(parseFaults("a.yaml", "")[0]?.code).toBe("DROVER-AGT-004");
+  expect(parseFaults("a.md", "---\n- x\n---\n# A\n")[0]?.code).toBe("DROVER-AGT-004");
 });
 
 test("refuses a name that cannot be used in an address", () => {
   for (const name of ["a b", "a/b", "a@b", "", "-x", "..", "a\\nb"])
-    expect(faultsOf("a.json", `{"name": "${name}"}`)[0]?.path).toBe("name");
-  expect(agentOf("a.json", '{"name": "größe_2.x"}').name).toBe("größe_2.x");
-  expect(faultsOf("a.json", '{"command": "ls"}')[0]).toMatchObject({ path: "name", message: "name is missing" });
+    expect(parseFaults("a.json", `{"name": "${name}"}`)[0]?.path).toBe("name");
+  expect(parseAgent("a.json", '{"name": "größe_2.x"}').name).toBe("größe_2.x");
+  expect(parseFaults("a.json", '{"command": "ls"}')[0]).toMatchObject({ path: "name", message: "name is missing" });
 });
 
 test("type and command must agree", () => {
-  expect(faultsOf("a.json", '{"name":"a",\n"type":"procedural"}')[0]).toMatchObject({
+  expect(parseFaults("a.json", '{"name":"a",\n"type":"procedural"}')[0]).toMatchObject({
     path: "command",
     code: "DROVER-AGT-004",
   });
-  expect(faultsOf("a.json", '{"name":"a","type":"autonomous",\n"command":"ls"}')[0]).toMatchObject({
+  expect(parseFaults("a.json", '{"name":"a","type":"autonomous",\n"command":"ls"}')[0]).toMatchObject({
     path: "command",
     line: 2,
   });
-  expect(faultsOf("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("start with a program");
-  expect(faultsOf("a.json", `{"name":"a","command":"sh -c 'x"}`)[0]?.message).toContain("never closed");
-  expect(faultsOf("a.yaml", "name: a\ncommand: ls a\\")[0]).toMatchObject({
+  expect(parseFaults("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("start with a program");
+  expect(parseFaults("a.json", `{"name":"a","command":"sh -c 'x"}`)[0]?.message).toContain("never closed");
+  expect(parseFaults("a.yaml", "name: a\ncommand: ls a\\")[0]).toMatchObject({
     line: 2,
     message: expect.stringContaining("the backslash at character 5 escapes nothing"),
   });
@@ -102,9 +114,9 @@ test("type and command must agree", () => {
 
 test("refuses a key that has no effect", () => {
   expect(
-    faultsOf("a.yaml", "name: a\ncommand: ls\nmodel: x\nbudget: { cost_usd: 1 }\n").map(({ path }) => path),
+    parseFaults("a.yaml", "name: a\ncommand: ls\nmodel: x\nbudget: { cost_usd: 1 }\n").map(({ path }) => path),
   ).toEqual(["model", "budget"]);
-  expect(faultsOf("a.yaml", "name: a\nexecutor: claude\nlist_style: json\noutput_schema: {}\n")).toMatchObject([
+  expect(parseFaults("a.yaml", "name: a\nexecutor: claude\nlist_style: json\noutput_schema: {}\n")).toMatchObject([
     { path: "list_style", message: "list_style has no effect on an agent of type autonomous" },
     { path: "output_schema" },
   ]);
@@ -113,7 +125,7 @@ test("refuses a key that has no effect", () => {
 
 test("refuses a schema over a limit, with its line", () => {
   expect(
-    faultsOf(
+    parseFaults(
       "a.yaml",
       "name: a\ncommand: x\nparameters_schema:\n  properties:\n    x:\n      $ref: https://example.com/s.json\n",
     )[0],
@@ -122,13 +134,13 @@ test("refuses a schema over a limit, with its line", () => {
     line: 6,
     path: "parameters_schema.properties.x.$ref",
   });
-  expect(faultsOf("a.json", '{"name":"a","output_schema":{"properties":{"__proto__":{}}}}')[0]?.code).toBe(
+  expect(parseFaults("a.json", '{"name":"a","output_schema":{"properties":{"__proto__":{}}}}')[0]?.code).toBe(
     "DROVER-AGT-006",
   );
   const deep = `${'{"not":'.repeat(100)}{}${"}".repeat(100)}`;
-  expect(faultsOf("a.json", `{"name":"a","output_schema":${deep}}`)[0]?.message).toContain("nested more than");
+  expect(parseFaults("a.json", `{"name":"a","output_schema":${deep}}`)[0]?.message).toContain("nested more than");
   expect(
-    faultsOf("a.json", `{"name":"a","output_schema":{"description":"${"x".repeat(70_000)}"}}`)[0]?.message,
+    parseFaults("a.json", `{"name":"a","output_schema":{"description":"${"x".repeat(70_000)}"}}`)[0]?.message,
   ).toContain("larger than");
 });
 
@@ -163,7 +175,7 @@ Then write.
 `;
 
 test("reads title, system prompt and first message from a markdown agent", () => {
-  expect(agentOf("review.md", review)).toMatchObject({
+  expect(parseAgent("review.md", review)).toMatchObject({
     name: "code-review",
     title: "Code Review!",
     type: "autonomous",
@@ -172,49 +184,52 @@ test("reads title, system prompt and first message from a markdown agent", () =>
     system_prompt: "You review code.\n\n```sh\n## not a section\n# not a title\n```\n\n### Tone\nBe kind.",
     first_message: "## Workflow\nRead first.\n\n## Report\nThen write.",
   });
-  expect(agentOf("review.md", review.replaceAll("\n", "\r\n"))).toEqual(agentOf("review.md", review));
+  expect(parseAgent("review.md", review.replaceAll("\n", "\r\n"))).toEqual(parseAgent("review.md", review));
 });
 
 test("takes the name of a markdown agent from its title or its front matter", () => {
-  expect(agentOf("a.md", "# Größe prüfen\nText\n")).toMatchObject({ name: "größe-prüfen", system_prompt: "Text" });
-  expect(agentOf("a.md", "---\nname: short\n---\n# A Long Title\nText")).toMatchObject({
+  expect(parseAgent("a.md", "# Größe prüfen\nText\n")).toMatchObject({ name: "größe-prüfen", system_prompt: "Text" });
+  expect(parseAgent("a.md", "---\nname: short\n---\n# A Long Title\nText")).toMatchObject({
     name: "short",
     title: "A Long Title",
   });
-  expect(agentOf("a.md", "---\nname: short\n---\nText\n## S")).toMatchObject({
+  expect(parseAgent("a.md", "---\nname: short\n---\nText\n## S")).toMatchObject({
     name: "short",
     system_prompt: "Text",
     first_message: "## S",
   });
-  expect(agentOf("a.md", "---\ncommand: ls\n---\n# list")).toMatchObject({ name: "list", type: "procedural" });
+  expect(parseAgent("a.md", "---\ncommand: ls\n---\n# list")).toMatchObject({ name: "list", type: "procedural" });
 });
 
 test("accepts only YAML as front matter and never executes it", () => {
   for (const opening of ["---js", "---json", "--- coffee"]) {
-    expect(faultsOf("a.md", `${opening}\nmodule.exports = process.exit(3)\n---\n# A\n`)[0]).toMatchObject({
+    expect(parseFaults("a.md", `${opening}\nmodule.exports = process.exit(3)\n---\n# A\n`)[0]).toMatchObject({
       code: "DROVER-AGT-002",
       line: 1,
     });
   }
-  expect(faultsOf("a.md", "---\nname: a\n# A\n")[0]?.message).toContain("never closed");
+  expect(parseFaults("a.md", "---\nname: a\n# A\n")[0]?.message).toContain("never closed");
 });
 
 test("counts the lines of faults from the start of a markdown file", () => {
-  expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\n# A\n")[0]).toMatchObject({ line: 3, path: "modle" });
-  expect(faultsOf("a.md", "---\ntags: [x]\n---\n\n# 日本 !!\n".replace("日本", ""))[0]).toMatchObject({
+  expect(parseFaults("a.md", "---\ntags: [x]\nmodle: y\n---\n# A\n")[0]).toMatchObject({ line: 3, path: "modle" });
+  expect(parseFaults("a.md", "---\ntags: [x]\n---\n\n# 日本 !!\n".replace("日本", ""))[0]).toMatchObject({
     line: 5,
     path: "name",
   });
-  expect(faultsOf("a.md", "<!-- kept\nhere -->\n\nSome text\n\n# A\n")[0]).toMatchObject({
+  expect(parseFaults("a.md", "<!-- kept\nhere -->\n\nSome text\n\n# A\n")[0]).toMatchObject({
     line: 4,
     message: expect.stringContaining("before the # title"),
   });
-  expect(faultsOf("a.md", "---\ntags: [x\n---\n# A\n")[0]).toMatchObject({
+  expect(parseFaults("a.md", "---\ntags: [x\n---\n# A\n")[0]).toMatchObject({
     line: 2,
     message: expect.stringContaining("front matter is not valid YAML"),
   });
-  expect(faultsOf("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({ line: 2, path: "system_prompt" });
-  expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\njust text")).toMatchObject([
+  expect(parseFaults("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({
+    line: 2,
+    path: "system_prompt",
+  });
+  expect(parseFaults("a.md", "---\ntags: [x]\nmodle: y\n---\njust text")).toMatchObject([
     { line: 5, path: "name", message: expect.stringContaining("the title is missing") },
     { line: 3, path: "modle" },
   ]);
@@ -291,7 +306,7 @@ schedules:
   - name: key
     evry: 1h
 `;
-  expect(faultsOf("a.yaml", text).map(({ code, line, path, message }) => [code, line, path, message])).toEqual([
+  expect(parseFaults("a.yaml", text).map(({ code, line, path, message }) => [code, line, path, message])).toEqual([
     ["DROVER-AGT-004", 10, "schedules.3", expect.stringContaining("either cron or every")],
     ["DROVER-AGT-003", 12, "schedules.4.evry", "unknown key schedules.4.evry. Did you mean every?"],
     ["DROVER-AGT-004", 11, "schedules.4", expect.stringContaining("either cron or every")],
@@ -301,7 +316,7 @@ schedules:
     ["DROVER-SCH-001", 9, "schedules.2.resume_session", "a procedural agent has no session to resume"],
     ["DROVER-SCH-001", 9, "schedules.2.every", "every 5s is less than 10s"],
   ]);
-  expect(agentOf("a.yaml", "name: a\ncommand: ls\nschedules: [{ name: n, cron: 0 3 * * * }]\n")).toMatchObject({
+  expect(parseAgent("a.yaml", "name: a\ncommand: ls\nschedules: [{ name: n, cron: 0 3 * * * }]\n")).toMatchObject({
     schedules: [{ name: "n", cron: "0 3 * * *", timezone: "UTC", overlap: "skip", catch_up: "none", enabled: true }],
   });
 });

@@ -53,7 +53,7 @@ const serve = (gate: AgentGate = createAgentGate(directory, base)): Promise<Agen
 const offered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);
 const held = (): string[] => listHeld(base).map(({ name }) => name);
 const accept = (name: string): void => {
-  for (const one of listHeld(base)) if (one.name === name) acceptHeld(base, one);
+  for (const item of listHeld(base)) if (item.name === name) acceptHeld(base, item);
 };
 
 it("offers the definitions that were there at the start, and holds later ones until they are accepted", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseAgentFile } from "./agent-file.ts";
 
 const many = (count: number, each: (at: number) => string): string =>
-  Array.from({ length: count }, (_, at) => each(at)).join("");
+  Array.from({ length: count }, (_, index) => each(index)).join("");
 
 /** Without limits, each of these takes seconds to minutes, or all memory. */
 const bombs: [what: string, file: string, text: string, code: string][] = [
@@ -54,7 +54,7 @@ describe("a definition crafted to be expensive", () => {
 
   it("still accepts realistic definitions: a schema with 150 parameters, a long prompt", () => {
     const properties = Object.fromEntries(
-      Array.from({ length: 150 }, (_, at) => [`p${at}`, { type: "string", description: `Number ${at}` }]),
+      Array.from({ length: 150 }, (_, index) => [`p${index}`, { type: "string", description: `Number ${index}` }]),
     );
     const prompt = "Be kind. ".repeat(50_000);
     const agent = { name: "a", system_prompt: prompt, parameters_schema: { type: "object", properties } };

@@ -31,7 +31,7 @@ function documented(): Row[] {
       timezone,
       day,
       cron,
-      expected: moments.trim() === "none" ? [] : moments.split(",").map((one) => one.trim()),
+      expected: moments.trim() === "none" ? [] : moments.split(",").map((item) => item.trim()),
     }),
   );
 }

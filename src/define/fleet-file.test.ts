@@ -16,9 +16,9 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 afterAll(() => schemas.stop());
 
 const put = (name: string, text: string): void => writeFileSync(join(directory, name), text);
-const namesOf = ({ agents }: LoadedAgents): string[] => agents.map(({ agent }) => agent.name);
+const toNames = ({ agents }: LoadedAgents): string[] => agents.map(({ agent }) => agent.name);
 /** As `drover agents check` prints them, without the directory. */
-const faultsOf = ({ faults }: LoadedAgents): string[] =>
+const formatFaults = ({ faults }: LoadedAgents): string[] =>
   faults.map(({ file, line, path, message, code }) =>
     [`${file}:${line}`, code, path, message].join(" ").replaceAll(`${directory}/`, ""),
   );
@@ -92,7 +92,7 @@ test("does not load a file separately if a fleet refers to it", async () => {
   put("inner.yaml", "agents: [{ name: inner }]\n");
   put("zoo.yaml", "include: [inner.yaml]\nagents: [{ path: writer.yaml }]\n");
   const loaded = await loadAgents(directory, schemas);
-  expect([namesOf(loaded), loaded.faults]).toEqual([["writer", "inner"], []]);
+  expect([toNames(loaded), loaded.faults]).toEqual([["writer", "inner"], []]);
 });
 
 test("passes the defaults of a fleet on to included fleets, which may override them", async () => {
@@ -137,8 +137,8 @@ include: [good.yaml]
   );
   put("good.yaml", "name: alone\n");
   const loaded = await loadAgentFiles([join(directory, "fleet.yaml")], schemas);
-  expect(namesOf(loaded)).toEqual([]);
-  expect(faultsOf(loaded)).toEqual([
+  expect(toNames(loaded)).toEqual([]);
+  expect(formatFaults(loaded)).toEqual([
     expect.stringMatching(/^fleet.yaml:3 DROVER-AGT-004 defaults.budget.cost_usd .*budget.cost_usd has a wrong value/),
     expect.stringMatching(/^fleet.yaml:2 DROVER-AGT-003 defaults.modle unknown key modle. Did you mean model\?/),
     expect.stringMatching(/^fleet.yaml:4 DROVER-AGT-003 defaults.name unknown key name/),
@@ -151,16 +151,16 @@ include: [good.yaml]
     expect.stringMatching(/^fleet.yaml:13 DROVER-AGT-004 name name is missing/),
   ]);
   put("fleet.yaml", "agents: [{ name: good }, { name: wrong, modle: x }, { path: missing.yaml }]\n");
-  expect(namesOf(await loadAgentFiles([join(directory, "fleet.yaml")], schemas))).toEqual(["good"]);
+  expect(toNames(await loadAgentFiles([join(directory, "fleet.yaml")], schemas))).toEqual(["good"]);
 });
 
 test("refuses a malformed fleet as a whole and suggests the intended key", async () => {
   put("fleet.yaml", "agents: []\ndefault: {}\n");
-  expect(faultsOf(await loadAgents(directory, schemas))).toEqual([
+  expect(formatFaults(await loadAgents(directory, schemas))).toEqual([
     "fleet.yaml:2 DROVER-AGT-003 default unknown key default. Did you mean defaults?",
   ]);
   put("fleet.yaml", "agents: { name: a }\n");
-  expect(faultsOf(await loadAgents(directory, schemas))).toEqual([
+  expect(formatFaults(await loadAgents(directory, schemas))).toEqual([
     expect.stringMatching(/^fleet.yaml:1 DROVER-AGT-004 agents agents has a wrong value/),
   ]);
 });
@@ -169,7 +169,7 @@ test("reports both locations of a duplicate name, in one fleet and across files"
   put("fleet.yaml", "agents:\n  - name: a\n  - name: a\n  - name: b\n");
   put("other.json", '{"name": "b"}');
   const loaded = await loadAgents(directory, schemas);
-  expect(namesOf(loaded)).toEqual([]);
+  expect(toNames(loaded)).toEqual([]);
   expect(loaded.faults.map(({ code }) => code)).toEqual(["DROVER-AGT-005", "DROVER-AGT-005"]);
   expect(loaded.faults[0]!.message).toContain(`${join(directory, "fleet.yaml")}:2, ${join(directory, "fleet.yaml")}:3`);
   expect(loaded.faults[1]!.message).toContain(`${join(directory, "fleet.yaml")}:4, ${join(directory, "other.json")}:1`);
@@ -190,7 +190,7 @@ test.each([
   for (const [name, text] of Object.entries(files)) put(name, text);
   symlinkSync("a.yaml", join(directory, "link.yaml"));
   const loaded = await loadAgentFiles([join(directory, "a.yaml")], schemas);
-  expect(namesOf(loaded)).toEqual(["a"]);
+  expect(toNames(loaded)).toEqual(["a"]);
   expect(loaded.faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
   expect(loaded.faults[0]!.message).toMatch(/^the fleet file includes itself: .*a\.yaml -> /);
 });
@@ -206,7 +206,7 @@ test("reads a fleet file once even if it is referred to twice", async () => {
     put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
   put("f30.yaml", "agents: [{ name: last }]\n");
   const loaded = await loadAgentFiles([join(directory, "f0.yaml")], schemas);
-  expect(namesOf(loaded)).toEqual(["last"]);
+  expect(toNames(loaded)).toEqual(["last"]);
   expect(loaded.faults).toHaveLength(30);
   expect(loaded.faults[0]!.message).toContain("is listed twice");
 });

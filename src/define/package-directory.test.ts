@@ -24,12 +24,12 @@ afterEach(() => rmSync(work, { recursive: true, force: true }));
 const path = process.env["PATH"];
 const clients = ["claude", "claude-sdk", "codex", "gemini", "code-review"];
 const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
-const directoryOf = (name: "bundled" | "examples"): string =>
+const requireDirectory = (name: "bundled" | "examples"): string =>
   findPackageDirectory(name) ?? expect.fail(`${name} is missing`);
 
 test("loads the profiles that ship with the package, and their agents", async () => {
   const { profiles, faults } = findProfiles(
-    [join(directoryOf("bundled"), "profiles"), join(directoryOf("examples"), "profiles")],
+    [join(requireDirectory("bundled"), "profiles"), join(requireDirectory("examples"), "profiles")],
     host,
   );
   expect(faults).toEqual([]);
@@ -51,8 +51,8 @@ test("loads the profiles that ship with the package, and their agents", async ()
   });
 });
 
-async function agentOf(directory: "bundled" | "examples", under: string, name: string): Promise<Agent> {
-  const { agents } = await loadAgents(join(directoryOf(directory), under), schemas);
+async function loadAgent(directory: "bundled" | "examples", under: string, name: string): Promise<Agent> {
+  const { agents } = await loadAgents(join(requireDirectory(directory), under), schemas);
   return agents.find(({ agent }) => agent.name === name)!.agent;
 }
 
@@ -62,7 +62,7 @@ async function run(directory: "bundled" | "examples", agent: Agent, parameters: 
   const built = buildArguments(agent.command!, parameters, agent.list_style);
   if (!built.ok) return expect.fail(JSON.stringify(built.faults));
   const [command, ...args] = built.argv;
-  const found = findCommand(command, directoryOf(directory), path);
+  const found = findCommand(command, requireDirectory(directory), path);
   if (!("found" in found)) return expect.fail(`${command} is missing`);
   // not spawnSync: the script may send requests to a server in this process
   const child = spawn(found.found, args, { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
@@ -91,13 +91,13 @@ const messages = [
   "x".repeat(130_000),
 ];
 test("echo returns any message unchanged", async () => {
-  const agent = await agentOf("bundled", "agents/echo", "echo");
+  const agent = await loadAgent("bundled", "agents/echo", "echo");
   for (const message of messages)
     expect(await run("bundled", agent, { message })).toEqual({ status: 0, stderr: "", data: { message } });
 });
 
 const echo = (...args: string[]) =>
-  spawnSync(join(directoryOf("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
+  spawnSync(join(requireDirectory("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
 
 test("echo accepts its message as one word or two and validates it", () => {
   expect(echo("--message", "a").stdout).toBe('{"message":"a"}\n');
@@ -118,7 +118,7 @@ test("echo accepts its message as one word or two and validates it", () => {
 });
 
 test("an unknown parameter reaches the echo script, which refuses it", async () => {
-  const agent = await agentOf("bundled", "agents/echo", "echo");
+  const agent = await loadAgent("bundled", "agents/echo", "echo");
   expect(await run("bundled", agent, { message: "Hello", unknown: "param" })).toMatchObject({
     status: 1,
     stderr: "Error: Unknown parameter: --unknown\n",
@@ -132,7 +132,7 @@ test("disk-usage counts files once and follows no links", async () => {
   writeFileSync(join(work, "-a", "b", "small"), "x");
   linkSync(join(work, "-a", "big"), join(work, "-a", "b", "same"));
   symlinkSync("/", join(work, "-a", "root"));
-  const agent = await agentOf("examples", "agents", "disk-usage");
+  const agent = await loadAgent("examples", "agents", "disk-usage");
   const { status, data } = await run("examples", agent, { path: "-a", top: 1 });
   expect(status).toBe(0);
   expect(data).toMatchObject({ total_bytes: 1001, files: 2, folders: 1, unreadable: 0, largest: [{ bytes: 1000 }] });
@@ -160,7 +160,7 @@ test("git-summary counts commits, authors and lines, and executes nothing from t
     expect(
       spawnSync("git", ["-C", work, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", ...args]).status,
     ).toBe(0);
-  const agent = await agentOf("examples", "agents", "git-summary");
+  const agent = await loadAgent("examples", "agents", "git-summary");
   expect(await run("examples", agent, { since: "2020-01-01" })).toMatchObject({
     status: 1,
     stderr: expect.stringContaining("not in a git repository") as string,
@@ -199,7 +199,7 @@ test("http-check fails its run if the response is not the expected one", async (
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // listening on TCP: always this shape
-    const agent = await agentOf("examples", "agents", "http-check");
+    const agent = await loadAgent("examples", "agents", "http-check");
     expect(await run("examples", agent, { url: `${base}/` })).toMatchObject({
       status: 0,
       data: { ok: true, status: 200, error: null },
@@ -222,7 +222,7 @@ test("http-check fails its run if the response is not the expected one", async (
     server.closeAllConnections();
     server.close();
   }
-  const closed = await run("examples", await agentOf("examples", "agents", "http-check"), {
+  const closed = await run("examples", await loadAgent("examples", "agents", "http-check"), {
     url: `http://127.0.0.1:9/`,
     within: 5,
   });

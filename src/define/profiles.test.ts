@@ -22,13 +22,13 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
 const put = (name: string, text: string) => writeFile(join(directory, name), text);
 
-function profileOf(nameOrPath: string, directories = [directory]) {
+function loadValid(nameOrPath: string, directories = [directory]) {
   const result = loadProfile(nameOrPath, directories, host);
   if (!result.ok) throw new Error(result.faults.map(describeFault).join("\n"));
   return result.profile;
 }
 
-function faultOf(nameOrPath: string, directories = [directory]) {
+function loadInvalid(nameOrPath: string, directories = [directory]) {
   const result = loadProfile(nameOrPath, directories, host);
   if (result.ok) throw new Error("it has no fault");
   return result.faults[0]!;
@@ -36,7 +36,7 @@ function faultOf(nameOrPath: string, directories = [directory]) {
 
 test("finds a profile by name and by path, with its defaults", async () => {
   await put("plain.json", '{"type": "procedural", "agents_dir": "./agents/plain"}');
-  const profile = profileOf("plain");
+  const profile = loadValid("plain");
   expect(profile).toEqual({
     name: "plain",
     file: join(directory, "plain.json"),
@@ -56,12 +56,12 @@ test("finds a profile by name and by path, with its defaults", async () => {
       project_roots: [],
     },
   });
-  expect(profileOf(join(directory, "plain.json"), [])).toEqual(profile);
+  expect(loadValid(join(directory, "plain.json"), [])).toEqual(profile);
 });
 
 test("uses the directory of a profile that is outside a profiles directory", async () => {
   await writeFile(join(root, "own.yaml"), "type: procedural\nagents_dir: /srv/agents\n");
-  expect(profileOf(join(root, "own.yaml"))).toMatchObject({
+  expect(loadValid(join(root, "own.yaml"))).toMatchObject({
     name: "own",
     directory: root,
     agentsDirectory: "/srv/agents",
@@ -73,26 +73,26 @@ test("sends only type, command or module, and config to the coordinator", async 
     "p.yaml",
     "type: mine\ncommand: sh run.sh\nconfig: { a: 1 }\nagents_dir: agents\nallow_env: [TOKEN]\nenv_from: [X]\nproject_roots: [/srv]\ntags: [gpu]\n",
   );
-  expect(toRegistrationExecutor(profileOf("p").profile)).toEqual({
+  expect(toRegistrationExecutor(loadValid("p").profile)).toEqual({
     type: "mine",
     command: "sh run.sh",
     config: { a: 1 },
   });
   await put("b.json", '{"type": "procedural"}');
-  expect(toRegistrationExecutor(profileOf("b").profile)).toEqual({ type: "procedural", config: {} });
+  expect(toRegistrationExecutor(loadValid("b").profile)).toEqual({ type: "procedural", config: {} });
 });
 
 test("reports a missing command or module", async () => {
   await put("x.json", '{\n"type": "mine",\n"command": "executors/none --fast"}');
-  expect(faultOf("x")).toMatchObject({
+  expect(loadInvalid("x")).toMatchObject({
     code: "DROVER-PRF-005",
     line: 3,
     message: "profile x: command executors/none --fast not found",
   });
   await put("y.json", '{"type": "mine", "command": "drover-no-such-program"}');
-  expect(faultOf("y").message).toBe("profile y: command drover-no-such-program not found");
+  expect(loadInvalid("y").message).toBe("profile y: command drover-no-such-program not found");
   await put("z.json", '{"type": "mine", "module": "executors/none.ts"}');
-  expect(faultOf("z").message).toBe("profile z: module executors/none.ts not found");
+  expect(loadInvalid("z").message).toBe("profile z: module executors/none.ts not found");
 });
 
 test("searches a command in the runner's directory, then on PATH; a module only in the directory", async () => {
@@ -101,38 +101,38 @@ test("searches a command in the runner's directory, then on PATH; a module only 
   await put("a.json", '{"type": "mine", "command": "own"}');
   await put("b.json", '{"type": "mine", "command": "sh"}');
   await put("c.json", '{"type": "mine", "module": "own.mjs"}');
-  profileOf("a");
-  profileOf("b");
-  expect(profileOf("c").module).toBe(join(root, "own.mjs"));
+  loadValid("a");
+  loadValid("b");
+  expect(loadValid("c").module).toBe(join(root, "own.mjs"));
 });
 
 test("requires exactly one source of an executor", async () => {
   await put("a.json", '{"type": "proceduarl"}');
-  expect(faultOf("a").message).toBe("profile a: unknown executor: proceduarl. Did you mean procedural?");
+  expect(loadInvalid("a").message).toBe("profile a: unknown executor: proceduarl. Did you mean procedural?");
   await put("b.json", '{"type": "x", "command": "sh", "module": "y.mjs"}');
-  expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", path: "module" });
+  expect(loadInvalid("b")).toMatchObject({ code: "DROVER-PRF-004", path: "module" });
 });
 
 test("reports unknown keys, wrong values and syntax errors with their lines", async () => {
   await put("a.yaml", "type: procedural\nagent_dir: x\n");
-  expect(faultOf("a")).toMatchObject({
+  expect(loadInvalid("a")).toMatchObject({
     code: "DROVER-PRF-003",
     line: 2,
     message: "unknown key agent_dir. Did you mean agents_dir?",
   });
   await put("b.json", '{"type": "procedural",\n"slots": 0}');
-  expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", line: 2, path: "slots" });
+  expect(loadInvalid("b")).toMatchObject({ code: "DROVER-PRF-004", line: 2, path: "slots" });
   await put("c.json", '{"type": "procedural",\n}');
-  expect(faultOf("c")).toMatchObject({ code: "DROVER-PRF-002", line: 2 });
+  expect(loadInvalid("c")).toMatchObject({ code: "DROVER-PRF-002", line: 2 });
   await put("d.json", '{"type": "procedural", "allow_env": ["A B"]}');
-  expect(faultOf("d")).toMatchObject({ code: "DROVER-PRF-004", path: "allow_env.0" });
+  expect(loadInvalid("d")).toMatchObject({ code: "DROVER-PRF-004", path: "allow_env.0" });
 });
 
 test("lists the known profiles for an unknown name", async () => {
   await put("echo.json", '{"type": "procedural"}');
-  expect(faultOf("ehco")).toMatchObject({ code: "DROVER-PRF-001", next: "Known profiles: echo." });
-  expect(faultOf("ehco").message).toContain("Did you mean echo?");
-  expect(faultOf(join(directory, "none.json")).code).toBe("DROVER-PRF-001");
+  expect(loadInvalid("ehco")).toMatchObject({ code: "DROVER-PRF-001", next: "Known profiles: echo." });
+  expect(loadInvalid("ehco").message).toContain("Did you mean echo?");
+  expect(loadInvalid(join(directory, "none.json")).code).toBe("DROVER-PRF-001");
 });
 
 test("prefers the first directory's profile of a name; reports two in the same directory", async () => {
@@ -142,8 +142,8 @@ test("prefers the first directory's profile of a name; reports two in the same d
   await writeFile(join(second, "a.yaml"), "type: claude\n");
   await writeFile(join(second, "b.yaml"), "type: claude\n");
   await writeFile(join(second, "c.yaml"), "type: claude\ncommnd: x\n");
-  expect(profileOf("a", [directory, second]).profile.type).toBe("procedural");
-  expect(profileOf("a", [join(root, "missing"), second, directory]).profile.type).toBe("claude");
+  expect(loadValid("a", [directory, second]).profile.type).toBe("procedural");
+  expect(loadValid("a", [join(root, "missing"), second, directory]).profile.type).toBe("claude");
   const found = findProfiles([directory, second, join(root, "missing")], host);
   expect(found.profiles.map(({ name, profile }) => [name, profile.type])).toEqual([
     ["a", "procedural"],
@@ -151,7 +151,7 @@ test("prefers the first directory's profile of a name; reports two in the same d
   ]);
   expect(found.faults).toMatchObject([{ file: join(second, "c.yaml"), line: 2 }]);
   await put("a.yaml", "type: procedural\n");
-  expect(faultOf("a").code).toBe("DROVER-PRF-006");
+  expect(loadInvalid("a").code).toBe("DROVER-PRF-006");
   expect(findProfiles([directory], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
 });
 

@@ -17,7 +17,7 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "drover-watch-"));
   directory = join(root, "agents");
   await mkdir(directory);
-  await writeFile(join(directory, "a.json"), agent("a"));
+  await writeFile(join(directory, "a.json"), agentJson("a"));
   reported = [];
   controller = new AbortController();
   watch = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), controller.signal);
@@ -29,31 +29,31 @@ afterEach(async () => {
 });
 afterAll(() => schemas.stop());
 
-const agent = (name: string, command = "ls") => JSON.stringify({ name, command });
+const agentJson = (name: string, command = "ls") => JSON.stringify({ name, command });
 const eventually = (names: string[]) =>
-  expect.poll(() => reported.at(-1)?.agents.map((one) => one.agent.name)).toEqual(names);
+  expect.poll(() => reported.at(-1)?.agents.map(({ agent }) => agent.name)).toEqual(names);
 
 test("reports files that are added, changed, broken and removed", async () => {
-  await writeFile(join(directory, "b.json"), agent("b"));
+  await writeFile(join(directory, "b.json"), agentJson("b"));
   await eventually(["a", "b"]);
-  await writeFile(join(directory, "b.json"), agent("renamed"));
+  await writeFile(join(directory, "b.json"), agentJson("renamed"));
   await eventually(["a", "renamed"]);
   await writeFile(join(directory, "b.json"), "{");
   await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ file: join(directory, "b.json") }]);
   await unlink(join(directory, "b.json"));
   await expect.poll(() => reported.at(-1)).toMatchObject({ faults: [] });
-  expect(reported.at(-1)?.agents.map((one) => one.agent.name)).toEqual(["a"]);
+  expect(reported.at(-1)?.agents.map(({ agent }) => agent.name)).toEqual(["a"]);
 });
 
 test("keeps the last valid definition after a bad edit and reports the fault until the file is fixed or removed", async () => {
-  const latest = () => reported.at(-1)?.agents.map((one) => [one.agent.command, one.fault?.split(": ")[0]]);
+  const latest = () => reported.at(-1)?.agents.map(({ agent, fault }) => [agent.command, fault?.split(": ")[0]]);
   await writeFile(join(directory, "a.json"), '{"name": "a", "command": "pwd", "comand": 1}');
   await expect.poll(latest).toEqual([["ls", join(directory, "a.json:1")]]);
   await writeFile(join(directory, "a.json"), '{"name": "a"');
   await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
   expect(latest()).toEqual([["ls", join(directory, "a.json:1")]]);
-  await writeFile(join(directory, "twin.json"), agent("a", "cat"));
-  await writeFile(join(directory, "a.json"), agent("a", "pwd"));
+  await writeFile(join(directory, "twin.json"), agentJson("a", "cat"));
+  await writeFile(join(directory, "a.json"), agentJson("a", "pwd"));
   await expect.poll(latest).toEqual([["pwd", join(directory, "a.json:1")]]);
   expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
   await unlink(join(directory, "a.json"));
@@ -61,7 +61,7 @@ test("keeps the last valid definition after a bad edit and reports the fault unt
 });
 
 test("notices a file replaced by a rename, as editors do", async () => {
-  await writeFile(join(directory, ".a.json.tmp"), agent("a", "pwd"));
+  await writeFile(join(directory, ".a.json.tmp"), agentJson("a", "pwd"));
   await rename(join(directory, ".a.json.tmp"), join(directory, "a.json"));
   await expect.poll(() => reported.at(-1)?.agents[0]?.agent.command).toBe("pwd");
 });
@@ -71,9 +71,9 @@ test("keeps watching a directory that is removed and recreated", async () => {
   await eventually([]);
   expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: directory }]);
   await mkdir(directory);
-  await writeFile(join(directory, "c.json"), agent("c"));
+  await writeFile(join(directory, "c.json"), agentJson("c"));
   await eventually(["c"]);
-  await writeFile(join(directory, "d.json"), agent("d"));
+  await writeFile(join(directory, "d.json"), agentJson("d"));
   await eventually(["c", "d"]);
 });
 
@@ -89,7 +89,7 @@ test("does not report a directory again if nothing changed", async () => {
     const before = reads;
     await writeFile(join(directory, "a.json"), ` ${text}`);
     await expect.poll(() => reads).toBeGreaterThan(before);
-    await writeFile(join(directory, "b.json"), agent("b"));
+    await writeFile(join(directory, "b.json"), agentJson("b"));
     await expect.poll(() => other.at(-1)?.agents.length).toBe(2);
     expect(other).toHaveLength(2);
   } finally {
@@ -107,7 +107,7 @@ test("reports nothing after a stop, which is idempotent and may come from the si
   // a third watch that is still active shows when the change could have been noticed
   const third = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), new AbortController().signal);
   try {
-    await writeFile(join(directory, "late.json"), agent("late"));
+    await writeFile(join(directory, "late.json"), agentJson("late"));
     await eventually(["a", "late"]);
     expect(other).toHaveLength(1);
   } finally {

@@ -298,7 +298,7 @@ describe("runAgent on the Agent SDK", () => {
     mkdirSync(profiles);
     symlinkSync(join(clients, "node_modules"), join(opened.work, "..", "node_modules"));
     writeFileSync(join(profiles, "claude-sdk.json"), JSON.stringify({ type: "claude-sdk", project_roots: ["/"] }));
-    const loaded = await openProfiles({ wanted: ["claude-sdk"], directories: [profiles], env, onNotice: expect.fail });
+    const loaded = await openProfiles({ names: ["claude-sdk"], directories: [profiles], env, onNotice: expect.fail });
     closing.push(loaded.stop);
     const runner = await startRunner({
       port: coordinator.port,

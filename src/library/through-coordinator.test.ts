@@ -22,7 +22,7 @@ async function fleet() {
   writeFileSync(join(directory, "profiles", "model.json"), JSON.stringify({ type: "model", env_from: [] }));
   const directories = [join(directory, "profiles")];
   const env = { PATH: process.env["PATH"], HOME: directory };
-  const opened = await openProfiles({ wanted: ["model"], directories, env, onNotice: expect.fail });
+  const opened = await openProfiles({ names: ["model"], directories, env, onNotice: expect.fail });
   closing.push(opened.stop);
   const runner = await startRunner({
     port: coordinator.port,

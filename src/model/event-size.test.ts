@@ -6,7 +6,8 @@ import { findExceededLimit } from "./json-limits.ts";
 
 const huge = "x".repeat(2 * maxEventLength);
 const nested = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
-const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`name${at}`, at]));
+const names = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`name${index}`, index]));
 const result = (output: unknown): RunEvent => ({ type: "tool_result", tool_use_id: "t", is_error: false, output });
 const tooLarge = (event: RunEvent): boolean => isEventTooLarge(event, JSON.stringify(event));
 

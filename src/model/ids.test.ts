@@ -8,8 +8,8 @@ it("creates version 7 UUIDs that contain their time and sort in creation order",
     () => now,
     (bytes) => void randomFillSync(bytes),
   );
-  const ids = Array.from({ length: 20_000 }, (_, at) => {
-    if (at % 5000 === 0) now++;
+  const ids = Array.from({ length: 20_000 }, (_, index) => {
+    if (index % 5000 === 0) now++;
     return newId();
   });
   for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

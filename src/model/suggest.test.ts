@@ -13,7 +13,7 @@ it.each([
 });
 
 it("does not compare texts that are too long to be a typo", () => {
-  const candidates = Array.from({ length: 1000 }, (_, at) => `${at}${"x".repeat(1000)}`);
+  const candidates = Array.from({ length: 1000 }, (_, index) => `${index}${"x".repeat(1000)}`);
   expect(suggest("x".repeat(5_000_000), candidates)).toBeUndefined();
   expect(suggest("timeou", ["x".repeat(5_000_000), "timeout"])).toBe("timeout");
 });

@@ -75,6 +75,6 @@ test("accepts an argument one byte below 128 KiB, counting the option name if it
 });
 
 test("limits the total size of all arguments", () => {
-  const many = Object.fromEntries(Array.from({ length: 9 }, (_, at) => [`p${at}`, "x".repeat(130_000)]));
+  const many = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`p${index}`, "x".repeat(130_000)]));
   expect(checkArguments(many, "comma")).toEqual([expect.objectContaining({ path: "" })]);
 });

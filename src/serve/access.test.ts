@@ -137,9 +137,9 @@ beforeAll(async () => {
   });
   const { client, adminToken } = coordinator;
   const make = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
-    const made = await client.tokens.create({ role, subject, ...more });
-    tokens.set(name, made.token);
-    return made;
+    const created = await client.tokens.create({ role, subject, ...more });
+    tokens.set(name, created.token);
+    return created;
   };
   tokens.set("none", null);
   tokens.set("garbage", "Gar.bage-");
@@ -248,7 +248,7 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
   },
 };
 
-const cases = routes.flatMap((row) => [...rejected, ...callers].map((name) => [nameOf(row), name, row] as const));
+const cases = routes.flatMap((row) => [...rejected, ...callers].map((name) => [toRouteName(row), name, row] as const));
 
 test.each(cases)("%s with %s returns the status in the table", async (_route, name, row) => {
   const path = fillPath(row.path, (key) => encodeURIComponent(ids[key]!));
@@ -261,18 +261,18 @@ test.each(cases)("%s with %s returns the status in the table", async (_route, na
 });
 
 function expected(row: Pick<Route, "method" | "path">, name: string): number | undefined {
-  const line = table[nameOf(row)] ?? "";
+  const line = table[toRouteName(row)] ?? "";
   if (line.startsWith("open ")) return Number(line.slice(5));
-  const at = callers.findIndex((one) => one === name);
+  const at = callers.findIndex((caller) => caller === name);
   return at < 0 ? 401 : Number(line.split(/ +/)[at]);
 }
 
-function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
+function toRouteName({ method, path }: Pick<Route, "method" | "path">): string {
   return `${method.toUpperCase()} ${path}`;
 }
 
 test("the table has a line for every route and a status for every caller", () => {
-  expect(Object.keys(table).sort()).toEqual(routes.map(nameOf).sort());
+  expect(Object.keys(table).sort()).toEqual(routes.map(toRouteName).sort());
   for (const [route, line] of Object.entries(table))
     expect([route, line.startsWith("open ") || line.split(/ +/).length === callers.length]).toEqual([route, true]);
   expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...rejected, ...callers].sort());
@@ -282,7 +282,7 @@ test("every route declares a rule, and nothing outside the table is served", () 
   for (const row of routes) expect([row.path, Object.keys(row.rule ?? {}).length > 0]).toEqual([row.path, true]);
   // Before the first request only publicUrls is used.
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
-  const served = app.routes.filter((one) => one.path !== "/*").map((one) => `${one.method} ${one.path}`);
+  const served = app.routes.filter((route) => route.path !== "/*").map((route) => `${route.method} ${route.path}`);
   const declared = routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`);
   // The dashboard's files are public.
   expect(served.sort()).toEqual([...declared, "GET /ui", "GET /ui/*"].sort());
@@ -310,12 +310,12 @@ test("lists and the feed hide objects of other users", async () => {
 });
 
 test("lists runners and tokens to their owner, and all of them to an admin", async () => {
-  const clientOf = (name: string) => createClient({ url: coordinator.url, token: tokens.get(name)! });
-  const [ann, bob] = [clientOf("user ann"), clientOf("user bob")];
+  const createClientFor = (name: string) => createClient({ url: coordinator.url, token: tokens.get(name)! });
+  const [ann, bob] = [createClientFor("user ann"), createClientFor("user bob")];
   const runner = expect.objectContaining({ runner_id: ids["runner_id"] });
   expect((await ann.runners.list()).items).toContainEqual(runner);
   expect((await bob.runners.list()).items).not.toContainEqual(runner);
-  expect((await clientOf("viewer of all").runners.list()).items).toContainEqual(runner);
+  expect((await createClientFor("viewer of all").runners.list()).items).toContainEqual(runner);
 
   const subjects = async (client: typeof ann) =>
     [...new Set((await client.tokens.list()).items.map(({ subject, role }) => `${role} ${subject}`))].sort();
@@ -399,27 +399,27 @@ test("an enrolment token works once and yields a runner token with the same subj
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "fleet", enrolment: true });
   const enrol = () => createClient({ url: coordinator.url, token }).runners.enroll();
   const [first, second] = await Promise.allSettled([enrol(), enrol()]);
-  const outcomes = [first, second].map((one) => one.status).sort();
+  const outcomes = [first, second].map((item) => item.status).sort();
   expect(outcomes).toEqual(["fulfilled", "rejected"]);
   await expect(enrol()).rejects.toMatchObject({ code: "DROVER-API-019" });
-  const made = first.status === "fulfilled" ? first.value : second.status === "fulfilled" ? second.value : null;
-  const port = createHttpPort({ url: coordinator.url, token: made!.token });
+  const created = first.status === "fulfilled" ? first.value : second.status === "fulfilled" ? second.value : null;
+  const port = createHttpPort({ url: coordinator.url, token: created!.token });
   const { runner_id } = await port.register(registration("fleet key", "/srv/fleet"));
-  expect((await coordinator.client.runners.list()).items.find((one) => one.runner_id === runner_id)?.owner).toBe(
+  expect((await coordinator.client.runners.list()).items.find((item) => item.runner_id === runner_id)?.owner).toBe(
     "fleet",
   );
   port.close();
 });
 
 test("refuses a revoked token at once, and a forged one always", async () => {
-  const made = await coordinator.client.tokens.create({ role: "user", subject: "eve" });
-  const eve = createClient({ url: coordinator.url, token: made.token });
+  const created = await coordinator.client.tokens.create({ role: "user", subject: "eve" });
+  const eve = createClient({ url: coordinator.url, token: created.token });
   await eve.runs.list();
-  await coordinator.client.tokens.revoke(made.token_id);
+  await coordinator.client.tokens.revoke(created.token_id);
   await expect(eve.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" });
   // The store holds the hash, which must not work as a token.
   const forged = tokens.get("attempt")!.replace(/\.\d+\./, ".2.");
-  for (const token of [hashToken(made.token), forged]) {
+  for (const token of [hashToken(created.token), forged]) {
     const answer = await fetch(`${coordinator.url}/runs`, { headers: { authorization: `Bearer ${token}` } });
     expect(await answer.json()).toMatchObject({ status: 401, code: "DROVER-API-009" });
     // The client does not even send it.

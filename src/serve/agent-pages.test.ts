@@ -33,7 +33,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     port.close();
   };
   /** The text of every page. */
-  const pagesOf = async (path: string, token = coordinator.adminToken): Promise<string[]> => {
+  const readPages = async (path: string, token = coordinator.adminToken): Promise<string[]> => {
     const pages: string[] = [];
     for (let cursor: string | null = ""; cursor !== null;) {
       const query: string = cursor === "" ? "" : `&cursor=${cursor}`;
@@ -51,16 +51,16 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
   test("pages of large agents stay below 1 MB and contain each agent once, in order", async () => {
     await start();
     const description = "x".repeat(200_000);
-    for (let at = 0; at < 20; at += 1) {
+    for (let index = 0; index < 20; index += 1) {
       const agents = [
         ...Array.from({ length: 4 }, (_, of) => ({ name: `large-${of}`, command: "true", description })),
-        { name: `own-${at}-éﬀ`, command: "true" },
+        { name: `own-${index}-éﬀ`, command: "true" },
       ];
-      await register(`runner-${at}`, coordinator.adminToken, { agents });
+      await register(`runner-${index}`, coordinator.adminToken, { agents });
     }
     await coordinator.client.agents.put("large-1", { type: "procedural", command: "true", description });
     await coordinator.client.agents.put("zz", { type: "procedural", command: "true" });
-    const pages = await pagesOf("/agents?limit=1000");
+    const pages = await readPages("/agents?limit=1000");
     expect(pages.length).toBeGreaterThan(20);
     expect(pages.filter((text) => text.length > maxBytes)).toEqual([]);
     const { items } = await coordinator.client.agents.list();
@@ -69,7 +69,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     expect([keys.length, new Set(keys).size]).toEqual([102, 102]);
     expect(items.find(({ name }) => name === "large-1")).toMatchObject({ source: "api" });
     expect(items.map(({ name }) => name)).toEqual(items.map(({ name }) => name).toSorted());
-    const few = await pagesOf("/agents?limit=7");
+    const few = await readPages("/agents?limit=7");
     expect(few.flatMap(keysIn)).toEqual(keys);
   });
 
@@ -78,19 +78,19 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     const tokens = new Map<string, string>();
     for (const subject of ["ann", "bob"])
       tokens.set(subject, (await coordinator.client.tokens.create({ role: "runner", subject })).token);
-    for (let at = 0; at < 24; at += 1) {
+    for (let index = 0; index < 24; index += 1) {
       const executor = { type: "procedural", config: { text: "x".repeat(100_000) } };
-      const agents = [{ name: `brought-${at}`, command: "true" }];
-      await register(`runner-${at}`, tokens.get(at % 2 === 0 ? "ann" : "bob")!, { executor, agents });
+      const agents = [{ name: `brought-${index}`, command: "true" }];
+      await register(`runner-${index}`, tokens.get(index % 2 === 0 ? "ann" : "bob")!, { executor, agents });
     }
-    const pages = await pagesOf("/runners?limit=1000");
+    const pages = await readPages("/runners?limit=1000");
     expect(pages.length).toBeGreaterThan(3);
     expect(pages.filter((text) => text.length > maxBytes)).toEqual([]);
     const { items } = await coordinator.client.runners.list();
     expect(items).toHaveLength(24);
     for (const { name, agents } of items) expect(agents).toEqual([`brought-${name?.slice("runner-".length)}`]);
     const user = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
-    const own = (await pagesOf("/runners?limit=5", user.token)).flatMap(
+    const own = (await readPages("/runners?limit=5", user.token)).flatMap(
       (text) => (JSON.parse(text) as { items: { owner: string }[] }).items,
     );
     expect(own.map(({ owner }) => owner)).toEqual(Array.from({ length: 12 }, () => "ann"));

@@ -316,7 +316,9 @@ test("the OpenAPI document names its schemas, its operations and their refusals"
     expect.arrayContaining(["Run", "Event", "Agent", "Session", "Runner", "Token", "Problem"]),
   );
   expect(servers).toEqual([{ url: "/", description: "This coordinator" }]);
-  const operations: Operation[] = Object.values<Record<string, Operation>>(paths).flatMap((one) => Object.values(one));
+  const operations: Operation[] = Object.values<Record<string, Operation>>(paths).flatMap((item) =>
+    Object.values(item),
+  );
   const ids = operations.map(({ operationId }) => operationId);
   expect([ids.length, ids]).toEqual([new Set(ids).size, ids.filter((id) => /^[a-z][A-Za-z]+$/.test(id))]);
   const problem = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };

@@ -27,10 +27,10 @@ describe.each(["sqlite", "postgres"] as const)("large objects of other users, on
     await start();
     const { client } = coordinator;
     await client.agents.put("talker", { type: "autonomous" });
-    const made: string[] = [];
-    for (let at = 0; at < 6; at += 1) {
-      const body = { agent_name: "talker", name: `s-${at}`, cron: "0 0 1 1 *", prompt: "x".repeat(200_000) };
-      made.push((await client.schedules.create(body)).schedule_id);
+    const created: string[] = [];
+    for (let index = 0; index < 6; index += 1) {
+      const body = { agent_name: "talker", name: `s-${index}`, cron: "0 0 1 1 *", prompt: "x".repeat(200_000) };
+      created.push((await client.schedules.create(body)).schedule_id);
     }
     const seen: string[] = [];
     let pages = 0;
@@ -43,7 +43,7 @@ describe.each(["sqlite", "postgres"] as const)("large objects of other users, on
       seen.push(...page.items.map(({ schedule_id }) => schedule_id));
       cursor = page.next_cursor;
     }
-    expect([pages, seen.toSorted()]).toEqual([3, made.toSorted()]);
+    expect([pages, seen.toSorted()]).toEqual([3, created.toSorted()]);
   });
 
   test("stores the start of a long failure message", async () => {

@@ -27,10 +27,10 @@ afterAll(async () => {
 
 const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
 const folder = () => blobsDirectory(recordDirectory(coordinator.directory));
-const fileOf = (bytes: Uint8Array) => join(folder(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
+const blobPath = (bytes: Uint8Array) => join(folder(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
 const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
 const text = (value: string) => Buffer.from(value);
-const pathsOf = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
+const listPaths = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
 
 test("returns a file unchanged, with headers that keep browsers from executing it", async () => {
   const bytes = randomBytes(3 * 1024 * 1024 + 1);
@@ -55,7 +55,7 @@ test("returns a file unchanged, with headers that keep browsers from executing i
     etag: `"${listed.sha256}"`,
   });
   expect(await get({ "if-none-match": `"${listed.sha256}"` })).toMatchObject({ status: 304, text: "" });
-  expect(statSync(fileOf(bytes)).mode & 0o777).toBe(0o600);
+  expect(statSync(blobPath(bytes)).mode & 0o777).toBe(0o600);
 });
 
 test("keeps only safe media types", async () => {
@@ -85,9 +85,9 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
   const before = readdirSync(coordinator.directory).sort();
   const file = { type: "file", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/plain" } as const;
   for (const path of hostilePaths) await run.append({ ...file, path });
-  expect(await pathsOf(run.run_id)).toEqual([]);
+  expect(await listPaths(run.run_id)).toEqual([]);
   await run.append({ ...file, path: "fine" });
-  expect(await pathsOf(run.run_id)).toEqual(["fine"]);
+  expect(await listPaths(run.run_id)).toEqual(["fine"]);
   expect(readdirSync(coordinator.directory).sort()).toEqual(before);
   for (const path of hostilePaths) {
     const asked = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
@@ -119,7 +119,7 @@ test("keeps unusual but harmless names unchanged", async () => {
     "x".repeat(1024),
   ];
   for (const path of strange) await run.keep(path, text(path));
-  expect(await pathsOf(run.run_id)).toEqual(
+  expect(await listPaths(run.run_id)).toEqual(
     [...strange].sort((a, b) => Buffer.compare(text(stored(a)), text(stored(b)))),
   );
   for (const path of strange) {
@@ -173,8 +173,8 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
       400,
     ]);
   }
-  expect(existsSync(fileOf(bytes))).toBe(false);
-  expect(existsSync(fileOf(large))).toBe(false);
+  expect(existsSync(blobPath(bytes))).toBe(false);
+  expect(existsSync(blobPath(large))).toBe(false);
   expect(unfinished()).toEqual([]);
   expect(await post(`/runner/files?${String(query)}`, {}, bytes)).toMatchObject({
     status: 200,
@@ -200,10 +200,10 @@ test("an interrupted upload leaves no file, not even a partial one", async () =>
   sent.on("error", () => undefined);
   sent.write(bytes.subarray(0, 1024 * 1024));
   await until(() => unfinished().length === 1);
-  expect(existsSync(fileOf(bytes))).toBe(false);
+  expect(existsSync(blobPath(bytes))).toBe(false);
   sent.destroy();
   await until(() => unfinished().length === 0);
-  expect(existsSync(fileOf(bytes))).toBe(false);
+  expect(existsSync(blobPath(bytes))).toBe(false);
   expect(await claimed.upload(bytes)).toEqual({ upload: "stored" });
 });
 
@@ -228,13 +228,13 @@ test("reports a runner that cannot read its file in time, and keeps nothing", as
   };
   await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(60_000))).rejects.toThrow("cannot be read");
   await until(() => unfinished().length === 0);
-  expect(existsSync(fileOf(bytes))).toBe(false);
+  expect(existsSync(blobPath(bytes))).toBe(false);
 });
 
 test("stores identical content of two runs once", async () => {
   const bytes = text("shared content");
   const other = await claimOverHttp(coordinator, "sharing");
-  for (const one of [claimed, other]) await one.keep("shared", bytes);
+  for (const run of [claimed, other]) await run.keep("shared", bytes);
   await Promise.all([claimed.upload(bytes), other.upload(bytes), claimed.upload(bytes)]);
   expect(
     readdirSync(join(folder(), hashBytes(bytes).slice(0, 2))).filter((name) => name === hashBytes(bytes)),
@@ -258,7 +258,7 @@ test("refuses a fenced upload with 409, records it, and does not grant access by
     media_type: "text/plain",
   } as const;
   await thief.append(file);
-  expect(await pathsOf(thief.run_id)).toEqual([]);
+  expect(await listPaths(thief.run_id)).toEqual([]);
   const count = () =>
     coordinator.store.engine.read(function* (): Work<number> {
       const [row] = yield first("select count(*) as n from audit_rows where kind = 'fenced'");
@@ -273,7 +273,7 @@ test("refuses a fenced upload with 409, records it, and does not grant access by
   });
   await thief.finish();
   expect(await thief.upload(text("after the end"))).toEqual({ upload: "fenced" });
-  expect(existsSync(fileOf(text("after the end")))).toBe(false);
+  expect(existsSync(blobPath(text("after the end")))).toBe(false);
   expect(await count()).toBe(before + 2);
   thief.port.close();
 });

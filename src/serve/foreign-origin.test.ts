@@ -44,10 +44,11 @@ test.each(changing.map(({ method, path }) => [method.toUpperCase(), path.replace
 test("an admin can create tokens from the dashboard, but a page of another origin cannot", async () => {
   const body = { role: "admin", subject: "made-by-a-page" };
   for (const origin of foreign(coordinator.url)) await call("POST", "/tokens", origin, body);
-  const made = async () => (await coordinator.client.tokens.list()).items.filter((one) => one.subject === body.subject);
-  expect(await made()).toEqual([]);
+  const created = async () =>
+    (await coordinator.client.tokens.list()).items.filter((item) => item.subject === body.subject);
+  expect(await created()).toEqual([]);
   expect((await call("POST", "/tokens", coordinator.url, body)).status).toBe(201);
-  expect(await made()).toHaveLength(1);
+  expect(await created()).toHaveLength(1);
 });
 
 test("a cookie issued over TLS is marked Secure", async () => {

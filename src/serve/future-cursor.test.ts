@@ -29,9 +29,9 @@ test("a stream from a future cursor delivers new events and does not disturb oth
   for (const { ordinary } of streams) await expect.poll(() => ordinary.text()).toContain('"status":"pending"');
   await client.runs.stop(run_id);
   for (const { ahead, ordinary } of streams)
-    for (const one of [ahead, ordinary]) {
-      await expect.poll(() => one.text()).toContain('"status":"cancelled"');
-      one.disconnect();
+    for (const item of [ahead, ordinary]) {
+      await expect.poll(() => item.text()).toContain('"status":"cancelled"');
+      item.disconnect();
     }
   expect(await client.health()).toMatchObject({ status: "ok" });
 });

@@ -26,7 +26,8 @@ const post = async (path: string, body: unknown) => {
   });
   return { status, json: JSON.parse(text) };
 };
-const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const many = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
 const names = (count: number) => Object.fromEntries(many(count, (at) => [`name${at}`, at]));
 const agent = (name: string, more: object = {}) => ({ name, command: "true", ...more });
 

@@ -64,7 +64,7 @@ test("keeps a connection with an open request, and closes the longest-idle one f
 });
 
 test("closes a new connection if all others have open requests", async () => {
-  for (let at = 0; at < 4; at += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
+  for (let index = 0; index < 4; index += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
   await expect.poll(() => held.length).toBe(4);
   await closed(await open());
   for (const outgoing of held) outgoing.end();

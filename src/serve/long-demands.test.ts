@@ -4,7 +4,7 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 
 /** Random, because PostgreSQL compresses what it indexes. */
-const textOf = (length: number): string => randomBytes(length).toString("hex").slice(0, length);
+const randomText = (length: number): string => randomBytes(length).toString("hex").slice(0, length);
 
 describe.each(["SQLite", "PostgreSQL"])("demands on %s", (engine) => {
   let database: FreshDatabase | null = null;
@@ -23,9 +23,9 @@ describe.each(["SQLite", "PostgreSQL"])("demands on %s", (engine) => {
   });
 
   it.each([
-    ["a hostname of 256 characters", { hostname: textOf(256) }],
-    ["a project_dir of 4,097 characters", { project_dir: textOf(4097) }],
-    ["a tag of 256 characters", { tags: [textOf(256)] }],
+    ["a hostname of 256 characters", { hostname: randomText(256) }],
+    ["a project_dir of 4,097 characters", { project_dir: randomText(4097) }],
+    ["a tag of 256 characters", { tags: [randomText(256)] }],
     ["65 tags", { tags: Array.from({ length: 65 }, (_, n) => `t${n}`) }],
   ])("are refused with %s, in a run and in an agent", async (_what, demands) => {
     const { client } = coordinator;
@@ -44,14 +44,17 @@ describe.each(["SQLite", "PostgreSQL"])("demands on %s", (engine) => {
 
   it("may be as long as the limits, and a page of such runs ends at half a megabyte", async () => {
     const { client, url, adminToken } = coordinator;
-    const demands = () => ({ project_dir: `/${textOf(4095)}`, tags: Array.from({ length: 64 }, () => textOf(255)) });
+    const demands = () => ({
+      project_dir: `/${randomText(4095)}`,
+      tags: Array.from({ length: 64 }, () => randomText(255)),
+    });
     const shared = demands();
-    const made: string[] = [];
+    const created: string[] = [];
     for (let n = 0; n < 40; n += 1) {
       const run = await client.submit({ agent_name: "work", demands: n < 2 ? shared : demands() });
-      made.push(run.run_id);
+      created.push(run.run_id);
     }
-    expect((await client.runs.get(made[1]!)).demands).toMatchObject({ project_dir: shared.project_dir });
+    expect((await client.runs.get(created[1]!)).demands).toMatchObject({ project_dir: shared.project_dir });
     const headers = { authorization: `Bearer ${adminToken}` };
     const page = await (await fetch(`${url}/runs?limit=1000`, { headers })).text();
     expect(page.length).toBeLessThan(700_000);
@@ -61,6 +64,6 @@ describe.each(["SQLite", "PostgreSQL"])("demands on %s", (engine) => {
       seen.push(...next.items.map(({ run_id }) => run_id));
       cursor = next.next_cursor;
     }
-    expect(seen).toEqual(made.toReversed());
+    expect(seen).toEqual(created.toReversed());
   });
 });

@@ -10,7 +10,7 @@ afterEach(() => coordinator.dispose());
 
 async function setUp() {
   coordinator = await startTestCoordinator();
-  const userOf = async (subject: string): Promise<ApiClient> => {
+  const createUser = async (subject: string): Promise<ApiClient> => {
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
@@ -20,7 +20,7 @@ async function setUp() {
     await coordinator.store.apply([{ op: "create_run", run, events }, buildFinish(run.run_id)]);
     return run.run_id;
   };
-  return { admin: coordinator.client, ann: await userOf("ann"), bob: await userOf("bob"), keep };
+  return { admin: coordinator.client, ann: await createUser("ann"), bob: await createUser("bob"), keep };
 }
 
 const get = (path: string) =>

@@ -5,9 +5,9 @@ import { createPacing } from "./pacing.ts";
 test("spreads a burst over many rounds in order, while others start at once", async () => {
   const pace = createPacing(4);
   const started: number[] = [];
-  const flood = Array.from({ length: 20 }, async (_, at) => {
+  const flood = Array.from({ length: 20 }, async (_, index) => {
     await pace("many", 1);
-    started.push(at);
+    started.push(index);
   });
   await Promise.resolve();
   expect(started).toEqual([0, 1, 2, 3]);
@@ -16,7 +16,7 @@ test("spreads a burst over many rounds in order, while others start at once", as
   expect(started.length).toBeLessThan(20);
   expect(pace("other", 1)).toBeUndefined();
   await Promise.all(flood);
-  expect(started).toEqual(Array.from({ length: 20 }, (_, at) => at));
+  expect(started).toEqual(Array.from({ length: 20 }, (_, index) => index));
 });
 
 test("starts a request that is heavier than a round", async () => {

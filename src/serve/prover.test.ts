@@ -12,11 +12,11 @@ const token = "drv_0123456789abcdef0123456789abcdef";
 const hash = hashToken(token);
 const here = "http://127.0.0.1:8765";
 const known = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
-const right = (origin: string): string => computeProof(hash, nonce, origin).toString("hex");
+const expectedProof = (origin: string): string => computeProof(hash, nonce, origin).toString("hex");
 
 const coordinators: TestCoordinator[] = [];
 afterEach(async () => {
-  for (const one of coordinators.splice(0)) await one.dispose();
+  for (const coordinator of coordinators.splice(0)) await coordinator.dispose();
 });
 async function start(options: Parameters<typeof startTestCoordinator>[0] = {}): Promise<TestCoordinator> {
   const coordinator = await startTestCoordinator(options);
@@ -39,21 +39,23 @@ test.each([
   ["the other address of its name", "http://[::1]:9000", here, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
   ["an address over a socket", here, null, false],
-])("proves for %s: %s at %s", async (_what, origin, localOrigin, speaks) => {
+])("proves for %s: %s at %s", async (_what, origin, localOrigin, proves) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
   const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
   const proof = await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin);
-  expect(proof).toBe(speaks ? right(origin) : null);
+  expect(proof).toBe(proves ? expectedProof(origin) : null);
 });
 
 test.each([
   ["its own socket", "unix:7.42", true],
   ["another socket", "unix:7.43", false],
   ["a path", "unix:/run/s", false],
-])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, speaks) => {
+])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, proves) => {
   const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
   for (const localOrigin of [null, here])
-    expect(await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin)).toBe(speaks ? right(origin) : null);
+    expect(await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin)).toBe(
+      proves ? expectedProof(origin) : null,
+    );
 });
 
 test("an unknown token gets a stable response of the same form that nobody can verify", async () => {
@@ -77,9 +79,9 @@ test("while the record is unavailable, proves only tokens that it proved before"
   };
   const prove = createProver({ read, attemptTokens, publicUrls: [], sockets: new Set() });
   const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
-  expect(await ask(toKeyId(token))).toBe(right(here));
+  expect(await ask(toKeyId(token))).toBe(expectedProof(here));
   away = true;
-  expect(await ask(toKeyId(token))).toBe(right(here));
+  expect(await ask(toKeyId(token))).toBe(expectedProof(here));
   await expect(ask(toKeyId("drv_unknown"))).rejects.toThrow("away");
 });
 
@@ -91,8 +93,8 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   await expect(createClient({ url, token: user.token }).me()).resolves.toMatchObject({ subject: "ann" });
   const runner = await createClient({ url, token: enrolment.token }).runners.enroll();
   const lent = await coordinator.issueRunnerToken();
-  for (const one of [runner.token, lent])
-    await expect(createClient({ url, token: one }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-011" });
+  for (const item of [runner.token, lent])
+    await expect(createClient({ url, token: item }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-011" });
   await client.agents.put("work", { command: "true" });
   const { run_id } = await client.submit({ agent_name: "work" });
   const { runner_id, epoch } = await port.register(registration("key-a"));

@@ -46,13 +46,13 @@ async function setUp(can?: { input: boolean }) {
     const rest = { held: [], as_of_claim: null, events: [], partials: [] };
     await port.report({ runner_id, epoch, ...rest, finishes: [{ run_id, attempt, last_n, outcome }] });
   };
-  const userOf = async (subject: string): Promise<ApiClient> => {
+  const createUser = async (subject: string): Promise<ApiClient> => {
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
-  const ann = await userOf("ann");
+  const ann = await createUser("ann");
   /** A run of ann that waits for an answer. */
-  const asked = async (): Promise<Claim> => {
+  const askQuestion = async (): Promise<Claim> => {
     const { run_id, attended } = await ann.submit({ agent_name: "chat", prompt: "go" });
     expect(attended).toBe(true);
     const { claims: given } = await poll(1);
@@ -60,12 +60,12 @@ async function setUp(can?: { input: boolean }) {
     await report(given[0]!, 1, request);
     return given[0]!;
   };
-  return { coordinator, ann, bob: await userOf("bob"), poll, report, finish, asked };
+  return { coordinator, ann, bob: await createUser("bob"), poll, report, finish, askQuestion };
 }
 
 test("lists open questions to those who may answer, and delivers the answer to the runner", async () => {
-  const { coordinator, ann, bob, poll, asked } = await setUp();
-  const { run_id } = await asked();
+  const { coordinator, ann, bob, poll, askQuestion } = await setUp();
+  const { run_id } = await askQuestion();
   expect(await ann.questions.list()).toMatchObject({
     count: 1,
     next_cursor: null,
@@ -86,13 +86,13 @@ test("lists open questions to those who may answer, and delivers the answer to t
 });
 
 test("accepts one of two simultaneous answers, and tells the other who answered", async () => {
-  const { coordinator, ann, asked } = await setUp();
-  const { run_id } = await asked();
+  const { coordinator, ann, askQuestion } = await setUp();
+  const { run_id } = await askQuestion();
   const settled = await Promise.allSettled([
     ann.questions.answer(run_id, request_id, { decision: "allow" }),
     coordinator.client.questions.answer(run_id, request_id, { decision: "deny", message: "no" }),
   ]);
-  const refused = settled.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+  const refused = settled.flatMap((item) => (item.status === "rejected" ? [item.reason] : []));
   expect(refused).toHaveLength(1);
   const [question] = (await ann.questions.list({ open: false })).items;
   expect(refused[0]).toMatchObject({
@@ -102,8 +102,8 @@ test("accepts one of two simultaneous answers, and tells the other who answered"
 });
 
 test("refuses an answer to an unknown, foreign or closed question, or with invalid input", async () => {
-  const { ann, bob, report, asked, coordinator } = await setUp();
-  const claim = await asked();
+  const { ann, bob, report, askQuestion, coordinator } = await setUp();
+  const claim = await askQuestion();
   const { run_id } = claim;
   const answer = (who: ApiClient, body: Parameters<ApiClient["questions"]["answer"]>[2], id: string = request_id) =>
     who.questions.answer(run_id, id, body);
@@ -122,10 +122,10 @@ test("refuses an answer to an unknown, foreign or closed question, or with inval
 });
 
 test("refuses an answer to a question that expired, and says that its run has failed", async () => {
-  const { coordinator, ann, asked } = await setUp();
+  const { coordinator, ann, askQuestion } = await setUp();
   const brief = { type: "autonomous", executor: "procedural", attended: true, answer_within_seconds: 0.001 } as const;
   await coordinator.client.agents.put("chat", brief);
-  const { run_id } = await asked();
+  const { run_id } = await askQuestion();
   await expect
     .poll(async () => (await ann.questions.list({ open: false })).items)
     .toMatchObject([{ decision: "expired" }]);
@@ -137,8 +137,8 @@ test("refuses an answer to a question that expired, and says that its run has fa
 });
 
 test("a parked run continues with an answer given after a coordinator restart", async () => {
-  const { coordinator, finish, asked } = await setUp();
-  const claim = await asked();
+  const { coordinator, finish, askQuestion } = await setUp();
+  const claim = await askQuestion();
   await finish(claim, 1, "approval");
   const { run_id } = claim;
   await expect(coordinator.client.runs.resume(run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
@@ -173,8 +173,8 @@ test("resumes a parked run that waits for no answer, and sends input to a runnin
 });
 
 test("shows usage to the owner of the runs", async () => {
-  const { coordinator, ann, bob, asked, report } = await setUp();
-  const claim = await asked();
+  const { coordinator, ann, bob, askQuestion, report } = await setUp();
+  const claim = await askQuestion();
   const usage = { input_tokens: 7, output_tokens: 3, cost_usd: 0.5 };
   await report(claim, 2, { type: "usage", usage });
   const mine = { items: [{ agent_name: "chat", runs: 1, turns: 1, ...usage }] };

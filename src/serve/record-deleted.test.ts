@@ -45,11 +45,15 @@ test("a coordinator whose database was deleted is unhealthy, refuses writes, log
   await expect(submit()).rejects.toMatchObject({ code: "DROVER-STA-012" });
   // Reads still work.
   expect((await coordinator.client.runs.get(acknowledged[0]!)).run_id).toBe(acknowledged[0]);
-  const told = coordinator.defects.filter((one) => one instanceof HostError && one.code === "DROVER-STA-012");
-  expect(told).toHaveLength(1);
-  const [name, ...more] = readdirSync(recordDirectory(coordinator.directory)).filter((one) => one.endsWith(".backup"));
+  const reported = coordinator.defects.filter(
+    (defect) => defect instanceof HostError && defect.code === "DROVER-STA-012",
+  );
+  expect(reported).toHaveLength(1);
+  const [name, ...more] = readdirSync(recordDirectory(coordinator.directory)).filter((item) =>
+    item.endsWith(".backup"),
+  );
   expect(more).toEqual([]);
-  expect(told[0]).toMatchObject({ next: expect.stringContaining(name!) });
+  expect(reported[0]).toMatchObject({ next: expect.stringContaining(name!) });
 
   const directory = join(coordinator.directory, "again");
   await restoreStore({
@@ -68,7 +72,7 @@ test("an idle coordinator reports that its database is gone, and recovers when i
   const file = databaseFile(recordDirectory(coordinator.directory));
   renameSync(file, `${file}.aside`);
   await expect
-    .poll(() => coordinator.defects.map((one) => Reflect.get(Object(one), "code")))
+    .poll(() => coordinator.defects.map((defect) => Reflect.get(Object(defect), "code")))
     .toContain("DROVER-STA-012");
   renameSync(`${file}.aside`, file);
   await expect.poll(async () => (await health()).status).toBe(200);

@@ -28,28 +28,28 @@ test.each([
   "while its record %s, a coordinator is unhealthy, says why, and recovers afterwards",
   async (_, what, code) => {
     expect((await health()).status).toBe(200);
-    const told = coordinator.defects.length;
+    const reportedBefore = coordinator.defects.length;
     way.let(what);
     await expect.poll(async () => (await health()).status).toBe(503);
     await expect.poll(async () => JSON.parse((await health()).text).code).toBe(code);
-    const answers = await Promise.all(Array.from({ length: 20 }, health));
+    const responses = await Promise.all(Array.from({ length: 20 }, health));
     // Requests that need a silent record wait for it.
     const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
-    for (const answer of [...answers, ...strangers]) {
-      expect(answer).toMatchObject({
+    for (const response of [...responses, ...strangers]) {
+      expect(response).toMatchObject({
         status: 503,
         headers: { "content-type": "application/problem+json", connection: "close", "retry-after": "1" },
       });
-      expect(JSON.parse(answer.text)).toMatchObject({ detail: expect.any(String), next: expect.any(String) });
-      expect(answer.text).not.toMatch(/127\.0\.0\.1|postgres:\/\//);
-      expect(answer.text).not.toContain(new URL(way.url).port);
+      expect(JSON.parse(response.text)).toMatchObject({ detail: expect.any(String), next: expect.any(String) });
+      expect(response.text).not.toMatch(/127\.0\.0\.1|postgres:\/\//);
+      expect(response.text).not.toContain(new URL(way.url).port);
     }
     way.let("through");
     await expect.poll(async () => (await health()).status).toBe(200);
     await expect.poll(() => coordinator.client.runs.list()).toMatchObject({ items: [] });
     // One log line per error code, regardless of the number of requests.
-    expect(coordinator.defects.slice(told).map(String)).toHaveLength(
-      new Set(coordinator.defects.slice(told).map((one) => Reflect.get(Object(one), "code"))).size,
+    expect(coordinator.defects.slice(reportedBefore).map(String)).toHaveLength(
+      new Set(coordinator.defects.slice(reportedBefore).map((defect) => Reflect.get(Object(defect), "code"))).size,
     );
   },
 );

@@ -18,7 +18,7 @@ test("limits the streams of one caller over all of its tokens, and nobody else's
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
-  const [ann, annsOther, bob] = [await tokenOf("ann"), await tokenOf("ann"), await tokenOf("bob")];
+  const [ann, annsOther, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
   const leaving = new AbortController();
   for (const token of [ann, ann, annsOther]) expect((await ask(token, streams, leaving.signal)).status).toBe(200);
   for (const path of ["/events", "/runs", "/agents"]) {
@@ -38,8 +38,8 @@ test("unfinished requests without a token lock nobody out", async () => {
   });
   const { port } = new URL(coordinator.url);
   const half = `POST /proof HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`;
-  for (let at = 0; at < 12; at += 1) {
-    const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress: `127.0.0.${1 + (at % 4)}` });
+  for (let index = 0; index < 12; index += 1) {
+    const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress: `127.0.0.${1 + (index % 4)}` });
     sockets.push(socket.on("error", () => undefined));
     await new Promise<void>((resolve) => socket.write(half, () => resolve()));
   }
@@ -51,7 +51,7 @@ test("limits the open requests of all callers together", async () => {
   coordinator = await startTestCoordinator({ requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 4 } });
   const leaving = new AbortController();
   for (const subject of ["ann", "bob", "cid", "dan"])
-    expect((await ask(await tokenOf(subject), streams, leaving.signal)).status).toBe(200);
+    expect((await ask(await createToken(subject), streams, leaving.signal)).status).toBe(200);
   const refused = await ask(coordinator.adminToken, streams);
   expect(refused.status).toBe(503);
   expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
@@ -71,7 +71,7 @@ test("a disconnected reader resumes after the last event it received", async () 
       if ((left -= 1) === 0 || last === 61) break;
     }
   }
-  expect(seen).toEqual(Array.from({ length: 61 }, (_, at) => at + 1));
+  expect(seen).toEqual(Array.from({ length: 61 }, (_, index) => index + 1));
 });
 
 test("a page of large events is shorter and has a next_cursor", async () => {
@@ -87,7 +87,7 @@ test("a page of large events is shorter and has a next_cursor", async () => {
     seen.push(...page.items.map(({ seq }) => seq));
     after = page.next_cursor;
   }
-  expect(seen).toEqual(Array.from({ length: 61 }, (_, at) => at + 1));
+  expect(seen).toEqual(Array.from({ length: 61 }, (_, index) => index + 1));
   expect(pages).toBeGreaterThan(5);
 });
 
@@ -109,7 +109,7 @@ async function fill(): Promise<string> {
   return run_id;
 }
 
-async function tokenOf(subject: string, role: "user" | "admin" = "user"): Promise<string> {
+async function createToken(subject: string, role: "user" | "admin" = "user"): Promise<string> {
   return (await coordinator.client.tokens.create({ role, subject })).token;
 }
 

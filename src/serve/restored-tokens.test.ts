@@ -100,7 +100,7 @@ describe.each(engines)("a record of $name that is restored", ({ place }) => {
     expect(revoked_tokens).toBe(8);
     const second = await after.start();
     closing.push(() => second.dispose());
-    for (const token of [leaked, ending.token, ...texts.map((one) => one.token)])
+    for (const token of [leaked, ending.token, ...texts.map((text) => text.token)])
       expect(await refusal(second, token)).toBe("DROVER-API-010");
     await expect(createClient({ url: second.url, token: enrolment.token }).runs.list()).rejects.toThrow();
     expect(second.adminToken).not.toBe(leaked);

@@ -37,10 +37,10 @@ test("leaves no valid token to a thief who keeps rotating a stolen one at anothe
   expect(good).toEqual([]);
 });
 
-const clientOf = (token: string): ApiClient => createClient({ url: there.url, token });
+const createClientFor = (token: string): ApiClient => createClient({ url: there.url, token });
 
 const isGood = (token: string): Promise<boolean> =>
-  clientOf(token)
+  createClientFor(token)
     .runs.list()
     .then(
       () => true,
@@ -57,7 +57,7 @@ function rotateForEver(stolen: string) {
     let token = stolen;
     while (thief.rotations < thief.most) {
       try {
-        token = (await clientOf(token).tokens.rotate("self")).token;
+        token = (await createClientFor(token).tokens.rotate("self")).token;
         thief.rotations += 1;
       } catch (error) {
         expect(["DROVER-API-010", "DROVER-API-030"]).toContain(Reflect.get(Object(error), "code"));

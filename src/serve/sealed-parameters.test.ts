@@ -78,9 +78,9 @@ const engines: { name: string; open(): Promise<Opened> }[] = [
 ];
 
 const folder = (): string => {
-  const made = mkdtempSync(join(tmpdir(), "drover-sealed-"));
-  closing.push(() => rmSync(made, { recursive: true, force: true }));
-  return made;
+  const created = mkdtempSync(join(tmpdir(), "drover-sealed-"));
+  closing.push(() => rmSync(created, { recursive: true, force: true }));
+  return created;
 };
 
 /** Every row of every table, as text. */
@@ -111,20 +111,20 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
-    const made = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${shaped}` });
+    const created = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${shaped}` });
     const shown = {
       parameters: { target: "production", password: "[redacted:password]", note: "with [redacted:github-token]" },
       prompt: "use [redacted:github-token]",
     };
-    expect(made).toMatchObject(shown);
-    expect(await client.runs.get(made.run_id)).toMatchObject(shown);
+    expect(created).toMatchObject(shown);
+    expect(await client.runs.get(created.run_id)).toMatchObject(shown);
     expect(await dump(coordinator)).not.toMatch(new RegExp(`${word}|${shaped}`));
     expect(await dump(coordinator)).toContain('"sealed":"v1.');
 
     const { claim: taken, runner_id, epoch } = await claim(coordinator);
     expect(taken.invocation).toMatchObject({ parameters, prompt: `use ${shaped}` });
     const outcome = failed("exit_nonzero", "no");
-    const finishes = [{ run_id: made.run_id, attempt: taken.attempt, last_n: 0, outcome }];
+    const finishes = [{ run_id: created.run_id, attempt: taken.attempt, last_n: 0, outcome }];
     await coordinator.port.report({
       runner_id,
       epoch,
@@ -134,12 +134,12 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
       partials: [],
       finishes,
     });
-    await expect.poll(async () => (await client.runs.get(made.run_id)).status).toBe("failed");
-    expect(await client.runs.get(made.run_id)).toMatchObject(shown);
+    await expect.poll(async () => (await client.runs.get(created.run_id)).status).toBe("failed");
+    expect(await client.runs.get(created.run_id)).toMatchObject(shown);
     expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
-    await expect(client.runs.retry(made.run_id)).rejects.toMatchObject({
+    await expect(client.runs.retry(created.run_id)).rejects.toMatchObject({
       code: "DROVER-PAR-007",
-      message: expect.stringContaining(made.run_id),
+      message: expect.stringContaining(created.run_id),
     });
   });
 

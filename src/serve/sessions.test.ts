@@ -140,5 +140,5 @@ test("partials reach the followers of a run and nobody else, and are not stored"
   expect(new Set(heard)).toEqual(new Set(["hel"]));
   expect(overheard).toEqual([]);
   expect(JSON.stringify(await coordinator.client.runs.events(run_id))).not.toContain('"hel"');
-  for (const one of [said, other]) one.port.close();
+  for (const item of [said, other]) item.port.close();
 });

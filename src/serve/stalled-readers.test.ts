@@ -67,7 +67,7 @@ const forms: [string, Form][] = [
 ];
 
 test.each(forms)("%s that nobody reads affects no other caller and is disconnected", async (_, form) => {
-  for (let at = 0; at < places; at += 1) ask(form);
+  for (let index = 0; index < places; index += 1) ask(form);
   // Another caller reads the whole log meanwhile.
   let seen = 0;
   for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;

@@ -39,14 +39,14 @@ test("two directories get different tokens, and a restart keeps the token", asyn
 
 test("stores no token in plain text", async () => {
   running = await startTestCoordinator();
-  const made = await running.client.tokens.create({ role: "user", subject: "ann" });
+  const created = await running.client.tokens.create({ role: "user", subject: "ann" });
   await running.stop();
   for (const name of ["drover.db", "drover.db-wal"]) {
     const file = join(running.directory, name);
     if (!statSync(file, { throwIfNoEntry: false })) continue;
     const bytes = readFileSync(file, "latin1");
     expect(bytes).not.toContain(running.adminToken);
-    expect(bytes).not.toContain(made.token);
+    expect(bytes).not.toContain(created.token);
   }
 });
 

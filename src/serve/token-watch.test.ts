@@ -79,9 +79,11 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 
   test("refuses a held poll when its token is revoked, here or by another coordinator", async () => {
     for (const { url } of [coordinator, other]) {
-      const made = await coordinator.client.tokens.create({ role: "runner", subject: "farm" });
-      const port = createHttpPort({ url, token: made.token, pollHoldMs: 200_000 });
-      const { runner_id, epoch } = await port.register(registration(`key ${made.token_id}`, `/srv/${made.token_id}`));
+      const created = await coordinator.client.tokens.create({ role: "runner", subject: "farm" });
+      const port = createHttpPort({ url, token: created.token, pollHoldMs: 200_000 });
+      const { runner_id, epoch } = await port.register(
+        registration(`key ${created.token_id}`, `/srv/${created.token_id}`),
+      );
       const { registered_at } = (await runnerRow(runner_id))!;
       // So that a later time differs.
       await expect.poll(() => new Date().toISOString() > registered_at).toBe(true);
@@ -90,7 +92,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         (error) => error.conflict,
       );
       await expect.poll(() => isSeenAfter(runner_id, registered_at)).toBe(true);
-      await coordinator.client.tokens.revoke(made.token_id);
+      await coordinator.client.tokens.revoke(created.token_id);
       expect(await outcome).toBe("unauthorized");
       port.close();
     }
@@ -164,7 +166,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     const port = createHttpPort({ url, token: adminToken });
     const { runner_id, epoch } = await port.register(registration("attempts", "/srv/attempts"));
     const demands = { project_dir: "/srv/attempts" };
-    for (let made = 0; made < 2; made += 1) await client.submit({ agent_name: "guarded", demands });
+    for (let created = 0; created < 2; created += 1) await client.submit({ agent_name: "guarded", demands });
     const claim = async (claim_id: string) =>
       (await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(60_000))).claims[0]!;
     const lost = await claim("c1");
@@ -207,9 +209,13 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       used_at: null,
     } as const;
     // Sorted before and after all others.
-    const idOf = (at: number): string => `${at < 650 ? "0" : "f"}-${String(at).padStart(4, "0")}`;
+    const toId = (at: number): string => `${at < 650 ? "0" : "f"}-${String(at).padStart(4, "0")}`;
     await store.apply(
-      texts.map((text, at) => ({ op: "put_token", hash: hashToken(text), token: { ...token, token_id: idOf(at) } })),
+      texts.map((text, index) => ({
+        op: "put_token",
+        hash: hashToken(text),
+        token: { ...token, token_id: toId(index) },
+      })),
     );
     const tokenWatch = createTokenWatch({
       store,
@@ -218,9 +224,9 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       onDefect: (error) => coordinator.defects.push(error),
       attemptTokens: { sign: () => "", verify: () => null },
     });
-    const credentials = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
+    const credentials = texts.flatMap((text, index) => (index % 4 === 0 ? [{ text, at: index }] : []));
     const watches = credentials.map(({ text, at }) =>
-      tokenWatch.watch(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: idOf(at) }),
+      tokenWatch.watch(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: toId(at) }),
     );
     const stranger = tokenWatch.watch("Bearer drv_unknown", {
       kind: "token",
@@ -232,7 +238,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(watches.filter(({ refused }) => refused)).toEqual([]);
     expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
     const ended = [0, 4, 648, 652, 1296];
-    await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: idOf(at), at: created_at })));
+    await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: toId(at), at: created_at })));
     await tokenWatch.recheck();
     expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(ended);
     for (const watch of [...watches, stranger]) watch.stop();
@@ -280,8 +286,8 @@ const isSeenAfter = async (runner_id: string, time: string) =>
   ((await runnerRow(runner_id))?.last_seen_at ?? "") > time;
 
 async function newAnn(more: { expires_at?: string } = {}) {
-  const made = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...more });
-  return { made, ann: createClient({ url: coordinator.url, token: made.token }) };
+  const created = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...more });
+  return { made: created, ann: createClient({ url: coordinator.url, token: created.token }) };
 }
 
 interface OpenStream {

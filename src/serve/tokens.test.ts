@@ -29,12 +29,12 @@ const refusal = (token: string): Promise<string | null> =>
       (error) => error.code,
     );
 const stored = async (token_id: string) =>
-  (await admin.tokens.list({ limit: 1000 })).items.find((one) => one.token_id === token_id);
+  (await admin.tokens.list({ limit: 1000 })).items.find((item) => item.token_id === token_id);
 
 test("a rotated token keeps role, subject, label and lifetime, and both work during the overlap", async () => {
   const old = await make({ role: "viewer", label: "laptop", expires_at: inDays(30) });
-  const made = await admin.tokens.rotate(old.token_id);
-  expect(made).toMatchObject({
+  const created = await admin.tokens.rotate(old.token_id);
+  expect(created).toMatchObject({
     kind: "access",
     role: "viewer",
     subject: "ann",
@@ -43,26 +43,26 @@ test("a rotated token keeps role, subject, label and lifetime, and both work dur
     revoked_at: null,
     replaces: { token_id: old.token_id, asked_with: false },
   });
-  expect(made.token).not.toBe(old.token);
+  expect(created.token).not.toBe(old.token);
   const lifetime = (token: { created_at: string; expires_at: string | null }) =>
     Date.parse(token.expires_at!) - Date.parse(token.created_at);
-  expect(lifetime(made)).toBe(lifetime(old));
-  expect(Date.parse(made.replaces.ends_at) - Date.parse(made.created_at)).toBe(300_000);
+  expect(lifetime(created)).toBe(lifetime(old));
+  expect(Date.parse(created.replaces.ends_at) - Date.parse(created.created_at)).toBe(300_000);
   expect(await stored(old.token_id)).toMatchObject({
     expires_at: old.expires_at,
-    revoked_at: made.replaces.ends_at,
+    revoked_at: created.replaces.ends_at,
   });
-  expect([await refusal(old.token), await refusal(made.token)]).toEqual([null, null]);
+  expect([await refusal(old.token), await refusal(created.token)]).toEqual([null, null]);
 });
 
 test("refuses the old token after the overlap, or at once without one", async () => {
   const old = await make();
-  const made = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
-  expect(made.expires_at).toBeNull();
+  const created = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
+  expect(created.expires_at).toBeNull();
   await expect.poll(() => refusal(old.token)).toBe("DROVER-API-010");
-  expect(await refusal(made.token)).toBeNull();
-  const next = await admin.tokens.rotate(made.token_id, { overlap_seconds: 0 });
-  expect([await refusal(made.token), await refusal(next.token)]).toEqual(["DROVER-API-010", null]);
+  expect(await refusal(created.token)).toBeNull();
+  const next = await admin.tokens.rotate(created.token_id, { overlap_seconds: 0 });
+  expect([await refusal(created.token), await refusal(next.token)]).toEqual(["DROVER-API-010", null]);
 });
 
 test("during the overlap the old token can be rotated again without extending it, or revoked", async () => {
@@ -79,14 +79,14 @@ test("during the overlap the old token can be rotated again without extending it
 
 test("rotating your own token does not extend its lifetime", async () => {
   const old = await make({ expires_at: inDays(3) });
-  const made = await as(old.token).tokens.rotate("self");
-  expect(made).toMatchObject({
+  const created = await as(old.token).tokens.rotate("self");
+  expect(created).toMatchObject({
     subject: "ann",
     created_by: "ann",
     expires_at: old.expires_at,
     replaces: { token_id: old.token_id, asked_with: true },
   });
-  expect(await refusal(made.token)).toBeNull();
+  expect(await refusal(created.token)).toBeNull();
 });
 
 test("refuses to rotate ended and single-use tokens", async () => {
@@ -162,13 +162,13 @@ test("refuses to exchange a revoked or expired enrolment token", async () => {
 test("refuses to start with an ended admin token, and stores no token in plain text", async () => {
   const own = await startTestCoordinator();
   try {
-    const made = await own.client.tokens.rotate("self", { overlap_seconds: 0 });
-    expect(made).toMatchObject({ role: "admin", subject: "admin" });
+    const created = await own.client.tokens.rotate("self", { overlap_seconds: 0 });
+    expect(created).toMatchObject({ role: "admin", subject: "admin" });
     await own.stop();
     for (const name of ["drover.db", "drover.db-wal"]) {
       const file = join(own.directory, name);
       if (!statSync(file, { throwIfNoEntry: false })) continue;
-      expect(readFileSync(file, "latin1")).not.toContain(made.token);
+      expect(readFileSync(file, "latin1")).not.toContain(created.token);
     }
     await expect(startCoordinator({ stateDirectory: own.directory, port: 0 })).rejects.toMatchObject({
       code: "DROVER-API-027",

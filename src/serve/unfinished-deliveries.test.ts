@@ -13,7 +13,7 @@ test("unfinished deliveries do not block other deliveries", async () => {
   coordinator = await startTestCoordinator();
   const { hostname, port, host } = new URL(coordinator.url);
   const head = `POST /hooks/none HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n`;
-  for (let at = 0; at < 70; at += 1) {
+  for (let index = 0; index < 70; index += 1) {
     const socket = connect(Number(port), hostname);
     sockets.push(socket.on("error", () => undefined));
     socket.write(head);

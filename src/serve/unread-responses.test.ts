@@ -24,7 +24,7 @@ test("counts unread responses by their bytes until they are disconnected", async
   const sockets: Socket[] = [];
   const statusOfShort = async () => (await fetch(`http://127.0.0.1:${port}/short`)).status;
   try {
-    for (let at = 0; at < 8; at += 1) {
+    for (let index = 0; index < 8; index += 1) {
       const socket = connect(port, "127.0.0.1").on("error", () => undefined);
       sockets.push(socket.pause());
       socket.write("GET /long HTTP/1.1\r\nhost: x\r\n\r\n");

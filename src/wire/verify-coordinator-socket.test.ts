@@ -20,8 +20,8 @@ const connections: Socket[] = [];
 let directory: string;
 beforeEach(() => (directory = mkdtempSync(join(tmpdir(), "drover-sockets-"))));
 afterEach(async () => {
-  for (const one of connections.splice(0)) one.destroy();
-  for (const one of servers.splice(0)) await new Promise((resolve) => one.close(resolve));
+  for (const connection of connections.splice(0)) connection.destroy();
+  for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
   rmSync(directory, { recursive: true, force: true });
 });
 

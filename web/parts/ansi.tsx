@@ -24,7 +24,7 @@ export function Ansi({ text }: { text: string }) {
   return (
     <>
       {parts.map((part, index) => (
-        <span key={index} className={classOf(part.style)}>
+        <span key={index} className={toClassName(part.style)}>
           {part.text}
         </span>
       ))}
@@ -50,6 +50,6 @@ function applyCodes(before: TextStyle, codes: string): TextStyle {
   return style;
 }
 
-function classOf({ colour, bold, dim }: TextStyle): string {
+function toClassName({ colour, bold, dim }: TextStyle): string {
   return [colour === null ? "" : styles[`c${colour}`], bold ? styles["bold"] : "", dim ? styles["dim"] : ""].join(" ");
 }

@@ -12,7 +12,7 @@ const height = 64;
 
 /** A bar chart with stacked bars and labels for the first and the last bar. */
 export function Bars({ bars, label, from, to, formatMax }: BarsProps) {
-  const max = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumOf(parts)));
+  const max = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumParts(parts)));
   const width = 400 / Math.max(1, bars.length);
   const gap = Math.min(4, width * 0.25);
   return (
@@ -64,6 +64,6 @@ interface BarsProps {
   formatMax: (value: number) => string;
 }
 
-function sumOf(parts: Bar["parts"]): number {
+function sumParts(parts: Bar["parts"]): number {
   return parts.reduce((sum, { value }) => sum + value, 0);
 }

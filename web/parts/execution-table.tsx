@@ -43,7 +43,7 @@ export function ExecutionTable({
   withRun?: boolean;
 }) {
   return (
-    <Table label="Programs" columns={columns(withRun)} rows={executions} keyOf={({ start }) => start.execution_id} />
+    <Table label="Programs" columns={columns(withRun)} rows={executions} getKey={({ start }) => start.execution_id} />
   );
 }
 

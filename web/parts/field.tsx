@@ -11,18 +11,18 @@ export interface Input {
 export function Field({
   label,
   help,
-  fault,
+  error,
   required = false,
   children,
 }: {
   label: string;
   help?: ReactNode;
-  fault?: string | undefined;
+  error?: string | undefined;
   required?: boolean;
   children: (input: Input) => ReactNode;
 }) {
   const id = useId();
-  const hint = fault ?? help;
+  const hint = error ?? help;
   return (
     <div className={styles["field"]}>
       <label htmlFor={id}>
@@ -31,11 +31,11 @@ export function Field({
       </label>
       {children({
         id,
-        "aria-invalid": fault === undefined ? undefined : true,
+        "aria-invalid": error === undefined ? undefined : true,
         "aria-describedby": hint === undefined ? undefined : `${id}-hint`,
       })}
       {hint === undefined ? null : (
-        <p id={`${id}-hint`} className={fault === undefined ? styles["help"] : styles["fault"]}>
+        <p id={`${id}-hint`} className={error === undefined ? styles["help"] : styles["fault"]}>
           {hint}
         </p>
       )}

@@ -12,7 +12,7 @@ const components: Components = {
   a: ({ href = "", children }) =>
     /^https?:\/\//.test(href) ? (
       <a href={href} target="_blank" rel="noreferrer noopener nofollow" title={href}>
-        {children} <span className="faint">({hostOf(href)})</span>
+        {children} <span className="faint">({getHost(href)})</span>
       </a>
     ) : (
       <span>{children}</span>
@@ -34,6 +34,6 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
   );
 });
 
-function hostOf(url: string): string {
+function getHost(url: string): string {
   return URL.canParse(url) ? new URL(url).host : "invalid URL";
 }

@@ -43,7 +43,7 @@ export function RunTable({ runs, label, selection, currentIndex = null, searchTe
   useLayoutEffect(() => {
     if (currentIndex !== null) rows.scrollToIndex(currentIndex, { align: "auto" });
   }, [currentIndex]);
-  const nameOf = useRunnerNames();
+  const getRunnerName = useRunnerNames();
   return (
     <div ref={frame} className={styles["frame"]}>
       <div
@@ -82,7 +82,7 @@ export function RunTable({ runs, label, selection, currentIndex = null, searchTe
                   index={index}
                   isCurrent={index === currentIndex}
                   searchText={searchText}
-                  runner={nameOf(run.runner_id)}
+                  runner={getRunnerName(run.runner_id)}
                   selected={selection?.selectedIds.has(run.run_id) ?? null}
                   toggle={selection?.toggle}
                 />

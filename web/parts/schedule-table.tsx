@@ -20,7 +20,7 @@ export function ScheduleTable({
   readOnlyReason: string | null;
 }) {
   return (
-    <Table label={label} columns={columns(readOnlyReason)} rows={schedules} keyOf={({ schedule_id }) => schedule_id} />
+    <Table label={label} columns={columns(readOnlyReason)} rows={schedules} getKey={({ schedule_id }) => schedule_id} />
   );
 }
 

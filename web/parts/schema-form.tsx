@@ -39,7 +39,7 @@ export function SchemaForm({ schema, values, onChange, faults }: Props) {
           schema={asObject(properties[name])}
           required={required.has(name)}
           value={values[name]}
-          fault={faults?.get(name)}
+          error={faults?.get(name)}
           onChange={(value) => set(name, value)}
         />
       ))}
@@ -52,14 +52,14 @@ function Field({
   schema,
   required,
   value,
-  fault,
+  error,
   onChange,
 }: {
   name: string;
   schema: Schema;
   required: boolean;
   value: unknown;
-  fault: string | undefined;
+  error: string | undefined;
   onChange: (value: unknown) => void;
 }) {
   const id = useId();
@@ -75,8 +75,8 @@ function Field({
       : String(typeof defaultValue === "object" ? JSON.stringify(defaultValue) : defaultValue);
   const common = {
     id,
-    "aria-invalid": fault ? true : undefined,
-    "aria-describedby": description || fault ? `${id}-description` : undefined,
+    "aria-invalid": error ? true : undefined,
+    "aria-describedby": description || error ? `${id}-description` : undefined,
   };
   const choices = Array.isArray(schema["enum"]) ? (schema["enum"] as unknown[]) : null;
   if (type === "object" || (type === "array" && !isTextList(schema)))
@@ -148,9 +148,9 @@ function Field({
           )}
         </>
       )}
-      {description || fault ? (
-        <p id={`${id}-description`} className={fault ? styles["fault"] : styles["help"]}>
-          {fault ?? description}
+      {description || error ? (
+        <p id={`${id}-description`} className={error ? styles["fault"] : styles["help"]}>
+          {error ?? description}
         </p>
       ) : null}
     </div>
@@ -176,18 +176,18 @@ export function JsonField({
 }) {
   const id = useId();
   const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
-  const [fault, setFault] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
   const change = (next: string): void => {
     setText(next);
     if (next.trim() === "") {
-      setFault(null);
+      setError(null);
       return onChange(undefined);
     }
     try {
       onChange(JSON.parse(next));
-      setFault(null);
-    } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setError(null);
+    } catch (cause) {
+      setError(cause instanceof Error ? cause.message : String(cause));
     }
   };
   return (
@@ -203,12 +203,12 @@ export function JsonField({
         autoFocus={autoFocus}
         spellCheck={false}
         value={text}
-        aria-invalid={fault ? true : undefined}
+        aria-invalid={error ? true : undefined}
         aria-describedby={`${id}-description`}
         onChange={(event) => change(event.target.value)}
       />
-      <p id={`${id}-description`} className={fault ? styles["fault"] : styles["help"]}>
-        {fault ?? help}
+      <p id={`${id}-description`} className={error ? styles["fault"] : styles["help"]}>
+        {error ?? help}
       </p>
     </div>
   );

@@ -52,6 +52,6 @@ export function statusLabel(status: RunStatus): string {
   return appearances[status].label;
 }
 
-export function toneOf(status: RunStatus): Tone {
+export function getTone(status: RunStatus): Tone {
   return appearances[status].tone;
 }

@@ -19,12 +19,12 @@ export function Table<T>({
   label,
   columns,
   rows,
-  keyOf,
+  getKey,
 }: {
   label: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
-  keyOf: (row: T) => string;
+  getKey: (row: T) => string;
 }) {
   return (
     <div className={styles["frame"]}>
@@ -41,11 +41,11 @@ export function Table<T>({
           </thead>
           <tbody>
             {rows.map((row) => (
-              <tr key={keyOf(row)}>
+              <tr key={getKey(row)}>
                 {columns.map((column) => (
                   <td
                     key={column.head}
-                    className={classOf(column)}
+                    className={toClassName(column)}
                     title={column.title?.(row)}
                     data-head={column.quiet ? undefined : column.head}
                   >
@@ -61,7 +61,7 @@ export function Table<T>({
   );
 }
 
-function classOf<T>({ right, tone, mono, title }: Column<T>): string {
+function toClassName<T>({ right, tone, mono, title }: Column<T>): string {
   return [tone, mono && "mono", right && styles["right"], title && styles["wide"]].filter(Boolean).join(" ");
 }
 

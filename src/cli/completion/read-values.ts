@@ -82,13 +82,13 @@ async function readFrom(client: ApiClient, kind: Exclude<ValueKind, "agents">): 
 async function readRecord<T>(local: Local, read: (client: ApiClient) => Promise<T[]>): Promise<T[]> {
   const directory = recordDirectory(local.locations.stateDirectory);
   if (!existsSync(databaseFile(directory))) return [];
-  const [{ openStore }, { recordClient }] = await Promise.all([
+  const [{ openStore }, { createRecordClient }] = await Promise.all([
     import("../../record/open.ts"),
     import("../../compose/record-client.ts"),
   ]);
   const store = await openStore({ directory, now: () => new Date(), mode: "read" });
   try {
-    return await read(recordClient(store));
+    return await read(createRecordClient(store));
   } finally {
     await store.close();
   }

@@ -39,7 +39,7 @@ test("limits the queue of one caller and answers another before the rest of it",
 
 const text = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
 const repeated = (count: number, each: (at: number) => [string, unknown]) =>
-  Object.fromEntries(Array.from({ length: count }, (_, at) => each(at)));
+  Object.fromEntries(Array.from({ length: count }, (_, index) => each(index)));
 const doubled = {
   $defs: repeated(60, (at) => [
     `d${at}`,
@@ -74,7 +74,7 @@ test.each(slowChecks)("%s delays nobody else", async (_, schema, value) => {
 test("a caller that uses up the checker's time is refused for a while, and other callers are not", async () => {
   const checker = openChecker({ checkMs: 50, allowanceMs: 100 });
   let refused = null;
-  for (let at = 0; at < 10 && refused === null; at += 1) {
+  for (let index = 0; index < 10 && refused === null; index += 1) {
     const checked = await checker.check(evil, attack, limits, { caller: "slow" });
     if (checked.reason === "busy") refused = checked;
   }

@@ -66,8 +66,8 @@ test.each([
 
 function doubling(): object {
   const $defs: Record<string, unknown> = { d40: { type: "number" } };
-  for (let at = 0; at < 40; at++)
-    $defs[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };
+  for (let index = 0; index < 40; index++)
+    $defs[`d${index}`] = { allOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] };
   return { $defs, $ref: "#/$defs/d0" };
 }
 
@@ -88,10 +88,10 @@ test("refuses schemas over the limits before compiling them", async () => {
   expect(await refused({ $ref: "other.json#/x" })).toBe("refused");
   expect(await refused({ properties: { x: { $id: "http://x/y" } } })).toBe("refused");
   expect(await refused({ description: "x".repeat(65_536) })).toBe("refused");
-  expect(await refused({ enum: Array.from({ length: 6000 }, (_, at) => at) })).toBe("refused");
+  expect(await refused({ enum: Array.from({ length: 6000 }, (_, index) => index) })).toBe("refused");
   expect(await refused(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as object)).toBe("refused");
   let deep: object = {};
-  for (let at = 0; at < 10_000; at++) deep = { not: deep };
+  for (let index = 0; index < 10_000; index++) deep = { not: deep };
   expect(await refused(deep)).toBe("refused");
 });
 
@@ -100,7 +100,7 @@ test("refuses values over the limits", async () => {
   const refused = async (value: unknown) => (await checker.check({}, value, limits)).reason;
   expect(await refused({ x: "x".repeat(1024 * 1024) })).toBe("refused");
   let deep: unknown = 1;
-  for (let at = 0; at < 100_000; at++) deep = [deep];
+  for (let index = 0; index < 100_000; index++) deep = [deep];
   expect(await refused(deep)).toBe("refused");
   expect(await refused(JSON.parse('{"a":{"__proto__":{}}}'))).toBe("refused");
   expect(await refused({ a: { constructor: 1 } })).toBe("refused");
@@ -187,6 +187,6 @@ test.runIf(process.platform === "linux")("does not time out a schema on a busy m
     expect(await Promise.all(checks)).toEqual(checks.map(() => ({ faults: [] })));
     expect((await checker.check(evil, attack, limits)).reason).toBe("late");
   } finally {
-    await Promise.all(busy.map((one) => one.terminate()));
+    await Promise.all(busy.map((item) => item.terminate()));
   }
 });

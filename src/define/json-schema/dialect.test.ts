@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { checkSchemaLimits } from "./limits.ts";
 
-const faultsOf = (schema: object) => checkSchemaLimits(schema).map(({ path, message }) => `${path} ${message}`);
+const formatFaults = (schema: object) => checkSchemaLimits(schema).map(({ path, message }) => `${path} ${message}`);
 
 test.each([
   "https://json-schema.org/draft/2020-12/schema",
@@ -11,7 +11,7 @@ test.each([
   "https://json-schema.org/draft-07/schema#",
   "http://json-schema.org/draft-06/schema#",
 ])("checks by the dialect %s", ($schema) => {
-  expect(faultsOf({ $schema, type: "object" })).toEqual([]);
+  expect(formatFaults({ $schema, type: "object" })).toEqual([]);
 });
 
 test.each([
@@ -34,7 +34,7 @@ test.each([
   "https://json-schema.org/draft/2020-12/schema\n",
   "",
 ])("refuses the foreign dialect %j by its name", ($schema) => {
-  const [fault] = faultsOf({ $schema, type: "object" });
+  const [fault] = formatFaults({ $schema, type: "object" });
   expect(fault).toMatch(/^\/\$schema is "/);
   expect(fault).toContain(JSON.stringify($schema));
 });
@@ -42,7 +42,7 @@ test.each([
 test.each([1, null, {}, ["https://json-schema.org/draft/2020-12/schema"], true])(
   "refuses %j as a dialect",
   ($schema) => {
-    expect(faultsOf({ $schema, type: "object" })).not.toEqual([]);
+    expect(formatFaults({ $schema, type: "object" })).not.toEqual([]);
   },
 );
 
@@ -62,18 +62,18 @@ test.each([
   ["$dynamicRef", "https://evil.example/x#meta"],
   ["$recursiveRef", "https://evil.example/x"],
 ] as const)("refuses %s %j, at the top and inside", (key, value) => {
-  expect(faultsOf({ type: "object", [key]: value })).toHaveLength(1);
-  expect(faultsOf({ properties: { a: { [key]: value } } })).toHaveLength(1);
+  expect(formatFaults({ type: "object", [key]: value })).toHaveLength(1);
+  expect(formatFaults({ properties: { a: { [key]: value } } })).toHaveLength(1);
 });
 
 test("refuses a dialect in a subschema, where it would be ignored", () => {
   const $schema = "https://json-schema.org/draft/2020-12/schema";
-  expect(faultsOf({ properties: { a: { $schema, type: "string" } } })).toEqual([
+  expect(formatFaults({ properties: { a: { $schema, type: "string" } } })).toEqual([
     "/properties/a/$schema is only allowed at the top of a schema",
   ]);
 });
 
 test("accepts a schema $id that names no host", () => {
-  for (const $id of ["day.json", "urn:example:day", "#day", "/day"]) expect(faultsOf({ $id })).toEqual([]);
-  expect(faultsOf({ properties: { $schema: { type: "string" }, $id: { type: "string" } } })).toEqual([]);
+  for (const $id of ["day.json", "urn:example:day", "#day", "/day"]) expect(formatFaults({ $id })).toEqual([]);
+  expect(formatFaults({ properties: { $schema: { type: "string" }, $id: { type: "string" } } })).toEqual([]);
 });

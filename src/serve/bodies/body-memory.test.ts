@@ -32,7 +32,7 @@ test("above the limit, reads only a caller's oldest body, one after the other", 
 
 test("does not count small bodies or released ones", () => {
   const enter = createBodyMemory(100 * kilobyte);
-  for (let at = 0; at < 100; at += 1) expect(enter("ann").add(60 * kilobyte)).toBeUndefined();
+  for (let index = 0; index < 100; index += 1) expect(enter("ann").add(60 * kilobyte)).toBeUndefined();
   const one = enter("ann");
   expect(one.add(90 * kilobyte)).toBeUndefined();
   one.release();
@@ -63,7 +63,7 @@ test("unfinished bodies of runners delay no other caller, and their own requests
     socket.write(head + body.slice(0, -1));
     return { socket, answer };
   };
-  const sent = Array.from({ length: 6 }, (_, at) => send(`runner ${at}`));
+  const sent = Array.from({ length: 6 }, (_, index) => send(`runner ${index}`));
   // Another caller is served meanwhile.
   const large = { agent_name: "nobody", parameters: { text: "x".repeat(300 * kilobyte) } };
   await expect(coordinator.client.submit(large)).rejects.toMatchObject({ code: "DROVER-SUB-001" });

@@ -22,15 +22,15 @@ afterEach(async () => {
 /** Sends a text in chunks of a few bytes. */
 const send = (text: string, caller = "a"): Promise<unknown> => {
   const body = bodies.open(caller, "POST /runner/sessions");
-  for (let at = 0; at < text.length; at += 7) body.push(Buffer.from(text.slice(at, at + 7)));
+  for (let index = 0; index < text.length; index += 7) body.push(Buffer.from(text.slice(index, index + 7)));
   return body.end();
 };
 const request = (id: string): string => JSON.stringify({ runner_id: "r", epoch: 1, session_ids: [id] });
 
 test("reads bodies that arrive at the same time, each for its own caller", async () => {
   start();
-  const ids = Array.from({ length: 20 }, (_, at) => `session-${at}`);
-  const values = await Promise.all(ids.map((id, at) => send(request(id), `caller-${at % 3}`)));
+  const ids = Array.from({ length: 20 }, (_, index) => `session-${index}`);
+  const values = await Promise.all(ids.map((id, index) => send(request(id), `caller-${index % 3}`)));
   expect(values).toEqual(ids.map((id) => JSON.parse(request(id))));
   expect(threads).toHaveLength(1);
 });

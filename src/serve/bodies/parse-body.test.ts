@@ -4,7 +4,7 @@ import { Refusal } from "../refusal.ts";
 import { parseBody } from "./parse-body.ts";
 
 const parse = (text: string) => parseBody(Buffer.from(text));
-const codeOf = (text: string) => {
+const tryParse = (text: string) => {
   try {
     parse(text);
     return "accepted";
@@ -37,7 +37,7 @@ test.each([
 test("accepts and refuses randomly changed texts like JSON.parse", () => {
   const random = dice(17);
   for (let round = 0; round < 3000; round += 1) {
-    let text = JSON.stringify(valueOf(random, 4));
+    let text = JSON.stringify(randomValue(random, 4));
     for (let changes = random.int(3); changes > 0; changes -= 1) {
       const at = random.int(text.length);
       text = text.slice(0, at) + random.pick(changed) + text.slice(at + random.int(2));
@@ -58,11 +58,11 @@ test.each([
   ["half a text", '"x', ["DROVER-API-001", "body"]],
   ["nothing", " ", ["DROVER-API-001", "body"]],
 ])("refuses %s", (_, text, refused) => {
-  expect(codeOf(text)).toEqual(refused);
+  expect(tryParse(text)).toEqual(refused);
 });
 
 function numbered(count: number): [string, number][] {
-  return Array.from({ length: count }, (_, at) => [`name${at}`, at]);
+  return Array.from({ length: count }, (_, index) => [`name${index}`, index]);
 }
 
 /** Compares as text, so that 0 and -0 differ. */
@@ -77,12 +77,12 @@ function settle(parsed: () => unknown): string {
 const changed = '{}[],:"\\ 019-+.eEtfnu\n\u0000é'.split("");
 const texts = ["", "a", "é\n", '"\\', "long enough to be read in another way: ".repeat(3)];
 
-function valueOf(random: Dice, depth: number): unknown {
+function randomValue(random: Dice, depth: number): unknown {
   const kind = random.int(depth === 0 ? 4 : 6);
   if (kind === 0) return random.pick(texts);
   if (kind === 1) return random.int(2000) / 8 - 100;
   if (kind === 2) return random.pick([true, false, null]);
   if (kind === 3) return random.int(1000);
-  const inner = Array.from({ length: random.int(4) }, () => valueOf(random, depth - 1));
-  return kind === 4 ? inner : Object.fromEntries(inner.map((value, at) => [`${random.pick(texts)}${at}`, value]));
+  const inner = Array.from({ length: random.int(4) }, () => randomValue(random, depth - 1));
+  return kind === 4 ? inner : Object.fromEntries(inner.map((value, index) => [`${random.pick(texts)}${index}`, value]));
 }

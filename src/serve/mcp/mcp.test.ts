@@ -36,32 +36,32 @@ afterEach(async () => {
   await host.stop();
 });
 
-const runOf = (run_id: unknown) => host.coordinator.client.runs.get(String(run_id));
-const started = async (token = ann): Promise<string> => {
+const getRun = (run_id: unknown) => host.coordinator.client.runs.get(String(run_id));
+const startRun = async (token = ann): Promise<string> => {
   const client = await host.connect(token);
   return String(dataOf(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
 };
 
 test.each(generations)("run_<agent> starts a run, sends progress and returns its result (%s)", async (mode) => {
   const client = await host.connect(ann, mode);
-  const said: { progress: number; message?: string | undefined }[] = [];
+  const notifications: { progress: number; message?: string | undefined }[] = [];
   const call = client.callTool(
     { name: "run_count", arguments: { path: "src" } },
-    { onprogress: (progress) => said.push(progress) },
+    { onprogress: (progress) => notifications.push(progress) },
   );
   const claim = await host.claim();
   expect(claim.invocation).toMatchObject({ parameters: { path: "src" } });
   await host.report(claim, { type: "progress", percent: 40, message: "counting" });
-  await expect.poll(() => said.map(({ message }) => message), patience).toContain("40 %: counting");
+  await expect.poll(() => notifications.map(({ message }) => message), patience).toContain("40 %: counting");
   await host.finish(claim, { status: "completed", exit_code: 0, text: '{"files":3}', data: { files: 3 } });
   const answer = await call;
   expect(textOf(answer)).toBe('{"files":3}');
   expect(answer).toMatchObject({ structuredContent: { files: 3 }, _meta: { "drover/run_id": claim.run_id } });
   expect(answer.isError).toBeFalsy();
-  expect(said[0]?.message).toBe(`run ${claim.run_id} started`);
-  const numbers = said.map(({ progress }) => progress);
+  expect(notifications[0]?.message).toBe(`run ${claim.run_id} started`);
+  const numbers = notifications.map(({ progress }) => progress);
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
-  expect(await runOf(claim.run_id)).toMatchObject({
+  expect(await getRun(claim.run_id)).toMatchObject({
     created_by: "ann",
     trigger_type: "agent",
     parent_run_id: null,
@@ -139,7 +139,7 @@ test("refuses invalid arguments by their path without starting a run", async () 
 });
 
 test("treats another user's run like an unknown one in every tool", async () => {
-  const run_id = await started();
+  const run_id = await startRun();
   const client = await host.connect(bob);
   for (const id of [run_id, "0190aaaa-0000-7000-8000-000000000009", "../runs"])
     for (const [name, more] of [
@@ -152,7 +152,7 @@ test("treats another user's run like an unknown one in every tool", async () => 
       expect([name, answer.isError, dataOf(answer)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
     }
   expect(dataOf(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
-  expect(await runOf(run_id)).toMatchObject({ status: "pending" });
+  expect(await getRun(run_id)).toMatchObject({ status: "pending" });
   const own = await host.connect(ann);
   const { runs } = dataOf(await own.callTool({ name: "get_run", arguments: {} }));
   expect(runs).toContainEqual(expect.objectContaining({ run_id, status: "pending" }));
@@ -162,7 +162,7 @@ test("treats another user's run like an unknown one in every tool", async () => 
 });
 
 test("a viewer sees runs and agents but cannot start, stop or answer", async () => {
-  const run_id = await started();
+  const run_id = await startRun();
   const client = await host.connect(await host.tokenOf("viewer", "ann"));
   expect(dataOf(await client.callTool({ name: "get_run", arguments: { run_id } }))).toMatchObject({ run_id });
   const calls: [string, Record<string, unknown>][] = [
@@ -179,7 +179,7 @@ test("a viewer sees runs and agents but cannot start, stop or answer", async () 
 });
 
 test("wait_run returns on timeout, and later with the result", async () => {
-  const run_id = await started();
+  const run_id = await startRun();
   const client = await host.connect(ann);
   const early = await client.callTool({ name: "wait_run", arguments: { run_id, timeout_seconds: 0.05 } });
   expect(dataOf(early)).toMatchObject({ run_id, status: "pending", next: expect.stringContaining("wait_run") });
@@ -231,7 +231,7 @@ test.each(generations)("neither a cancelled call nor a disconnected client ends 
   expect(await left).toBeInstanceOf(Error);
   for (const claim of [first, second]) {
     await host.report(claim, { type: "progress", percent: 50 });
-    expect(await runOf(claim.run_id)).toMatchObject({ status: "running" });
+    expect(await getRun(claim.run_id)).toMatchObject({ status: "running" });
     await host.finish(claim, { status: "completed", exit_code: 0, text: "survived" });
   }
   const next = await host.connect(ann, mode);
@@ -255,7 +255,7 @@ function callTool(token: string, name: string, input: unknown, signal?: AbortSig
 
 test("limits a caller to 64 open calls, and releases those of disconnected clients", async () => {
   const token = await host.tokenOf("user", "crowd");
-  const run_id = await started(token);
+  const run_id = await startRun(token);
   const leave = new AbortController();
   const wait = (signal?: AbortSignal) => callTool(token, "wait_run", { run_id, timeout_seconds: 600 }, signal);
   const open = await Promise.all(Array.from({ length: 64 }, () => wait(leave.signal)));
@@ -271,7 +271,7 @@ test("limits a caller to 64 open calls, and releases those of disconnected clien
     one.abort();
     expect(status).toBe(200);
   }, patience);
-  expect(await runOf(run_id)).toMatchObject({ status: "pending" });
+  expect(await getRun(run_id)).toMatchObject({ status: "pending" });
 });
 
 test("revoking a token ends its open call but not the run", async () => {
@@ -282,16 +282,16 @@ test("revoking a token ends its open call but not the run", async () => {
   await expect(call.text()).rejects.toThrow();
   expect((await callTool(token, "list_agents", {})).status).toBe(401);
   await host.finish(claim, { status: "completed", exit_code: 0, text: "survived" });
-  expect(await runOf(claim.run_id)).toMatchObject({ status: "completed", created_by: "eve" });
+  expect(await getRun(claim.run_id)).toMatchObject({ status: "completed", created_by: "eve" });
 });
 
 test("an attempt token starts, follows and stops only its own run's children", async () => {
-  const parent = await started();
+  const parent = await startRun();
   const claim = await host.claim();
   const inside = await host.connect(claim.attempt_token);
   const call = inside.callTool({ name: "run_count", arguments: { path: "x" } });
   const child = await host.claim();
-  expect(await runOf(child.run_id)).toMatchObject({
+  expect(await getRun(child.run_id)).toMatchObject({
     parent_run_id: parent,
     created_by: "ann",
     trigger_type: "agent",
@@ -301,7 +301,7 @@ test("an attempt token starts, follows and stops only its own run's children", a
   const second = dataOf(await inside.callTool({ name: "start_run", arguments: { agent: "hidden" } }));
   const stopped = await inside.callTool({ name: "stop_run", arguments: { run_id: second["run_id"] } });
   expect(dataOf(stopped)).toMatchObject({ status: "cancelled" });
-  const sibling = await started();
+  const sibling = await startRun();
   for (const name of ["get_run", "wait_run", "stop_run"]) {
     const answer = await inside.callTool({ name, arguments: { run_id: sibling } });
     expect([name, dataOf(answer)]).toMatchObject([name, { code: "DROVER-API-014" }]);
@@ -314,7 +314,7 @@ test("refuses an agent that calls itself below the eighth run", async () => {
   let token = ann;
   const claims = [];
   for (let depth = 0; depth <= 8; depth += 1) {
-    await started(token);
+    await startRun(token);
     const claim = await host.claim();
     claims.push(claim);
     token = claim.attempt_token;

@@ -85,7 +85,7 @@ export async function movingPlace(
       };
       writeFileSync(join(folder, "profiles", `${client}.json`), JSON.stringify({ type: client, ...profile }));
       const opened = await openProfiles({
-        wanted: [client],
+        names: [client],
         directories: [join(folder, "profiles")],
         env,
         onNotice: (message) => expect.fail(message),

@@ -82,8 +82,10 @@ export function Page() {
 }
 
 function AgentCard({ agent, onRun }: { agent: Agent; onRun: () => void }) {
-  const nameOf = useRunnerNames();
-  const origin = { file: "from a file", api: "created here", runner: `from ${nameOf(agent.runner_id)}` }[agent.source];
+  const getRunnerName = useRunnerNames();
+  const origin = { file: "from a file", api: "created here", runner: `from ${getRunnerName(agent.runner_id)}` }[
+    agent.source
+  ];
   return (
     <li className={styles["card"]}>
       <div className="row">

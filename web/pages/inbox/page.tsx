@@ -19,17 +19,17 @@ export function Page() {
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
   const questions = open.data?.items ?? [];
   const current = questions[Math.min(currentIndex, questions.length - 1)];
-  const modeOf = (id: string) => (mode?.id === id ? mode.mode : "view");
-  const idOf = (question: { run_id: string; request_id: string }): string =>
+  const getMode = (id: string) => (mode?.id === id ? mode.mode : "view");
+  const toId = (question: { run_id: string; request_id: string }): string =>
     `${question.run_id} ${question.request_id}`;
   useKeys({
     j: () => setCurrentIndex(Math.min(currentIndex + 1, questions.length - 1)),
     k: () => setCurrentIndex(Math.max(currentIndex - 1, 0)),
-    e: () => current && setMode({ id: idOf(current), mode: "edit" }),
-    d: () => current && setMode({ id: idOf(current), mode: "deny" }),
+    e: () => current && setMode({ id: toId(current), mode: "edit" }),
+    d: () => current && setMode({ id: toId(current), mode: "deny" }),
     a: () =>
       current &&
-      modeOf(idOf(current)) === "view" &&
+      getMode(toId(current)) === "view" &&
       void api.questions.answer(current.run_id, current.request_id, { decision: "allow" }).then(() => {
         toast(`Approved ${current.tool}`);
         return queryClient.invalidateQueries({ queryKey: ["questions"] });
@@ -60,11 +60,11 @@ export function Page() {
           ) : (
             questions.map((question, index) => (
               <QuestionCard
-                key={idOf(question)}
+                key={toId(question)}
                 question={question}
                 isCurrent={question === current && index === Math.min(currentIndex, questions.length - 1)}
-                mode={modeOf(idOf(question))}
-                setMode={(next) => setMode(next === "view" ? null : { id: idOf(question), mode: next })}
+                mode={getMode(toId(question))}
+                setMode={(next) => setMode(next === "view" ? null : { id: toId(question), mode: next })}
               />
             ))
           )}
@@ -73,7 +73,7 @@ export function Page() {
           <Card title="Answered" note="newest last" flush>
             <ul>
               {closed.data.items.slice(-20).map((question) => (
-                <AnsweredRow key={idOf(question)} question={question} />
+                <AnsweredRow key={toId(question)} question={question} />
               ))}
             </ul>
           </Card>

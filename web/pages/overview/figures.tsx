@@ -56,8 +56,8 @@ function Cost({ stats: { cost } }: { stats: Stats }) {
   const tokens = sum(cost, totalTokens);
   // A local model uses tokens but costs nothing.
   const unit = spent > 0 ? moneyUnit : tokenUnit;
-  const agents = groupBy(cost, ({ agent_name }) => agent_name, unit.valueOf).toSorted(([, a], [, b]) => b - a);
-  const days = groupBy(cost, ({ day }) => day, unit.valueOf).toSorted(([a], [b]) => a.localeCompare(b));
+  const agents = groupBy(cost, ({ agent_name }) => agent_name, unit.getValue).toSorted(([, a], [, b]) => b - a);
+  const days = groupBy(cost, ({ day }) => day, unit.getValue).toSorted(([a], [b]) => a.localeCompare(b));
   return (
     <Card
       title="Cost by agent"
@@ -100,19 +100,19 @@ function Cost({ stats: { cost } }: { stats: Stats }) {
 type CostRow = Stats["cost"][number];
 
 interface Unit {
-  valueOf: (row: CostRow) => number;
+  getValue: (row: CostRow) => number;
   show: (value: number) => string;
 }
 
-const moneyUnit: Unit = { valueOf: ({ cost_usd }) => cost_usd ?? 0, show: formatMoney };
-const tokenUnit: Unit = { valueOf: totalTokens, show: (value) => formatCount(Math.round(value)) };
+const moneyUnit: Unit = { getValue: ({ cost_usd }) => cost_usd ?? 0, show: formatMoney };
+const tokenUnit: Unit = { getValue: totalTokens, show: (value) => formatCount(Math.round(value)) };
 
 function totalTokens({ input_tokens, output_tokens }: CostRow): number {
   return input_tokens + output_tokens;
 }
 
 function agentLines(cost: readonly CostRow[], day: string, unit: Unit): string[] {
-  return cost.filter((row) => row.day === day).map((row) => `${row.agent_name} ${unit.show(unit.valueOf(row))}`);
+  return cost.filter((row) => row.day === day).map((row) => `${row.agent_name} ${unit.show(unit.getValue(row))}`);
 }
 
 function Failures({ stats: { failures } }: { stats: Stats }) {
@@ -136,13 +136,17 @@ function Failures({ stats: { failures } }: { stats: Stats }) {
   );
 }
 
-function sum<T>(items: readonly T[], valueOf: (item: T) => number): number {
-  return items.reduce((subtotal, item) => subtotal + valueOf(item), 0);
+function sum<T>(items: readonly T[], getValue: (item: T) => number): number {
+  return items.reduce((subtotal, item) => subtotal + getValue(item), 0);
 }
 
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string, valueOf: (item: T) => number): [string, number][] {
+function groupBy<T>(
+  items: readonly T[],
+  getKey: (item: T) => string,
+  getValue: (item: T) => number,
+): [string, number][] {
   const sums = new Map<string, number>();
-  for (const item of items) sums.set(keyOf(item), (sums.get(keyOf(item)) ?? 0) + valueOf(item));
+  for (const item of items) sums.set(getKey(item), (sums.get(getKey(item)) ?? 0) + getValue(item));
   return [...sums].filter(([, value]) => value > 0);
 }
 

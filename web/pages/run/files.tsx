@@ -74,7 +74,7 @@ export function Files({
         title={<span className="mono">{file.path}</span>}
         note={`${formatBytes(file.size)} · ${file.media_type}`}
         actions={
-          <a className={buttonClass("plain")} href={urlOf(run, file)} download>
+          <a className={buttonClass("plain")} href={toUrl(run, file)} download>
             <Icon name="download" /> Download
           </a>
         }
@@ -92,13 +92,13 @@ function Preview({ run, file }: { run: Run; file: StoredFile }) {
     enabled: kind !== "image" && kind !== "none",
     staleTime: Infinity,
     queryFn: async () => {
-      const response = await fetch(urlOf(run, file));
+      const response = await fetch(toUrl(run, file));
       if (!response.ok)
         throw new Error(`Cannot read the file: the coordinator responded with status ${response.status}.`);
       return response.text();
     },
   });
-  if (kind === "image") return <img className={styles["image"]} src={urlOf(run, file)} alt={file.path} />;
+  if (kind === "image") return <img className={styles["image"]} src={toUrl(run, file)} alt={file.path} />;
   if (kind === "none") return <p className="dim">No preview for this type of file.</p>;
   if (text.isError) return <ErrorNote error={text.error} />;
   if (text.data === undefined) return <Skeleton />;
@@ -156,7 +156,7 @@ function previewKind({ path, media_type, size }: StoredFile): "image" | "markdow
     : "none";
 }
 
-function urlOf(run: Run, { path }: StoredFile): string {
+function toUrl(run: Run, { path }: StoredFile): string {
   return `/runs/${run.run_id}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
@@ -164,7 +164,7 @@ async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
   const { zip } = await import("./zip.ts");
   const contents = await Promise.all(
     files.map(async (file) => {
-      const response = await fetch(urlOf(run, file));
+      const response = await fetch(toUrl(run, file));
       if (!response.ok)
         throw new Error(`Cannot read ${file.path}: the coordinator responded with status ${response.status}.`);
       return { path: file.path, bytes: new Uint8Array(await response.arrayBuffer()) };

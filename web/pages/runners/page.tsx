@@ -32,7 +32,7 @@ export function Page() {
             label="Runners"
             columns={columns(me.data?.role === "admin" || me.data?.role === "user")}
             rows={runners.data ?? []}
-            keyOf={({ runner_id }) => runner_id}
+            getKey={({ runner_id }) => runner_id}
           />
         )}
       </Card>

@@ -10,5 +10,5 @@ export function FireTimes({ slots, timezone }: { slots: readonly string[]; timez
   ];
   if (zone !== browserZone)
     columns.push({ head: `${browserZone} (you)`, tone: "dim", cell: (slot) => formatInZone(slot, browserZone) });
-  return <Table label="Next fire times" columns={columns} rows={slots} keyOf={(slot) => slot} />;
+  return <Table label="Next fire times" columns={columns} rows={slots} getKey={(slot) => slot} />;
 }

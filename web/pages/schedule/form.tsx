@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api } from "../../data/client.ts";
-import { faultsByField } from "../../data/faults-by-field.ts";
+import { errorsByField } from "../../data/errors-by-field.ts";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -34,7 +34,7 @@ export function ScheduleForm({
   const agents = useQuery(queries.agents()).data ?? [];
   const set = (change: Partial<Draft>): void => setDraft((before) => ({ ...before, ...change }));
   const preview = usePreview(toTiming(draft));
-  const faults = faultsByField(error);
+  const faults = errorsByField(error);
   const agent = agents.find(({ name }) => name === draft.agent_name);
   const names = [...new Set([...agents.map(({ name }) => name), draft.agent_name])].filter(Boolean).sort();
   const isProcedural = agent?.type === "procedural";
@@ -61,7 +61,7 @@ export function ScheduleForm({
               <div className={styles["pair"]}>
                 <Field
                   label="Agent"
-                  fault={faults.get("agent_name")}
+                  error={faults.get("agent_name")}
                   {...(schedule === null ? {} : { help: "A schedule cannot move to another agent." })}
                 >
                   {(input) => (
@@ -78,7 +78,7 @@ export function ScheduleForm({
                     </select>
                   )}
                 </Field>
-                <Field label="Name" fault={faults.get("name")}>
+                <Field label="Name" error={faults.get("name")}>
                   {(input) => (
                     <input
                       {...input}
@@ -89,7 +89,7 @@ export function ScheduleForm({
                   )}
                 </Field>
               </div>
-              <TimingFields draft={draft} faults={faultsByField(preview.query.error)} onChange={set} />
+              <TimingFields draft={draft} faults={errorsByField(preview.query.error)} onChange={set} />
             </div>
           </Card>
           <PolicyFields draft={draft} faults={faults} isProcedural={isProcedural} onChange={set} />
@@ -104,7 +104,7 @@ export function ScheduleForm({
             ) : (
               <div className={formStyles["form"]}>
                 {isProcedural ? null : (
-                  <Field label="Prompt" fault={faults.get("prompt")}>
+                  <Field label="Prompt" error={faults.get("prompt")}>
                     {(input) => (
                       <textarea
                         {...input}
@@ -122,7 +122,7 @@ export function ScheduleForm({
                     schema={agent.parameters_schema}
                     values={draft.parameters}
                     onChange={(parameters) => set({ parameters })}
-                    faults={faultsByField(error, "body.parameters")}
+                    faults={errorsByField(error, "body.parameters")}
                   />
                 ) : null}
               </div>

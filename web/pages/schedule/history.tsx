@@ -29,7 +29,7 @@ export function History({ schedule }: { schedule: Schedule }) {
             <Command text={`drover schedules run ${schedule.name}`} />
           </EmptyState>
         ) : (
-          <Table label="History" columns={columns(schedule.timezone)} rows={slots} keyOf={({ slot }) => slot} />
+          <Table label="History" columns={columns(schedule.timezone)} rows={slots} getKey={({ slot }) => slot} />
         )}
       </Card>
       {query.hasNextPage ? (

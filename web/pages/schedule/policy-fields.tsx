@@ -29,7 +29,7 @@ export function PolicyFields({
   return (
     <Card title="Policies">
       <div className={formStyles["form"]}>
-        <Field label="If the previous run is still active" fault={faults.get("overlap")}>
+        <Field label="If the previous run is still active" error={faults.get("overlap")}>
           {(input) => (
             <select
               {...input}
@@ -46,7 +46,7 @@ export function PolicyFields({
         </Field>
         <Field
           label="After missed slots"
-          fault={faults.get("catch_up")}
+          error={faults.get("catch_up")}
           help="Slots are missed while no coordinator is running or its host is asleep."
         >
           {(input) => (
@@ -63,7 +63,7 @@ export function PolicyFields({
             </select>
           )}
         </Field>
-        <Field label="Questions from its runs" fault={faults.get("attended")}>
+        <Field label="Questions from its runs" error={faults.get("attended")}>
           {(input) => (
             <select
               {...input}

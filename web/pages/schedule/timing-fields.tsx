@@ -27,7 +27,7 @@ export function TimingFields({
       </fieldset>
       {draft.kind === "cron" ? (
         <div>
-          <Field label="Cron" fault={faults.get("cron")} help="Minute, hour, day of month, month, weekday.">
+          <Field label="Cron" error={faults.get("cron")} help="Minute, hour, day of month, month, weekday.">
             {(input) => (
               <input
                 {...input}
@@ -49,7 +49,7 @@ export function TimingFields({
       ) : (
         <Field
           label="Every"
-          fault={faults.get("every")}
+          error={faults.get("every")}
           help="A number with s, m, h or d, such as 15m; at least 10s. Intervals start when you save."
         >
           {(input) => (
@@ -65,7 +65,7 @@ export function TimingFields({
       )}
       <Field
         label="Timezone"
-        fault={faults.get("timezone")}
+        error={faults.get("timezone")}
         help={
           draft.kind === "cron"
             ? "An IANA name, such as Europe/Berlin or UTC."

@@ -21,7 +21,7 @@ export function Page() {
   const query = useInfiniteQuery(queries.sessions());
   const all = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
   const rows = useMemo(() => toTree(all), [all]);
-  const nameOf = useRunnerNames();
+  const getRunnerName = useRunnerNames();
 
   return (
     <>
@@ -39,7 +39,12 @@ export function Page() {
             <Command text="drover sessions list" />
           </EmptyState>
         ) : (
-          <Table label="Sessions" columns={columns(nameOf)} rows={rows} keyOf={({ session }) => session.session_id} />
+          <Table
+            label="Sessions"
+            columns={columns(getRunnerName)}
+            rows={rows}
+            getKey={({ session }) => session.session_id}
+          />
         )}
       </Card>
       {query.hasNextPage ? (
@@ -56,7 +61,7 @@ interface Row {
   depth: number;
 }
 
-const columns = (nameOf: (runner_id: string | null) => string): Column<Row>[] => [
+const columns = (getRunnerName: (runner_id: string | null) => string): Column<Row>[] => [
   { head: "Session", cell: (row) => <SessionLink {...row} /> },
   { head: "Agent", cell: ({ session }) => session.agent_name },
   {
@@ -71,7 +76,7 @@ const columns = (nameOf: (runner_id: string | null) => string): Column<Row>[] =>
   {
     head: "Continues",
     tone: "dim",
-    cell: ({ session }) => (session.portable ? "on any runner" : `on ${nameOf(session.runner_id)}`),
+    cell: ({ session }) => (session.portable ? "on any runner" : `on ${getRunnerName(session.runner_id)}`),
   },
   { head: "By", tone: "dim", cell: ({ session }) => session.created_by },
   { head: "Last used", right: true, tone: "faint", cell: ({ session }) => <Ago at={session.last_used_at} /> },

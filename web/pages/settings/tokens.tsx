@@ -40,7 +40,7 @@ export function Tokens({ isAdmin, currentTokenId }: { isAdmin: boolean; currentT
       {tokens.isPending ? (
         <Skeleton />
       ) : (
-        <Table label="Tokens" columns={columns(currentTokenId)} rows={valid} keyOf={({ token_id }) => token_id} />
+        <Table label="Tokens" columns={columns(currentTokenId)} rows={valid} getKey={({ token_id }) => token_id} />
       )}
       {creating ? <NewTokenDialog onClose={() => setCreating(false)} onCreated={setNewToken} /> : null}
     </Card>

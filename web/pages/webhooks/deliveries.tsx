@@ -46,7 +46,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
             label="Deliveries"
             columns={columns(filters, readOnlyReason)}
             rows={deliveries}
-            keyOf={({ delivery_id }) => delivery_id}
+            getKey={({ delivery_id }) => delivery_id}
           />
         ) : query.isError ? null : Object.keys(toFilter(search)).length > 0 ? (
           <EmptyState icon="search" title="No delivery matches these filters">

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Input } from "../../../src/wire/contracts.ts";
 import { api } from "../../data/client.ts";
-import { faultsByField } from "../../data/faults-by-field.ts";
+import { errorsByField } from "../../data/errors-by-field.ts";
 import { type Hook, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -35,7 +35,7 @@ export function HookDialog({
   );
   const [only, setOnly] = useState<unknown>(hook?.only ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = faultsByField(error);
+  const faults = errorsByField(error);
   const names = [...new Set([...agents.map((candidate) => candidate.name), agent])].filter(Boolean).sort();
   const save = (event: FormEvent): void => {
     event.preventDefault();
@@ -67,7 +67,7 @@ export function HookDialog({
     >
       <form onSubmit={save} className={formStyles["form"]} noValidate>
         {error === null ? null : <ErrorNote error={error} />}
-        <Field label="Name" fault={faults.get("name")} help={`Address: ${location.origin}/hooks/${name || "NAME"}`}>
+        <Field label="Name" error={faults.get("name")} help={`Address: ${location.origin}/hooks/${name || "NAME"}`}>
           {(input) => (
             <input
               {...input}
@@ -78,7 +78,7 @@ export function HookDialog({
             />
           )}
         </Field>
-        <Field label="Agent" fault={faults.get("agent_name")}>
+        <Field label="Agent" error={faults.get("agent_name")}>
           {(input) => (
             <select {...input} value={agent} onChange={(event) => setAgent(event.target.value)}>
               <option value="">Choose an agent</option>
@@ -88,7 +88,7 @@ export function HookDialog({
             </select>
           )}
         </Field>
-        <Field label="Signature" fault={faults.get("scheme")}>
+        <Field label="Signature" error={faults.get("scheme")}>
           {(input) => (
             <select {...input} value={scheme} onChange={(event) => setScheme(event.target.value as Hook["scheme"])}>
               <option value="drover">Drover: a signature with a timestamp</option>
@@ -99,7 +99,7 @@ export function HookDialog({
         {scheme === "github" ? (
           <Field
             label="GitHub events"
-            fault={faults.get("events")}
+            error={faults.get("events")}
             help="Comma-separated, such as push, pull_request. Leave empty for all except ping."
           >
             {(input) => <input {...input} value={events} onChange={(event) => setEvents(event.target.value)} />}
@@ -107,7 +107,7 @@ export function HookDialog({
         ) : null}
         <Field
           label="Prompt"
-          fault={faults.get("prompt")}
+          error={faults.get("prompt")}
           help="{{/pull_request/title}} inserts the value at that JSON pointer of the body."
         >
           {(input) => (

@@ -50,7 +50,7 @@ export function Incoming() {
           label="Hooks in"
           columns={columns(readOnlyReason, setEdited, setNewSecret)}
           rows={hooks}
-          keyOf={({ name }) => name}
+          getKey={({ name }) => name}
         />
       ) : query.isError ? null : (
         <EmptyState icon="webhooks" title="No hooks yet">

@@ -51,7 +51,7 @@ export function Outgoing() {
           label="Webhooks out"
           columns={columns(readOnlyReason, setEdited, setNewSecret)}
           rows={webhooks}
-          keyOf={({ name }) => name}
+          getKey={({ name }) => name}
         />
       ) : query.isError ? null : (
         <EmptyState icon="webhooks" title="No webhooks yet">

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { type WebhookEvent, webhookEvents } from "../../../src/model/webhook-events.ts";
 import { api } from "../../data/client.ts";
-import { faultsByField } from "../../data/faults-by-field.ts";
+import { errorsByField } from "../../data/errors-by-field.ts";
 import { queryClient, type Webhook } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -27,7 +27,7 @@ export function WebhookDialog({
   const [scope, setScope] = useState<Webhook["scope"]>(webhook?.scope ?? "all");
   const [payload, setPayload] = useState<unknown>(webhook?.payload ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = faultsByField(error);
+  const faults = errorsByField(error);
   const save = (event: FormEvent): void => {
     event.preventDefault();
     setError(null);
@@ -52,7 +52,7 @@ export function WebhookDialog({
     >
       <form onSubmit={save} className={formStyles["form"]} noValidate>
         {error === null ? null : <ErrorNote error={error} />}
-        <Field label="Name" fault={faults.get("name")} help="Agents and runs refer to the webhook by this name.">
+        <Field label="Name" error={faults.get("name")} help="Agents and runs refer to the webhook by this name.">
           {(input) => (
             <input
               {...input}
@@ -65,7 +65,7 @@ export function WebhookDialog({
         </Field>
         <Field
           label="Address"
-          fault={faults.get("url")}
+          error={faults.get("url")}
           help="A public address. Others must be listed under webhooks.allow in drover.yaml."
         >
           {(input) => (
@@ -97,7 +97,7 @@ export function WebhookDialog({
           ))}
           {faults.has("events") ? <p className={formStyles["fault"]}>{faults.get("events")}</p> : null}
         </fieldset>
-        <Field label="Runs" fault={faults.get("scope")}>
+        <Field label="Runs" error={faults.get("scope")}>
           {(input) => (
             <select {...input} value={scope} onChange={(event) => setScope(event.target.value as Webhook["scope"])}>
               <option value="all">all runs its owner can see</option>

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
-import { lazySchemas } from "../../../compose/lazy-schemas.ts";
+import { createLazySchemas } from "../../../compose/lazy-schemas.ts";
 import type { Agent } from "../../../model/agent.ts";
 import type { Invocation } from "../../../model/executor.ts";
 import { createRedactor } from "../../../redact/redactor.ts";
@@ -14,7 +14,7 @@ afterEach(async () => {
 
 async function run(agent: Partial<Agent>, more: Partial<Invocation> = {}, options: Partial<ProceduralOptions> = {}) {
   const opened = await openContext();
-  const schemas = lazySchemas();
+  const schemas = createLazySchemas();
   closing.push(opened.close, schemas.stop);
   const executor = createProceduralExecutor({
     runnerDirectory: opened.folder,
