@@ -109,13 +109,13 @@ test("runs on_finish once, before the result, and its failure does not change th
   const { open, folder } = await setUp(coordinator);
   await writeFile(
     join(folder, "after.sh"),
-    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "told")}\necho broken >&2\nexit 3\n`,
+    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "ending")}\necho broken >&2\nexit 3\n`,
   );
   await chmod(join(folder, "after.sh"), 0o755);
   await open();
   const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 4 });
-  expect(readFileSync(join(folder, "told"), "utf8")).toBe("failed/exit_nonzero/4\n");
+  expect(readFileSync(join(folder, "ending"), "utf8")).toBe("failed/exit_nonzero/4\n");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
   expect(coordinator.events(id)).toContainEqual({
     type: "error",
