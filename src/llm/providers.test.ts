@@ -110,10 +110,10 @@ describeContract("the provider in docs/writing-providers.md", providerContract, 
   } satisfies ProviderSubject;
 });
 
-/** Compiles the provider in the manual as if it were beside the others. */
+/** Compiles the provider of the page as if it were in this directory. */
 async function documented(): Promise<ProviderDefinition> {
   const page = readFileSync(join(import.meta.dirname, "../../docs/writing-providers.md"), "utf8");
-  const contents = /```ts\n(.*?)```/s.exec(page)?.[1] ?? "";
+  const contents = /```ts \[src\/llm\/example\.ts\]\n(.*?)```/s.exec(page)?.[1] ?? "";
   const { outputFiles } = await build({
     stdin: { contents, loader: "ts", resolveDir: import.meta.dirname },
     bundle: true,

@@ -17,7 +17,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/tokens.md",
   "docs/webhooks.md",
   "docs/writing-executors.md",
-  "docs/writing-providers.md",
 ]);
 
 /** Runs the pages of one shard that has something to run. One file per shard, because files run in parallel. */

@@ -55,7 +55,12 @@ const compilerOptions = {
   exactOptionalPropertyTypes: true,
   allowImportingTsExtensions: true,
   lib: ["es2023", "es2024.string", "dom"],
-  paths: { drover: [join(root, "src", "index.ts")] },
+  paths: {
+    drover: [join(root, "src", "index.ts")],
+    "@ai-sdk/provider": [join(root, "node_modules", "@ai-sdk", "provider")],
+  },
+  // The provider of docs/writing-providers.md imports files that are next to it in src/llm.
+  rootDirs: [".", join(root, "src", "llm")],
 };
 
 function linkModules(directory: string): void {
