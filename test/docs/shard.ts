@@ -14,7 +14,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/migrating.md",
   "docs/monitoring.md",
   "docs/operating.md",
-  "docs/tokens.md",
   "docs/webhooks.md",
   "docs/writing-executors.md",
 ]);
