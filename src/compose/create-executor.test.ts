@@ -73,7 +73,7 @@ test("keeps the executor of examples/ as short as the manual says, and identical
 
 test("lists every event that an executor can emit in the manual, with its fields", () => {
   const page = readFileSync("docs/writing-executors.md", "utf8");
-  const [, table = ""] = page.split("\n| type | fields | |\n");
+  const [, table = ""] = page.split("\n| type | fields | meaning |\n");
   const listed = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
   const events = runEventSchema.options.filter(({ shape }) => !reservedEventTypes.has(shape.type.value));
   expect(listed.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(

@@ -15,7 +15,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/monitoring.md",
   "docs/operating.md",
   "docs/webhooks.md",
-  "docs/writing-executors.md",
 ]);
 
 /** Runs the pages of one shard that has something to run. One file per shard, because files run in parallel. */

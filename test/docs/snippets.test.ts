@@ -53,6 +53,7 @@ const compilerOptions = {
   types: ["node"],
   // The sources of the library need these.
   exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
   allowImportingTsExtensions: true,
   lib: ["es2023", "es2024.string", "dom"],
   paths: {
