@@ -14,7 +14,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/migrating.md",
   "docs/monitoring.md",
   "docs/operating.md",
-  "docs/webhooks.md",
 ]);
 
 /** Runs the pages of one shard that has something to run. One file per shard, because files run in parallel. */

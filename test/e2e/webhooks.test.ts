@@ -1,98 +1,15 @@
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { createClient } from "../../src/wire/client.ts";
 import { startReceiver } from "../fixtures/trigger/receiver.ts";
 import { reservePort } from "../reserve-port.ts";
-import { bin, folder, homeFolder, root, trusted } from "./drover.ts";
+import { folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 const patience = { timeout: 180_000, interval: 200 };
-
-/** The page's blocks in their order; one whose first line names a file is that file. */
-function blocksOf(page: string): { language: string; file: string | null; text: string }[] {
-  return [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = "", text = ""]) => ({
-    language,
-    file: /^# ([\w./-]+\.(?:yaml|sh))/.exec(text)?.[1] ?? null,
-    text,
-  }));
-}
-
-function bash(script: string, args: readonly string[], options: { cwd: string; env: object; input?: string }) {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script, "bash", ...args], {
-    cwd: options.cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
-  });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
-  child.stdin.end(options.input ?? "");
-  return new Promise<{ code: number | null; said: string }>((resolve) => {
-    child.once("close", (code) => resolve({ code, said }));
-  });
-}
-
-test("every command and file of docs/webhooks.md does what the page says", async () => {
-  const receiver = await startReceiver();
-  const cwd = folder();
-  const state = join(cwd, "state");
-  const blocks = blocksOf(readFileSync(join(root, "docs", "webhooks.md"), "utf8"));
-  for (const { file, text } of blocks) {
-    if (file === null) continue;
-    mkdirSync(dirname(join(cwd, file)), { recursive: true });
-    writeFileSync(join(cwd, file), text);
-  }
-  const env = { DROVER_STATE_DIR: state };
-  const up = await startDrover(["up", "--port", "0", "-x", "procedural"], { cwd, env, ready: /http:\/\/\S+\/ui\// });
-  const announcement = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8")) as { url: string };
-  const token = readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim();
-  const client = createClient({ url: announcement.url, token });
-  const commands = blocks.filter(({ language, file }) => language === "sh" && file === null).map(({ text }) => text);
-  expect(commands.length).toBeGreaterThanOrEqual(6);
-  const secret = "a-secret-that-the-page-does-not-have";
-  const script = [`drover() { "${process.execPath}" "${bin}" "$@"; }`, ...commands].join("\n");
-  const ran = await bash(script, [], { cwd, env: { ...env, DROVER: announcement.url, CHAT_URL: receiver.url } });
-  expect(ran.code, ran.said).toBe(0);
-
-  const review = (await client.runs.list({ agent_name: "review" })).items;
-  expect(review, ran.said).toHaveLength(1);
-  expect(await client.runs.get(review[0]!.run_id)).toMatchObject({
-    trigger_type: "webhook",
-    parameters: { repository: "you/project", number: 7 },
-    prompt: "Review pull request 7 of you/project: Fix the door",
-  });
-  const nightly = () => client.runs.list({ agent_name: "nightly" });
-  expect((await nightly()).items.map(({ trigger_type }) => trigger_type).toSorted()).toEqual(["api", "webhook"]);
-  await expect
-    .poll(async () => (await client.webhooks.deliveries({ status: "delivered" })).items.length, patience)
-    .toBe(2);
-  const texts = receiver.requests.map(({ body }) => (JSON.parse(body) as { text: string }).text);
-  expect(new Set(texts)).toEqual(new Set([expect.stringMatching(/^nightly failed \(exit_nonzero\): /)]));
-
-  const [change] = (await client.runs.list({ agent_name: "change" })).items;
-  const children = async () => (await client.runs.list({ parent_run_id: change!.run_id })).items;
-  await expect.poll(async () => (await children()).map(({ status }) => status), patience).toEqual(["completed"]);
-  expect(await client.runs.get((await children())[0]!.run_id)).toMatchObject({
-    agent_name: "look-at",
-    parameters: { file: "door.ts", style: "strict" },
-  });
-
-  await client.webhooks.change("chat", { secret });
-  await client.webhooks.redeliver((await client.webhooks.deliveries()).items[0]!.delivery_id);
-  const sent = receiver.requests.length;
-  await expect.poll(() => receiver.requests.length, patience).toBeGreaterThan(sent);
-  const { body, headers } = receiver.requests.at(-1)!;
-  const verify = readFileSync(join(cwd, "verify.sh"), "utf8");
-  const signature = String(headers["drover-signature"]);
-  expect(await bash(verify, [secret, signature], { cwd, env, input: body })).toMatchObject({ code: 0 });
-  expect((await bash(verify, [secret, signature], { cwd, env, input: `${body} ` })).code).not.toBe(0);
-  expect((await bash(verify, [`${secret}x`, signature], { cwd, env, input: body })).code).not.toBe(0);
-  await up.end("SIGTERM");
-  await receiver.close();
-});
 
 test("coordinators killed around the ends of runs lose and double neither what follows nor what is sent", async () => {
   const receiver = await startReceiver();
