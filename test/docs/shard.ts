@@ -11,7 +11,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/import.md",
   "docs/library.md",
   "docs/mcp.md",
-  "docs/monitoring.md",
   "docs/operating.md",
 ]);
 
