@@ -8,7 +8,6 @@ const shards = 3;
 export const unconverted: ReadonlySet<string> = new Set([
   "docs/claude-sdk.md",
   "docs/clients.md",
-  "docs/import.md",
   "docs/library.md",
   "docs/mcp.md",
   "docs/operating.md",
