@@ -10,7 +10,6 @@ export const unconverted: ReadonlySet<string> = new Set([
   "docs/clients.md",
   "docs/library.md",
   "docs/mcp.md",
-  "docs/operating.md",
 ]);
 
 /** Runs the pages of one shard that has something to run. One file per shard, because files run in parallel. */
