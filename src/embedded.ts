@@ -49,6 +49,8 @@ export interface EmbeddedOptions {
   /** Starts no runner and leaves the runs to a later `drover up`. */
   detach?: boolean;
   inProcess?: InProcessOptions;
+  /** Called with the id of each run that this process creates, before the run is stored. */
+  onRunCreated?: (run_id: string) => void;
   onNotice: (message: string) => void;
   onDefect: (error: unknown, where: string) => void;
   onAgentFaults: (faults: readonly DefinitionFault[]) => void;
@@ -104,6 +106,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     instrument: (store) =>
       withPins(store, (op) => {
         createdRunIds.push(op.run.run_id);
+        options.onRunCreated?.(op.run.run_id);
         return pin(op);
       }),
   });

@@ -1,5 +1,9 @@
 // The public API of the package.
-export { execute, type ExecuteOptions, start } from "./library/execute.ts";
+export { connect } from "./library/connect.ts";
+export type { CoordinatorAddress, LocalState } from "./library/connect-options.ts";
+export type { Drover, SessionMessage } from "./library/drover.ts";
+export { execute, type ExecuteResult, start } from "./library/execute.ts";
+export type { ExecuteOptions } from "./library/execute-options.ts";
 export { AgentRunner, runAgent } from "./library/agent-runner.ts";
 export { RunnerError, SDKError, SDKNotFoundError, SessionError } from "./library/errors.ts";
 export type {
@@ -16,14 +20,19 @@ export type {
   SDKMessage,
   TriggerType,
 } from "./library/types.ts";
-export { HostError, RequestError } from "./model/errors.ts";
+export { DroverError, type ErrorCode, HostError, RequestError } from "./model/errors.ts";
 export { defineExecutor, RunFailure } from "./execute/scaffold/define-executor.ts";
 export type { Cli, CliResult, Done, ExecutorDefinition, Job } from "./execute/scaffold/define-executor.ts";
 export type { Executor, FoundFile, Invocation, Outcome, RunContext } from "./model/executor.ts";
 export type { Decision } from "./model/executor.ts";
-export type { RunEvent } from "./model/event.ts";
+export type { RunEvent, StoredEvent } from "./model/event.ts";
+export type { StoredFile } from "./model/file.ts";
+export type { Question } from "./model/question.ts";
 export type { Run } from "./model/run.ts";
-export type { FailureReason } from "./model/states.ts";
+export type { Session } from "./model/session.ts";
+export type { FailureReason, RunStatus } from "./model/states.ts";
+export type { Submission } from "./wire/client.ts";
+export type { FollowOptions } from "./wire/follow-events.ts";
 export type {
   CaptureOptions,
   CapturedOutput,

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join, relative, resolve } from "node:path";
 
 /** @param {string} root */
@@ -56,16 +57,18 @@ async function build(root) {
     moduleHost,
     "src/serve/bodies/body-thread.ts",
   ];
+  // Not precompiled, because programs load it with `require` or `import`.
   await esbuild({
     ...common,
     entryPoints: ["src/index.ts"],
-    outfile: join(staging, "index.mjs"),
-    format: "esm",
+    outfile: join(staging, "index.cjs"),
+    format: "cjs",
+    logOverride: { "empty-import-meta": "silent" },
     plugins: [lazyChunks(root, (file) => pending.push(file), requireViaLoader)],
-    banner: {
-      js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
-    },
   });
+  // The ES module re-exports it, so that a program that uses both has one copy of the library.
+  const names = Object.keys(createRequire(import.meta.url)(join(staging, "index.cjs")));
+  writeFileSync(join(staging, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
   const bundled = new Set();
   while (pending.length > 0) {
     const entry = pending.pop();
@@ -101,7 +104,7 @@ function chunkName(entry) {
   return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
 }
 
-/** The library's entry is not precompiled. It requires its chunks via the command line's loader, which uses their caches. */
+/** The library's entry requires its chunks via the command line's loader, which uses their caches. */
 function requireViaLoader(path) {
   return `require("../bin/load-compiled.js")(${JSON.stringify(path.slice("./".length, -".cjs".length))})`;
 }

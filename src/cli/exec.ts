@@ -1,27 +1,19 @@
 import { resolve } from "node:path";
-import { protectedPaths } from "../define/protected-paths.ts";
 import { findCheckout } from "../define/checkout.ts";
-import { type ExecRecord, type ExecRequest, execOnRecord, type NestedAccess } from "../execute/exec.ts";
-import type { NestedSink } from "../execute/nested/nested-sink.ts";
-import { findLocal, type Local, localUser, createExecToken, createLocalIds, openLocalStore } from "../local.ts";
+import type { ExecRecord, ExecRequest } from "../execute/exec.ts";
+import { openExecRecording } from "../compose/exec-recording.ts";
+import { findLocal, type Local } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
-import { looksSecret } from "../model/secret-names.ts";
-import { logsDirectory, recordDirectory, runsDirectory } from "../model/state-layout.ts";
-import { createNestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts";
+import { logsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
-import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
-import { currentOwner } from "../record/audit/owner.ts";
-import type { SqliteStore } from "../record/open.ts";
-import { createRedactor } from "../redact/redactor.ts";
 import { exitCodeOf, withSignals } from "./exec-exit.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { retainIfDue } from "./retain-if-due.ts";
 import { runCommand } from "./run-command.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -50,17 +42,7 @@ async function runExec(input: CommandInput): Promise<number> {
   const request = readRequest(input, local);
   // Before the state directory is touched, so that a bad request leaves nothing behind.
   checkCommand(request.command);
-  const nested = await openSinkIfNested(input);
-  if (nested) attachToRun(request, nested, input.env);
-  const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
-  Object.assign(request.options, protectedPaths(local.locations.stateDirectory, input.env));
-  const newId = createLocalIds();
-  const key = createExecToken();
-
-  const redactor = createRedactor({
-    variables: input.env,
-    values: [...optionSecrets(request), { name: "DROVER_API_KEY", value: key }],
-  });
+  const recording = await openExecRecording(request, input, local);
   let closedStream: "stdout" | "stderr" | null = null;
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json)
@@ -69,87 +51,18 @@ async function runExec(input: CommandInput): Promise<number> {
         if (shown === "closed") closedStream ??= stream;
         if (shown !== "written") stop();
       };
-    return execOnRecord(
-      request,
-      {
-        store,
-        ...(nested ? { nested } : {}),
-        ...nestedAccessOf(input, local, store !== null, key),
-        redactor,
-        now: () => new Date(),
-        newId,
-        owner: currentOwner(),
-        createdBy: localUser(),
-        wasInterrupted,
-        ...(store
-          ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local)) }
-          : {}),
-      },
-      signal,
-    );
+    return recording.run(signal, wasInterrupted);
   };
   const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
-  if (store) await runMaintenance("removing old records", () => retainIfDue(store, local, new Date()));
-  await store?.close();
+  await recording.close();
   if (json) write(1, jsonLine(await resultJson(record)));
   return exitCodeOf(record, {
     json,
     quiet: options["quiet"] === true,
-    showCommand: store ? showCommand(input) : null,
+    showCommand: recording.recordedAs === "run" ? showCommand(input) : null,
     closedStream,
-    redact: redactor.text,
+    redact: recording.redactor.text,
   });
-}
-
-/** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
-async function openSinkIfNested({ env }: CommandInput): Promise<NestedSink | null> {
-  const path = env["DROVER_NESTED_LOG"];
-  if (!path) return null;
-  const { openNestedSink } = await import("../execute/nested/nested-sink.ts");
-  return openNestedSink(path);
-}
-
-/** Makes the command part of the outer run. It inherits the run's token through `nestedAccessOf`, not from our environment. */
-function attachToRun(
-  request: ExecRequest,
-  { runId }: NestedSink,
-  { DROVER_API_KEY: _key, ...env }: CommandInput["env"],
-): void {
-  request.parentRunId = runId;
-  request.options.parentEnvironment = env;
-  if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
-}
-
-/** The environment for Drover commands inside this one. A nested exec passes on the environment of its run. */
-function nestedAccessOf(
-  input: CommandInput,
-  local: Local,
-  onRecord: boolean,
-  key: string,
-): { nestedAccess?: NestedAccess } {
-  const { env } = input;
-  const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
-  const runs = runsDirectory(local.locations.stateDirectory);
-  if (env["DROVER_NESTED_LOG"]) {
-    const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
-    return { nestedAccess: { runs, variables, open: () => async () => undefined } };
-  }
-  if (!onRecord) return {};
-  // An address from --env takes precedence.
-  const hasAddress = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
-  const path = createNestedSocketPath(runs, key);
-  const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
-  const serve = async (run_id: string, origin: string) => {
-    const { serveInExec } = await import("../compose/serve-in-exec.ts");
-    const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
-    return serveInExec({ input, local, run_id, key, origin, report });
-  };
-  const onError = (error: unknown): void =>
-    tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
-  const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onError).close;
-  return {
-    nestedAccess: hasAddress ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
-  };
 }
 
 /** Loads the trust prompt only if the directory has untrusted settings. */
@@ -245,31 +158,8 @@ function tryShow(stream: "stdout" | "stderr", chunk: Uint8Array): "written" | "c
   }
 }
 
-/** The secrets in --env options. They are redacted in addition to those of Drover's own environment. */
-function optionSecrets({ command }: ExecRequest): { name: string; value: string }[] {
-  return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
-    looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
-  );
-}
-
-/** A failure of background maintenance is reported, but does not fail the command. */
-async function runMaintenance(task: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    tryWrite(2, `drover: ${task} failed and will be retried by the next command: ${messageOf(error)}\n`);
-  }
-}
-
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
-async function sweep(store: SqliteStore, { locations }: Local): Promise<void> {
-  if ((await findInterruptedExecutions(store)).length === 0) return;
-  const { sweepInterrupted } = await import("./sweep-interrupted.ts");
-  await sweepInterrupted(store, locations.stateDirectory);
 }
 
 async function resultJson(record: ExecRecord) {

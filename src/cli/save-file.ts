@@ -12,7 +12,7 @@ import { verifyContent } from "./verify-content.ts";
  */
 export async function saveFile(
   content: AsyncIterable<Uint8Array>,
-  stored: StoredFile,
+  stored: Pick<StoredFile, "path" | "sha256">,
   { target, cwd, force }: { target: string; cwd: string; force: boolean },
 ): Promise<string> {
   const path = resolve(cwd, target);

@@ -5,7 +5,7 @@ import type { StoredFile } from "../model/file.ts";
 /** Passes the bytes on, and throws at the end if their hash differs from the recorded one. */
 export async function* verifyContent(
   content: AsyncIterable<Uint8Array>,
-  { path, sha256 }: StoredFile,
+  { path, sha256 }: Pick<StoredFile, "path" | "sha256">,
 ): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of content) {

@@ -1,62 +1,71 @@
-import { RequestError } from "../model/errors.ts";
-import type { CaptureOptions, Command, CommandResult, RunningProcess, StartOptions } from "../model/process.ts";
-import { parseCommandLine } from "../process/command-line.ts";
+import { defaultConfig } from "../model/config.ts";
+import { skippedMark } from "../model/output.ts";
+import type { CapturedOutput, Command, CommandResult, RunningProcess, StartOptions } from "../model/process.ts";
 import { execute as executeCommand } from "../process/execute.ts";
-import { findExecutable } from "../process/find-executable.ts";
 import { start as startCommand } from "../process/start.ts";
+import {
+  checkCapture,
+  checkOptions,
+  type CommandOptions,
+  type ExecuteOptions,
+  invalidOption,
+  toCommand,
+  toStartOptions,
+  withCaptureDefaults,
+  withTimeout,
+} from "./execute-options.ts";
 
-export type ExecuteOptions = Omit<StartOptions, "output"> & { capture?: Partial<CaptureOptions> };
-
-const captureDefaults: CaptureOptions = { mode: "both", maxBytes: 1024 * 1024, onLimit: "truncate" };
+export interface ExecuteResult extends Omit<CommandResult, "stdout" | "stderr"> {
+  /** The id on the record: of a run or, inside a run of Drover, of an execution. null if nothing is recorded. */
+  runId: string | null;
+  stdout: string;
+  stderr: string;
+  /** The bytes behind `stdout` and `stderr`. */
+  captured: { stdout: CapturedOutput; stderr: CapturedOutput };
+}
 
 /**
- * Runs a command until it exits and returns its output. A string is a command line as for `drover exec`: plain words
- * run without a shell, anything else runs through /bin/sh. Rejects with a RequestError if the arguments are invalid.
+ * Runs a command until it exits, records it, and returns its output. A string is a command line as for `drover exec`:
+ * plain words run without a shell, anything else runs through /bin/sh. A failing command resolves to a result with an
+ * `error`. Rejects with a RequestError if the arguments are invalid and with a HostError if the record cannot be written;
+ * then the command did not start.
  */
-export async function execute(
-  command: string | Command,
-  options: ExecuteOptions = {},
-  signal?: AbortSignal,
-): Promise<CommandResult> {
-  checkOptions(options, signal);
-  const capture = { ...captureDefaults, ...options.capture };
-  const { maxBytes, mode, onLimit } = capture;
-  if (!Number.isInteger(maxBytes) || maxBytes < 0)
-    throw invalidOption("capture.maxBytes", "must be a whole number of bytes");
-  if (!["both", "merged", "none", "file"].includes(mode))
-    throw invalidOption("capture.mode", "must be both, merged, none or file");
-  if (!["truncate", "fail"].includes(onLimit)) throw invalidOption("capture.onLimit", "must be truncate or fail");
-  return executeCommand(toCommand(command, options), { ...options, capture }, signal);
+export async function execute(command: string | Command, options: ExecuteOptions = {}): Promise<ExecuteResult> {
+  checkOptions(options);
+  checkCapture(options.capture);
+  const { record = true } = options;
+  if (typeof record !== "boolean") throw invalidOption("record", "must be true or false");
+  if (record) {
+    // loaded lazily, so that importing the package stays fast
+    const { executeOnRecord } = await import("./execute-on-record.ts");
+    const { result, runId } = await executeOnRecord(command, options);
+    return toExecuteResult(result, runId);
+  }
+  const capture = withCaptureDefaults(options, defaultConfig);
+  const result = await executeCommand(
+    toCommand(command, withTimeout(options, defaultConfig), defaultConfig.execution.use_shell),
+    { environment: defaultConfig.execution.environment, ...toStartOptions(options), capture },
+    options.signal,
+  );
+  return toExecuteResult(result, null);
 }
 
-/** Starts a command for callers that read its streams themselves. A string is a command line, as for `execute`. */
-export function start(
-  command: string | Command,
-  options: StartOptions = {},
-  signal: AbortSignal = new AbortController().signal,
-): RunningProcess {
-  checkOptions(options, signal);
-  return startCommand(toCommand(command, options), options, signal);
+/**
+ * Starts a command for callers that read its streams themselves. A string is a command line, as for `execute`. Nothing is
+ * recorded and there is no default timeout.
+ */
+export function start(command: string | Command, options: StartOptions & CommandOptions = {}): RunningProcess {
+  checkOptions(options);
+  const { signal = new AbortController().signal } = options;
+  return startCommand(toCommand(command, options, "auto"), toStartOptions(options), signal);
 }
 
-function toCommand(command: string | Command, { parentEnvironment = process.env }: StartOptions): Command {
-  if (typeof command !== "string") return command;
-  const isOnPath = (name: string): boolean => "found" in findExecutable(name, parentEnvironment["PATH"], process.cwd());
-  const { shell: _, ...parsed } = parseCommandLine(command, "auto", { isOnPath });
-  return parsed;
+function toExecuteResult({ stdout, stderr, ...result }: CommandResult, runId: string | null): ExecuteResult {
+  return { ...result, runId, stdout: decode(stdout), stderr: decode(stderr), captured: { stdout, stderr } };
 }
 
-/** Validates at run time, for callers in plain JavaScript. */
-function checkOptions(options: unknown, signal: unknown): void {
-  if (typeof options !== "object" || options === null) throw invalidOption("options", "must be an object");
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal", "must be an AbortSignal");
-}
-
-function invalidOption(field: string, problem: string): RequestError {
-  return new RequestError({
-    code: "DROVER-USE-001",
-    field,
-    message: `${field} ${problem}.`,
-    next: 'Call it like execute("npm test") or execute({ executable: "npm", arguments: ["test"] }).',
-  });
+/** A truncated stream has a mark in place of the bytes that were dropped. */
+function decode({ head, tail, totalBytes, truncated }: CapturedOutput): string {
+  const mark = truncated ? skippedMark(totalBytes - head.length - tail.length) : "";
+  return `${Buffer.from(head).toString("utf8")}${mark}${Buffer.from(tail).toString("utf8")}`;
 }

@@ -1,10 +1,11 @@
 import { RequestError } from "../model/errors.ts";
-import type { PermissionRequestEvent, StoredEvent } from "../model/event.ts";
+import type { PermissionRequestEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Callbacks } from "./callbacks.ts";
 import { toRunnerResult } from "./runner-result.ts";
 import type { RunnerResult } from "./types.ts";
+import { waitForRun } from "./wait-for-run.ts";
 
 export interface FollowOptions {
   signal?: AbortSignal | undefined;
@@ -28,17 +29,17 @@ export async function followRun(
   signal?.addEventListener("abort", onAbort, { once: true });
   if (signal?.aborted) onAbort();
   try {
-    for await (const stored of client.runs.follow(run.run_id)) {
-      const { event } = stored;
-      if (messages === "log" && "raw" in event && event.raw !== undefined) await callbacks.onMessage(event.raw);
-      if (event.type === "permission_request") questions?.ask(event);
-      if (isParked(stored) && (await staysParked(client, run.run_id))) break;
-    }
+    const finished = await waitForRun(client, run.run_id, {
+      async onEvent({ event }) {
+        if (messages === "log" && "raw" in event && event.raw !== undefined) await callbacks.onMessage(event.raw);
+        if (event.type === "permission_request") questions?.ask(event);
+      },
+    });
+    return toRunnerResult(finished, executor, callbacks);
   } finally {
     questions?.close();
     signal?.removeEventListener("abort", onAbort);
   }
-  return toRunnerResult(await client.runs.get(run.run_id), executor, callbacks);
 }
 
 /** Passes questions to the caller and sends back the answers. Returns null if the caller does not answer questions. */
@@ -86,17 +87,4 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
 /** Reports whether the question was answered by another client, or is no longer open. */
 function isQuestionClosed(error: unknown): boolean {
   return error instanceof RequestError && ["DROVER-API-031", "DROVER-API-032"].includes(error.code);
-}
-
-function isParked({ event }: StoredEvent): boolean {
-  return event.type === "status" && event.status === "parked";
-}
-
-/**
- * Reports whether the run stays parked until a person resumes it, because it waits neither for an answer nor for a
- * time.
- */
-async function staysParked(client: ApiClient, run_id: string): Promise<boolean> {
-  const { status, parked_why, parked_until } = await client.runs.get(run_id);
-  return status === "parked" && parked_why !== "approval" && parked_until === null;
 }

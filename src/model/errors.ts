@@ -11,7 +11,8 @@ interface ErrorDetails {
   cause?: unknown;
 }
 
-abstract class DroverError extends Error {
+/** A RequestError or a HostError. */
+export abstract class DroverError extends Error {
   readonly code: ErrorCode;
   readonly field: string | undefined;
   readonly next: string | undefined;
@@ -20,6 +21,9 @@ abstract class DroverError extends Error {
     this.code = fault.code;
     this.field = fault.field;
     this.next = fault.next;
+  }
+  static override [Symbol.hasInstance](value: unknown): value is DroverError {
+    return isDroverError(value, "RequestError") || isDroverError(value, "HostError");
   }
 }
 

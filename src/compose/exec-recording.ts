@@ -1,0 +1,153 @@
+import { resolve } from "node:path";
+import { tryWrite } from "../cli/io.ts";
+import type { CommandInput } from "../cli/options.ts";
+import { retainIfDue } from "../cli/retain-if-due.ts";
+import { protectedPaths } from "../define/protected-paths.ts";
+import { type ExecRecord, type ExecRequest, execOnRecord, type NestedAccess } from "../execute/exec.ts";
+import type { NestedSink } from "../execute/nested/nested-sink.ts";
+import { createExecToken, createLocalIds, type Local, localUser, openLocalStore } from "../local.ts";
+import { looksSecret } from "../model/secret-names.ts";
+import type { Redactor } from "../model/process.ts";
+import { runsDirectory } from "../model/state-layout.ts";
+import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
+import { currentOwner } from "../record/audit/owner.ts";
+import type { SqliteStore } from "../record/open.ts";
+import { createRedactor } from "../redact/redactor.ts";
+import { createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
+
+/** The record of one command. */
+interface ExecRecording {
+  /** An execution if this command is inside a run, which records it. null if the operator turned the audit off. */
+  recordedAs: "run" | "execution" | null;
+  /** Redacts the secrets of the caller and of the command. */
+  redactor: Redactor;
+  /** Runs the command. `wasInterrupted` reports whether a person pressed Ctrl-C. */
+  run(signal: AbortSignal, wasInterrupted?: () => boolean): Promise<ExecRecord>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the record that a command is written to: that of the local state directory or, inside a run, that of the run.
+ * Adds to the request what protects the record from the command.
+ */
+export async function openExecRecording(
+  request: ExecRequest,
+  input: CommandInput,
+  local: Local,
+): Promise<ExecRecording> {
+  const nested = await openSinkIfNested(input);
+  if (nested) attachToRun(request, nested, input.env);
+  const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
+  Object.assign(request.options, protectedPaths(local.locations.stateDirectory, input.env));
+  const key = createExecToken();
+  const redactor = createRedactor({
+    variables: input.env,
+    values: [...listSecrets(request), { name: "DROVER_API_KEY", value: key }],
+  });
+  return {
+    recordedAs: nested ? "execution" : store ? "run" : null,
+    redactor,
+    run: (signal, wasInterrupted) =>
+      execOnRecord(
+        request,
+        {
+          store,
+          ...(nested ? { nested } : {}),
+          ...createNestedAccess(request, input, local, store !== null, key),
+          redactor,
+          now: () => new Date(),
+          newId: createLocalIds(),
+          owner: currentOwner(),
+          createdBy: localUser(),
+          ...(wasInterrupted ? { wasInterrupted } : {}),
+          ...(store
+            ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local)) }
+            : {}),
+        },
+        signal,
+      ),
+    async close() {
+      if (store) await runMaintenance("removing old records", () => retainIfDue(store, local, new Date()));
+      await store?.close();
+    },
+  };
+}
+
+/** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
+async function openSinkIfNested({ env }: CommandInput): Promise<NestedSink | null> {
+  const path = env["DROVER_NESTED_LOG"];
+  if (!path) return null;
+  const { openNestedSink } = await import("../execute/nested/nested-sink.ts");
+  return openNestedSink(path);
+}
+
+/** Makes the command part of the outer run. It gets the run's token from `createNestedAccess`, not from our environment. */
+function attachToRun(
+  request: ExecRequest,
+  { runId }: NestedSink,
+  { DROVER_API_KEY: _key, ...env }: CommandInput["env"],
+): void {
+  request.parentRunId = runId;
+  request.options.parentEnvironment = env;
+  if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
+}
+
+/** The environment for Drover commands inside this one. A nested exec passes on the environment of its run. */
+function createNestedAccess(
+  request: ExecRequest,
+  input: CommandInput,
+  local: Local,
+  onRecord: boolean,
+  key: string,
+): { nestedAccess?: NestedAccess } {
+  const { env } = input;
+  const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
+  const runs = runsDirectory(local.locations.stateDirectory);
+  if (env["DROVER_NESTED_LOG"]) {
+    const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+    return { nestedAccess: { runs, variables, open: () => async () => undefined } };
+  }
+  if (!onRecord) return {};
+  // An address that the caller set for the command takes precedence.
+  const hasAddress = request.command.environment?.["DROVER_API_URL"] !== undefined;
+  const path = createNestedSocketPath(runs, key);
+  const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
+  const serve = async (run_id: string, origin: string) => {
+    const { serveInExec } = await import("./serve-in-exec.ts");
+    const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
+    return serveInExec({ input, local, run_id, key, origin, report });
+  };
+  const onError = (error: unknown): void =>
+    tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
+  const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onError).close;
+  return {
+    nestedAccess: hasAddress ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
+  };
+}
+
+/** The secrets among the variables of the command. They are redacted in addition to those of Drover's own environment. */
+function listSecrets({ command }: ExecRequest): { name: string; value: string }[] {
+  return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
+    looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
+  );
+}
+
+/** A failure of background maintenance is reported, but does not fail the command. */
+async function runMaintenance(task: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    tryWrite(2, `drover: ${task} failed and will be retried by the next command: ${messageOf(error)}\n`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
+async function sweep(store: SqliteStore, { locations }: Local): Promise<void> {
+  if ((await findInterruptedExecutions(store)).length === 0) return;
+  const { sweepInterrupted } = await import("../cli/sweep-interrupted.ts");
+  await sweepInterrupted(store, locations.stateDirectory);
+}

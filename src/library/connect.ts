@@ -1,0 +1,15 @@
+import type { CoordinatorAddress, LocalState } from "./connect-options.ts";
+import type { Drover } from "./drover.ts";
+
+/**
+ * Connects to a coordinator: to the one at `url`; without `url` and `stateDir`, to the one at DROVER_API_URL; otherwise to
+ * the one that serves the state directory. If none serves it, opens the state directory in this process, with a runner of
+ * its own, until `close`. Nothing listens on a port then.
+ *
+ * Rejects with a HostError if the coordinator does not answer and with a RequestError if it refuses the token.
+ */
+export async function connect(options: CoordinatorAddress | LocalState = {}): Promise<Drover> {
+  // loaded lazily, so that importing the package stays fast
+  const { openConnection } = await import("./open-connection.ts");
+  return openConnection(options);
+}

@@ -1,0 +1,82 @@
+import { resolve } from "node:path";
+import { findAgentsDirectory } from "../cli/agents-directory.ts";
+import { connect } from "../cli/connect.ts";
+import type { Local } from "../local.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Environment } from "../model/environment.ts";
+import { createClient, type ApiClient } from "../wire/client.ts";
+import type { CoordinatorAddress, LocalState } from "./connect-options.ts";
+import { createDrover, type Drover } from "./drover.ts";
+
+export async function openConnection(options: CoordinatorAddress | LocalState): Promise<Drover> {
+  checkOptions(options);
+  if ("url" in options) {
+    const { url, token = null, allowHttp = false } = options;
+    return connectTo(createClient({ url, token, allowHttp }));
+  }
+  const { stateDir, agents, profiles, env = process.env } = options;
+  const cwd = resolve(options.cwd ?? ".");
+  const input = {
+    options: agents === undefined ? {} : { agents: resolve(cwd, agents) },
+    positionals: [],
+    rest: null,
+    extraOptions: [],
+    env: stateDir === undefined ? env : withStateDirectory(env, resolve(cwd, stateDir)),
+    cwd,
+  };
+  const { client, local } = await connect(input);
+  if (client !== null) {
+    const unused = (["agents", "profiles"] as const).find((name) => options[name] !== undefined);
+    if (unused !== undefined) throw servedElsewhere(unused, client.url, local);
+    return connectTo(client);
+  }
+  // loaded lazily: a client of a running coordinator needs none of its code
+  const { openEmbedded } = await import("./open-embedded.ts");
+  const config = profiles === undefined ? local.config : { ...local.config, profiles: resolve(cwd, profiles) };
+  return openEmbedded({
+    local: { ...local, config },
+    env: input.env,
+    cwd,
+    agentsDirectory: findAgentsDirectory(input, local),
+  });
+}
+
+/** Fails now, and not with the first call, if the coordinator does not answer or refuses the token. */
+async function connectTo(client: ApiClient): Promise<Drover> {
+  await client.me();
+  return createDrover(client, async () => undefined);
+}
+
+function withStateDirectory({ DROVER_API_URL: _url, ...env }: Environment, stateDirectory: string): Environment {
+  return { ...env, DROVER_STATE_DIR: stateDirectory };
+}
+
+/** Validates at run time, for callers in plain JavaScript. */
+function checkOptions(options: CoordinatorAddress | LocalState): void {
+  if (typeof options !== "object" || options === null) throw invalidOption("options", "must be an object");
+  if ("url" in options && "stateDir" in options) throw invalidOption("stateDir", "cannot be combined with url");
+  if ("url" in options && (typeof options.url !== "string" || options.url === ""))
+    throw invalidOption("url", "must be the address of a coordinator");
+  for (const name of ["stateDir", "agents", "profiles", "cwd"] as const) {
+    const value: unknown = Reflect.get(options, name);
+    if (value !== undefined && (typeof value !== "string" || value === "")) throw invalidOption(name, "must be a path");
+  }
+}
+
+function servedElsewhere(field: string, url: string, { locations }: Local): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message: `${field} cannot be used, because the coordinator at ${url} already serves ${locations.stateDirectory}.`,
+    next: "Configure that coordinator and its runners instead, or use another stateDir.",
+  });
+}
+
+function invalidOption(field: string, problem: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message: `${field} ${problem}.`,
+    next: 'Call it like connect({ url: "https://drover.example", token }) or connect({ stateDir: "/var/lib/drover" }).',
+  });
+}

@@ -1,0 +1,69 @@
+import { describeUntrusted, findUntrusted } from "../cli/resolve-trust.ts";
+import { withEmbedded } from "../embedded.ts";
+import type { Local } from "../local.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import type { Environment } from "../model/environment.ts";
+import type { ApiClient } from "../wire/client.ts";
+import { createDrover, type Drover } from "./drover.ts";
+import { waitForRun } from "./wait-for-run.ts";
+
+interface EmbeddedState {
+  local: Local;
+  env: Environment;
+  cwd: string;
+  agentsDirectory: string | null;
+}
+
+/** Opens a state directory in this process, with a runner that takes the runs submitted here, until it is closed. */
+export function openEmbedded({ local, env, cwd, agentsDirectory }: EmbeddedState): Promise<Drover> {
+  const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
+  const scope = { profiles: true, agents: agentsDirectory === null };
+  describeUntrusted(findUntrusted({ cwd, env, options: {} }, local, scope), env).forEach(warn);
+  const runIds = new Set<string>();
+  let close!: () => void;
+  const closing = new Promise<void>((resolve) => (close = resolve));
+  return new Promise((resolve, reject) => {
+    const ended = withEmbedded(
+      {
+        local,
+        env,
+        cwd,
+        agentsDirectory,
+        target: {},
+        name: "connect",
+        onRunCreated: (run_id) => void runIds.add(run_id),
+        onNotice: warn,
+        onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+        onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
+      },
+      async (client) => {
+        const closeAndWait = (): Promise<void> => {
+          close();
+          return ended;
+        };
+        resolve(createDrover(client, closeAndWait));
+        await closing;
+        await stopUnfinished(client, runIds);
+      },
+    );
+    // after the promise is resolved, a failure is reported by `close`
+    ended.catch(reject);
+  });
+}
+
+/** Stops the runs that would have no runner any more, and waits until their ends are recorded. Parked runs stay parked. */
+async function stopUnfinished(client: ApiClient, runIds: ReadonlySet<string>): Promise<void> {
+  const stopped: Promise<unknown>[] = [];
+  for (let cursor: string | null = null; ;) {
+    const page: Awaited<ReturnType<ApiClient["runs"]["list"]>> = await client.runs.list({
+      status: ["pending", "claimed", "running", "waiting", "stopping"],
+      limit: 1000,
+      ...(cursor === null ? {} : { cursor }),
+    });
+    for (const { run_id } of page.items)
+      if (runIds.has(run_id)) stopped.push(client.runs.stop(run_id).then(() => waitForRun(client, run_id, {})));
+    cursor = page.next_cursor;
+    if (cursor === null) break;
+  }
+  await Promise.all(stopped);
+}
