@@ -1,34 +1,35 @@
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { readPage } from "../docs/page.ts";
 import { startModelServer } from "../model-server/server.ts";
 import { folder, root } from "./drover.ts";
+import { expectedOutput, libraryScenario } from "./library-scenario.ts";
 
-function succeed(file: string, args: string[], cwd: string, more: Record<string, string> = {}): string {
-  // what a developer's own npm is configured to do is not the package's business
-  const env = { ...process.env, npm_config_userconfig: "/dev/null", ...more };
-  const { status, stdout, stderr } = spawnSync(file, args, { cwd, env, encoding: "utf8" });
+function succeed(file: string, args: string[], cwd: string, env: Record<string, string> = {}): string {
+  const { status, stdout, stderr } = spawnSync(file, args, { cwd, env: { ...process.env, ...env }, encoding: "utf8" });
   expect({ status, ...(status === 0 ? {} : { stdout, stderr }) }).toEqual({ status: 0 });
   return stdout;
 }
 
-/** The tarball in an empty folder, with the packages it depends on beside it: no registry is asked. */
+/** Installs the tarball in an empty directory, as its users do. */
 function install(): string {
   const cwd = folder(undefined, "file");
   succeed("npm", ["pack", "--pack-destination", cwd], root);
-  const packages = join(cwd, "node_modules");
-  mkdirSync(join(packages, "drover"), { recursive: true });
   const tarball = readdirSync(cwd).find((name) => name.endsWith(".tgz"));
-  succeed("tar", ["-xzf", join(cwd, tarball!), "-C", join(packages, "drover"), "--strip-components=1"], cwd);
-  for (const name of ["zod", "yaml", "@types", "@photostructure", "esbuild"])
-    symlinkSync(join(root, "node_modules", name), join(packages, name));
-  symlinkSync(join(root, "test/clients/node_modules/@anthropic-ai"), join(packages, "@anthropic-ai"));
   writeFileSync(join(cwd, "package.json"), '{"type": "module"}');
+  succeed("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", `./${tarball}`], cwd);
+  for (const name of ["@types", "@anthropic-ai"])
+    if (!existsSync(join(cwd, "node_modules", name)))
+      symlinkSync(
+        join(root, name === "@types" ? "" : "test/clients", "node_modules", name),
+        join(cwd, "node_modules", name),
+      );
   return cwd;
 }
 
-/** It builds, packs, compiles and starts Claude Code six times: on a busy machine that takes a while. */
+/** Building, packing, installing and compiling take a while on a busy machine. */
 const longMs = 900_000;
 
 let cwd: string;
@@ -36,34 +37,62 @@ beforeAll(() => {
   cwd = install();
 }, longMs);
 
-function compile(...files: string[]): void {
-  const options = ["--module", "nodenext", "--target", "es2023", "--strict", "--skipLibCheck", "--types", "node"];
-  succeed(join(root, "node_modules", ".bin", "tsc"), [...options, ...files], cwd);
+function compile(files: Record<string, string>, ...more: string[]): void {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
+  const options = ["--module", "nodenext", "--target", "es2023", "--lib", "es2023,esnext.disposable"];
+  const checks = ["--strict", "--noUncheckedIndexedAccess", "--types", "node"];
+  succeed(join(root, "node_modules", ".bin", "tsc"), [...options, ...checks, ...more, ...Object.keys(files)], cwd);
 }
 
-const consumer = `
-import { execute, runAgent, type CommandResult, type RunnerResult } from "drover";
-const result: CommandResult = await execute("echo hi");
-// @ts-expect-error a result is not a number: the declarations were found, and are not any
-const wrong: number = result;
-const refused: unknown = await execute(7 as unknown as string).catch((error: unknown) => error);
-console.log(Buffer.from(result.stdout.head).toString(), String(refused), typeof wrong);
-const agent = { name: "helper", executor: "model", provider: "scripted" };
-const run: RunnerResult = await runAgent({ agent, prompt: "Do it", stateDir: "state" });
-// @ts-expect-error there is no such mode: an agent is checked by its type too
-const mistaken: Parameters<typeof runAgent>[0]["agent"] = { name: "a", permissions: { mode: "yolo" } };
-console.log(run.success, typeof mistaken);
-`;
+/** The Node.js that runs the tests and the others that `npm test` installs. */
+const nodes = [process.execPath, ...["node22", "node24"].map(findNode)];
 
-it("packs into a package whose types resolve and whose library and command line run", () => {
-  writeFileSync(join(cwd, "use.ts"), consumer);
-  compile("use.ts");
-  expect(succeed(process.execPath, ["use.js"], cwd)).toBe(
-    "hi\n RequestError: The command must be an object. object\ntrue object\n",
+function findNode(name: string): string {
+  return join(root, "test", "nodes", "node_modules", `${name}-${process.arch}`, "bin", "node");
+}
+
+describe("the library, installed from its tarball", () => {
+  beforeAll(() => compile({ "esm.mts": libraryScenario("esm"), "cjs.cts": libraryScenario("cjs") }), longMs);
+
+  it.each(nodes.flatMap((node) => [[node, "esm.mjs"] as const, [node, "cjs.cjs"] as const]))(
+    "works on %s as %s",
+    (node, file) => {
+      const version = succeed(node, ["--version"], cwd).trim();
+      expect(succeed(node, [file, `${file}-${version}`], cwd)).toBe(expectedOutput);
+    },
+    longMs,
   );
-  expect(succeed(process.execPath, ["node_modules/drover/bin/drover.js", "--version"], cwd)).toMatch(
-    /^\d+\.\d+\.\d+\n$/,
-  );
+
+  it("is used on three major versions of Node.js", () => {
+    const majors = new Set(
+      nodes.map((node) => succeed(node, ["-p", "process.versions.node.split('.')[0]"], cwd).trim()),
+    );
+    expect(majors).toEqual(new Set([process.versions.node.split(".")[0]!, "22", "24"]));
+  });
+
+  it("is one copy for programs that use both module formats", () => {
+    const both = 'import { RequestError } from "drover"; import { createRequire } from "node:module";';
+    writeFileSync(
+      join(cwd, "both.mjs"),
+      `${both} console.log(RequestError === createRequire(import.meta.url)("drover").RequestError);`,
+    );
+    expect(succeed(process.execPath, ["both.mjs"], cwd)).toBe("true\n");
+  });
+
+  it("has declarations for every example of docs/library.md", () => {
+    const examples = readPage("docs/library.md").blocks.filter(({ language }) => language === "ts");
+    expect(examples.length).toBeGreaterThan(8);
+    const files = examples.map(({ text, line }) => [`example-${line}.mts`, `${text}\nexport {};\n`]);
+    // the declarations of the Agent SDK are not ours
+    compile(Object.fromEntries(files) as Record<string, string>, "--skipLibCheck");
+  });
+});
+
+it("has a command line that prints its version, and records a command", () => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  expect(succeed(join(cwd, "node_modules/.bin/drover"), ["--version"], cwd)).toBe(`${version}\n`);
+  const env = { DROVER_STATE_DIR: join(cwd, "cli-state") };
+  expect(succeed(join(cwd, "node_modules/.bin/drover"), ["exec", "echo hi"], cwd, env)).toBe("hi\n");
 });
 
 it("serves the dashboard it was packed with: nobody who installs it builds anything", async () => {
@@ -95,58 +124,27 @@ function firstCommand(): string[] {
 }
 
 it(
-  "runs every example of docs/library.md and the first command of docs/claude-sdk.md, with the real Agent SDK on a scripted model",
+  "runs the first command of docs/claude-sdk.md, with the real Agent SDK on a scripted model",
   async () => {
-    const page = readFileSync(join(root, "docs", "library.md"), "utf8");
-    const state = join(cwd, "triage");
-    const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
-    expect(examples).toHaveLength(5);
-    const files = examples.map((code, at) => {
-      const needs = code.includes('from "drover"') ? "" : 'import { runAgent } from "drover";\n';
-      writeFileSync(join(cwd, `example-${at}.ts`), `${needs}${code.replaceAll("/var/lib/triage", state)}`);
-      return `example-${at}`;
-    });
-    compile(...files.map((file) => `${file}.ts`));
     const server = await startModelServer([{ when: /./, turns: [{ text: "It is done." }] }]);
     const env = {
       PATH: process.env["PATH"] ?? "",
       HOME: cwd,
-      DROVER_STATE_DIR: state,
+      DROVER_STATE_DIR: join(cwd, "sdk-state"),
       ANTHROPIC_BASE_URL: server.url,
       ANTHROPIC_API_KEY: "sk-ant-scripted",
       CLAUDE_CODE_MAX_RETRIES: "0",
-      GITHUB_TOKEN: "none",
     };
     try {
-      // the last one needs a coordinator at the usual port
-      const commands = files.slice(0, -1).map((file) => [`${file}.js`]);
-      for (const command of [...commands, ["node_modules/drover/bin/drover.js", ...firstCommand()]]) {
-        const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-        let said = "";
-        for (const stream of [child.stdout, child.stderr])
-          stream.on("data", (chunk: Buffer) => (said += String(chunk)));
-        const code = await new Promise((resolve) => child.once("close", resolve));
-        expect([command, code], said).toEqual([command, 0]);
-      }
+      const command = ["node_modules/drover/bin/drover.js", ...firstCommand()];
+      const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+      let printed = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.on("data", (chunk: Buffer) => (printed += String(chunk)));
+      expect(await new Promise((resolve) => child.once("close", resolve)), printed).toBe(0);
     } finally {
       await server.stop();
     }
-    const listed = succeed(process.execPath, ["node_modules/drover/bin/drover.js", "runs", "list", "--json"], cwd, {
-      DROVER_STATE_DIR: state,
-    });
-    const runs = listed
-      .trim()
-      .split("\n")
-      .map((line): { agent_name: string; status: string } => JSON.parse(line));
-    expect(runs.map(({ agent_name, status }) => `${agent_name} ${status}`).sort()).toEqual([
-      "calculator completed",
-      "claude-sdk completed",
-      "coder completed",
-      "triage completed",
-      "writer completed",
-      "writer completed",
-      "writer completed",
-    ]);
   },
   longMs,
 );
