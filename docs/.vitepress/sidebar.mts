@@ -34,6 +34,7 @@ export const guides = present([
 ]);
 
 export const operate = present([
+  { text: "Deploying", page: "deploying" },
   { text: "Operating", page: "operating" },
   { text: "Monitoring", page: "monitoring" },
   { text: "Tokens", page: "tokens" },
