@@ -60,7 +60,7 @@ export default defineConfig({
 });
 
 function toLink({ text, page }: { text: string; page: string }): { text: string; link: string } {
-  return { text, link: `/${page}` };
+  return { text, link: page === "index" ? "/" : `/${page}` };
 }
 
 function pagesOf(...groups: { page: string }[][]): string {
